@@ -1,0 +1,35 @@
+# make run    train a private federated model on the bundled MNIST
+# make test   lint, types, import rules and tests
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := pyproject.toml
+
+.PHONY: run test lint bench clean
+
+run: .venv/.run
+	$(BIN)/tacit train
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: .venv/.dev
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/.dev
+	$(BIN)/python -m benchmarks
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.run: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable .
+	@touch $@
+
+.venv/.dev: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@ .venv/.run
+
+clean:
+	rm -rf .venv build src/*.egg-info

@@ -1,0 +1,57 @@
+"""tacit: one model over data that many agents keep to themselves, with a stated privacy guarantee.
+
+    import tacit
+    spec = tacit.preset("released", "objt").with_values({"run.rounds": 50})
+    result = tacit.train(spec, tacit.load("mnist", agents=10))
+    print(result.test_error, result.guarantee)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tacit._version import __version__
+
+if TYPE_CHECKING:
+    from tacit.data import load
+    from tacit.experiments.model import Model
+    from tacit.experiments.presets import preset
+    from tacit.experiments.run import Result, resume, train
+    from tacit.experiments.spec import Spec
+    from tacit.types import Federation, Shard
+
+_HOME = {  # loaded on first use: `import tacit` costs nothing
+    "Federation": "tacit.types",
+    "Model": "tacit.experiments.model",
+    "Result": "tacit.experiments.run",
+    "Shard": "tacit.types",
+    "Spec": "tacit.experiments.spec",
+    "load": "tacit.data",
+    "preset": "tacit.experiments.presets",
+    "resume": "tacit.experiments.run",
+    "train": "tacit.experiments.run",
+}
+
+__all__ = [
+    "Federation",
+    "Model",
+    "Result",
+    "Shard",
+    "Spec",
+    "__version__",
+    "load",
+    "preset",
+    "resume",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tacit' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

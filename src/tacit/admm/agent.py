@@ -1,0 +1,89 @@
+"""One agent's half of a round: Broadcast in, Reply out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast, Local, Order, Reply, Trace
+from tacit.admm.perturbation import Perturbation
+from tacit.admm.rule import Rule
+from tacit.admm.updates import ascent
+from tacit.privacy.mechanism import Mechanism
+from tacit.problem.objective import Problem
+from tacit.problem.sensitivity import Adjacency, RecordBound
+from tacit.types import Array, Shard
+
+
+@dataclass(frozen=True)
+class Method:
+    """The choices that make an algorithm; they combine freely (admm.compatible refuses the impossible)."""
+
+    rule: Rule
+    perturbation: Perturbation
+    mechanism: Mechanism
+    bound: RecordBound
+    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    order: Order = Order.WZD
+    regularize_global: bool = False  # `released`: beta r'(w) in place of (beta / P) r'(z_p)
+
+
+@dataclass(frozen=True, eq=False)
+class Agent:
+    """An agent's private shard, and how it answers. `key` = (seed, agent) names its stream of noise."""
+
+    shard: Shard
+    problem: Problem
+    method: Method
+    key: tuple[int, int] = field(default=(0, 0))
+
+    @cached_property
+    def x_norm(self) -> Array:
+        """|x_i| in the norm of the bound, (I_p,)."""
+        return self.method.bound.norm.of_rows(self.shard.x)
+
+    @property
+    def calibration(self) -> float:
+        """Scale of the noise a bound of one on a record's gradient would need."""
+        return self.method.mechanism.multiplier * self.problem.weight * self.method.adjacency.value
+
+    def gradient(self, u: Array, w: Array) -> tuple[Array, float]:
+        """f'_p(u), every record shrunk to its bound, and that bound."""
+        p, shard, bound = self.problem, self.shard, self.method.bound
+        residual = p.loss.residual(shard.x @ u, shard.y)
+        data = p.data_gradient(bound.shrink(residual, self.x_norm), shard)
+        r = p.regularizer.gradient
+        regular = p.beta * r(w) if self.method.regularize_global else p.regularization * r(u)
+        return data + regular, bound.bound(residual, self.x_norm)
+
+    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
+        """One round: ask the data once, add noise, step, and update the dual from what was released."""
+        m = self.method
+        if m.order is Order.ZWD:  # the w that closes the previous round has only now arrived
+            own = Local(own.z, ascent(own.dual, msg.w, own.z, own.rho), msg.rho)
+        mu = m.rule.stiffness(msg.rho, msg.t)
+
+        start = perf_counter()
+        gradient, bound = self.gradient(m.rule.point(own, msg), msg.w)
+        asked = perf_counter()
+        scale = m.perturbation.scale(self.calibration * bound, mu)
+        xi = scale * m.mechanism.sample(self.key, msg.t, 0, gradient.shape).astype(gradient.dtype)
+        drawn = perf_counter()
+        z = m.rule.solve(
+            m.perturbation.slope(gradient, xi),
+            lambda u: m.perturbation.slope(self.gradient(u, msg.w)[0], xi),
+            own,
+            msg,
+            self.problem.domain,
+        )
+        z = m.perturbation.release(z, xi, mu)
+        dual = ascent(own.dual, msg.w, z, msg.rho) if m.order is Order.WZD else own.dual
+        solved = perf_counter()
+
+        noise = float(np.abs(xi).mean())
+        sensitivity = self.problem.weight * m.adjacency.value * bound
+        clock = {"gradient": asked - start, "noise": drawn - asked, "update": solved - drawn}
+        return Local(z, dual, msg.rho), Reply(z), Trace(noise, noise / mu, scale, sensitivity, clock)

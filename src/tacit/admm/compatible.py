@@ -1,0 +1,96 @@
+"""Which choices do not go together, and which go together badly."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from tacit.admm.agent import Agent, Method
+from tacit.admm.perturbation import Output
+from tacit.admm.rule import Exact, Point, Trust
+from tacit.errors import IncompatibleError, NotPrivateWarning, StabilityWarning, SummableRadiusWarning
+from tacit.privacy.mechanism import Laplace, Silence
+from tacit.problem.domain import Box, Domain, Everywhere
+from tacit.schedule import Schedule
+from tacit.types import Norm
+
+
+def check(method: Method, domain: Domain) -> None:
+    """Refuse, by name, a combination that has no meaning or no valid noise."""
+    rule, mechanism, output = method.rule, method.mechanism, isinstance(method.perturbation, Output)
+    private = not isinstance(mechanism, Silence)
+    if private and method.bound.norm is not mechanism.norm:
+        raise IncompatibleError(
+            f"{_name(mechanism)} noise needs a sensitivity in {mechanism.norm.value}, and the bound is in "
+            f"{method.bound.norm.value}: bound the records in {mechanism.norm.value}."
+        )
+    if private and isinstance(rule, Exact):
+        raise IncompatibleError(
+            "noise in an exact ADMM step needs the sensitivity of a minimiser, not of a gradient: "
+            "use the prox or the trust rule, or the silence mechanism."
+        )
+    if output and isinstance(rule, Trust) and not isinstance(domain, Everywhere):
+        raise IncompatibleError(
+            f"output noise can leave the {_name(domain)}, and a trust region around a point outside W may "
+            "miss W: use objective perturbation, the prox rule, or the domain everywhere."
+        )
+    if output and isinstance(mechanism, Laplace) and not _separable(method, domain):
+        raise IncompatibleError(
+            "projection onto a Euclidean ball can lengthen a step in l1, so Laplace output noise would be too "
+            "small: use Gaussian noise, objective perturbation, or a box."
+        )
+
+
+def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
+    """Warn of a scale read from the data, radii that add up to nothing much, and a penalty that diverges."""
+    for message in caveats(agents[0].method):
+        warnings.warn(f"not private: {message}", NotPrivateWarning, stacklevel=3)
+    rule = agents[0].method.rule
+    if isinstance(rule, Trust) and rule.radius.summable:
+        travel = sum(rule.radius(t) for t in range(1, min(rounds, 10_000) + 1))
+        warnings.warn(
+            f"the trust radii are summable: no coordinate can move further than {travel:.3g} in the whole run, and "
+            "training freezes. Use a constant radius (schedule.radius = 'constant').",
+            SummableRadiusWarning,
+            stacklevel=3,
+        )
+    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1:
+        need = 2 * _smoothness(agents, enough=rho(1) / 2)
+        if rho(1) < need:
+            warnings.warn(
+                f"rho = {rho(1):.4g} is below 2 max_p L_p = {need:.4g}: where the trust region does not bind, agents "
+                "with different data may diverge. Raise rho, or linearise at w.",
+                StabilityWarning,
+                stacklevel=3,
+            )
+
+
+def caveats(method: Method) -> list[str]:
+    """Why the per-round epsilon of this method is not a guarantee; empty when it is one."""
+    if isinstance(method.mechanism, Silence):
+        return ["no noise is added."]
+    reasons = []
+    if not method.bound.public:
+        reasons.append("the noise scale is read from the private data (sensitivity 'observed').")
+    if isinstance(method.perturbation, Output) and method.perturbation.squared:
+        reasons.append("the Gaussian standard deviation is sigma^2 in place of sigma (privacy.squared_std).")
+    return reasons
+
+
+def _smoothness(agents: Sequence[Agent], enough: float) -> float:
+    """max_p L_p; the cheap bound of an agent spares the exact one where it is below `enough`."""
+    largest = 0.0
+    for agent in agents:
+        loose = agent.problem.smoothness_at_most(agent.shard)
+        if loose > max(enough, largest):
+            largest = max(largest, agent.problem.smoothness(agent.shard))
+    return largest
+
+
+def _separable(method: Method, domain: Domain) -> bool:
+    ball_region = isinstance(method.rule, Trust) and method.rule.norm is Norm.L2
+    return isinstance(domain, Everywhere | Box) and not ball_region
+
+
+def _name(value: object) -> str:
+    return type(value).__name__.lower()

@@ -1,0 +1,55 @@
+"""What crosses the wall between the server and an agent, as types.
+
+A Broadcast goes out, a Reply comes back; nothing else leaves an agent. Multipliers never travel: an
+agent keeps its own, and the server needs only their mean, which it derives from the replies.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tacit.types import Array
+
+
+class Order(enum.Enum):
+    """Which of w and z moves first in a round; the dual is always last."""
+
+    WZD = "wzd"  # the paper
+    ZWD = "zwd"  # Huang et al. 2019, and so OutP
+
+
+@dataclass(frozen=True, eq=False)
+class Broadcast:
+    """Round t, the global model and the penalty."""
+
+    t: int
+    w: Array
+    rho: float
+
+
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """The released local model z_p, and nothing more."""
+
+    z: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Local:
+    """What an agent carries from one round to the next; rho is that of its last round."""
+
+    z: Array
+    dual: Array
+    rho: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a simulation may look at and a deployment must not send: one agent's noise and clock."""
+
+    noise: float  # mean |xi|, gradient units
+    noise_parameter: float  # mean |xi| in the units of z
+    scale: float  # Laplace b or Gaussian sigma, gradient units
+    sensitivity: float
+    seconds: dict[str, float]

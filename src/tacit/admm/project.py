@@ -1,0 +1,197 @@
+"""Exact Euclidean projections onto W, and onto W ∩ T with T a trust region around z^t.
+
+    T \\ W    Everywhere    Box                    Ball                   any other set
+    inf      clip          clip                   a box and a ball       Dykstra
+    l2       shrink        a box and a ball       two balls              Dykstra
+
+Projecting onto W and then onto T is not the projection onto W ∩ T, unless both are boxes. Norms are over
+all entries. Every method works in float64 and answers in the dtype of the point: float32 in, float32 out.
+z^t is taken to lie in W, so that the two sets meet.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import IncompatibleError, SpecError, unknown
+from tacit.problem.domain import Ball, Box, Domain, Everywhere
+from tacit.types import Array, Norm
+
+
+@dataclass(frozen=True, eq=False)
+class TrustRegion:
+    """T = {u : |u - center| <= radius}, in the largest-entry or the Frobenius norm."""
+
+    center: Array
+    radius: float
+    norm: Norm
+
+    def __post_init__(self) -> None:
+        if not self.radius >= 0:
+            raise SpecError(f"a trust radius must be at least 0, got {self.radius}: check its schedule.")
+        if self.norm not in _ONTO_TRUST:
+            raise unknown("trust-region norm", self.norm.value, [norm.value for norm in _ONTO_TRUST])
+
+    def project(self, c: Array) -> Array:
+        """argmin_{u in T} |u - c|."""
+        return _ONTO_TRUST[self.norm](c, self.center, self.radius)
+
+
+def project(c: Array, domain: Domain, region: TrustRegion | None = None) -> Array:
+    """argmin_{u in W ∩ T} |u - c|; without a region, argmin_{u in W} |u - c|."""
+    if region is None:
+        return domain.project(c)
+    if region.radius == 0:
+        return region.center.astype(_kept(c))
+    solve = _ONTO_BOTH.get((type(domain), region.norm), _any_set)
+    z = solve(c.astype(np.float64), domain, replace(region, center=region.center.astype(np.float64)))
+    return z.astype(_kept(c))
+
+
+def dykstra(
+    c: Array,
+    project_a: Callable[[Array], Array],
+    project_b: Callable[[Array], Array],
+    tolerance: float = 1e-12,
+    max_rounds: int = 100_000,
+) -> Array:
+    """argmin_{u in A ∩ B} |u - c| by Dykstra's method, for any two closed convex sets that meet.
+
+        y = P_A(x + p),  p = x + p - y,  x = P_B(y + q),  q = y + q - x,     from x = c, p = q = 0
+
+    Without p and q these are alternating projections, which stop at some point of A ∩ B, not at the nearest.
+    x + p + q = c throughout, p is normal to A at y and q to B at x: when y = x this is optimality, and the
+    rounds end. (x itself may pause on the way.) Their number grows with |c| over the size of A ∩ B.
+    """
+    x = c.astype(np.float64)
+    p = q = np.zeros_like(x)
+    for _ in range(max_rounds):
+        y = project_a(x + p)
+        p = x + p - y
+        x = project_b(y + q)
+        q = y + q - x
+        if _size(y - x) <= tolerance * (_size(c) + _size(x)):
+            return x.astype(_kept(c))
+    raise IncompatibleError(
+        f"no projection onto both sets after {max_rounds} rounds of Dykstra: they do not meet, or the point "
+        "lies too far out for their size. Widen the smaller set, or raise max_rounds or tolerance."
+    )
+
+
+def _clip(c: Array, center: Array, radius: float) -> Array:
+    """center + clip(c - center, -radius, radius), written so that a c inside comes back unchanged."""
+    return np.clip(c, center - radius, center + radius)
+
+
+def _shrink(c: Array, center: Array, radius: float) -> Array:
+    """center + (c - center) min(1, radius / |c - center|)."""
+    size = _size(c - center)
+    return c if size <= radius else center + (c - center) * (radius / size)
+
+
+def _everywhere(c: Array, _: Everywhere, T: TrustRegion) -> Array:
+    """W ∩ T = T."""
+    return T.project(c)
+
+
+def _two_boxes(c: Array, W: Box, T: TrustRegion) -> Array:
+    """clip(c, max(-R, z^t - radius), min(R, z^t + radius))."""
+    return np.clip(c, np.maximum(-W.radius, T.center - T.radius), np.minimum(W.radius, T.center + T.radius))
+
+
+def _box_domain(c: Array, W: Box, T: TrustRegion) -> Array:
+    """The box is W, the ball is T."""
+    side = np.full_like(c, W.radius)
+    return _box_and_ball(c, -side, side, T.center, T.radius)
+
+
+def _ball_domain(c: Array, W: Ball, T: TrustRegion) -> Array:
+    """The box is T, the ball is W."""
+    return _box_and_ball(c, T.center - T.radius, T.center + T.radius, np.zeros_like(c), W.radius)
+
+
+def _box_and_ball(c: Array, low: Array, high: Array, b: Array, radius: float) -> Array:
+    """z(theta) = clip(b + theta (c - b), low, high), theta the largest in [0, 1] with |z - b| <= radius.
+
+    Stationarity, z - c + nu (z - b) = 0 off the faces of the box with nu >= 0 the multiplier of the ball, is
+    this with theta = 1 / (1 + nu). |z(theta) - b| grows with theta. Between the breakpoints, where an entry
+    meets a face, its square is A + theta^2 B: A over the entries on a face, B = sum d_i^2 over the free ones.
+    """
+    d = c - b
+
+    def z(theta: float) -> Array:
+        return np.clip(b + theta * d, low, high)
+
+    nearest = np.clip(c, low, high)
+    if _size(nearest - b) <= radius:
+        return nearest
+    with np.errstate(all="ignore"):  # an entry with d_i = 0 meets no face: its breakpoints are inf or nan
+        breaks = np.concatenate([((low - b) / d).ravel(), ((high - b) / d).ravel()])
+    thetas = np.concatenate([[0.0], np.sort(breaks[(breaks > 0) & (breaks < 1)]), [1.0]])
+    k = bisect_left(thetas, radius, 1, len(thetas) - 1, key=lambda theta: _size(z(theta) - b))
+    start, stop = float(thetas[k - 1]), float(thetas[k])
+    middle = z((start + stop) / 2)
+    free = (low < middle) & (middle < high)
+    A, B = _size((middle - b)[~free]) ** 2, _size(d[free]) ** 2
+    # where the faces alone reach the sphere, rounding may leave no free entry or a root outside its segment
+    theta = math.sqrt(max(radius**2 - A, 0.0) / B) if B > 0 else start
+    return z(min(max(theta, start), stop))
+
+
+def _two_balls(c: Array, W: Ball, T: TrustRegion) -> Array:
+    """P_W(c) if it lies in T, else P_T(c) if it lies in W, else the nearest point of both spheres.
+
+    With D = |z^t|, e = z^t / D and g = (R - radius) / D the spheres meet on the rim s e + h v, v any unit
+    vector orthogonal to e: s = (D + g (R + radius)) / 2, 4 h^2 = ((R + radius)^2 - D^2) (1 - g^2).
+    |u - z^t|^2 - radius^2 = |u|^2 - R^2 + 2 D (s - <u, e>), so that the plane <u, e> = s of the rim tells
+    whether P_W(c) lies in T, beyond it, and P_T(c) in W, before it.
+    """
+    R, radius, b = W.radius, T.radius, T.center
+    D, total = _size(b), R + radius
+    in_W, in_T = W.project(c), T.project(c)
+    if abs(R - radius) >= D:  # one ball holds the other; concentric balls are such
+        return in_T if radius < R else in_W
+    e, g = b / D, (R - radius) / D
+    s = (D + g * total) / 2
+    # the sign of |u - z^t| - radius would hang on the last digit when the centres nearly agree
+    if np.vdot(e, in_W) >= s:
+        return in_W
+    if np.vdot(e, in_T) <= s:
+        return in_T
+    # in factors: the differences of squares would lose the small h of a thin lens
+    h = math.sqrt(max(total - D, 0.0) * (total + D) * (1 - g) * (1 + g)) / 2
+    v = c - np.vdot(e, c) * e
+    return s * e + v * (h / (_size(v) or 1.0))  # v = 0 only where rounding hides an h of 0
+
+
+def _any_set(c: Array, W: Domain, T: TrustRegion) -> Array:
+    """Dykstra between T and W: W last, for the next round takes its centre in W."""
+    return dykstra(c, T.project, W.project)
+
+
+def _size(u: Array) -> float:
+    """|u|, over all entries."""
+    return float(np.linalg.norm(u))
+
+
+def _kept(c: Array) -> np.dtype[Any]:
+    """The dtype of the answer: that of c, or float64 for integers."""
+    return np.result_type(c.dtype, np.float32)
+
+
+_ONTO_TRUST: dict[Norm, Callable[[Array, Array, float], Array]] = {Norm.INF: _clip, Norm.L2: _shrink}
+
+_ONTO_BOTH: dict[tuple[type, Norm], Callable[[Array, Any, TrustRegion], Array]] = {
+    (Everywhere, Norm.INF): _everywhere,
+    (Everywhere, Norm.L2): _everywhere,
+    (Box, Norm.INF): _two_boxes,
+    (Box, Norm.L2): _box_domain,
+    (Ball, Norm.INF): _ball_domain,
+    (Ball, Norm.L2): _two_balls,
+}

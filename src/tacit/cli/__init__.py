@@ -1,0 +1,55 @@
+"""The command line: results on stdout, progress and warnings on stderr, exit code 2 for bad input."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+
+from tacit._version import __version__
+from tacit.errors import InputError, Interrupted, TacitError, TacitWarning
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run one command, and turn errors into one line and an exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if options.quiet > 1 else "always", TacitWarning)
+            warnings.showwarning = _one_line  # type: ignore[assignment]
+            code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        print(f"tacit: {error}", file=sys.stderr)
+        return 2
+    except (Interrupted, KeyboardInterrupt) as stop:
+        print(f"tacit: {stop or 'stopped'}", file=sys.stderr)
+        return 130
+    except TacitError as error:
+        print(f"tacit: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has left
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    from tacit.cli import data, predict, train
+
+    parser = argparse.ArgumentParser(
+        prog="tacit",
+        description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
+        epilog="Start with: tacit train",
+    )
+    parser.add_argument("--version", action="version", version=f"tacit {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (train, predict, data):
+        command.add_to(commands)
+    return parser
+
+
+def _one_line(message: Warning | str, *_: object) -> None:
+    print(f"tacit: warning: {message}", file=sys.stderr)

@@ -1,0 +1,35 @@
+"""tacit data describe: the paper's Table 1 for any federation."""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser("data", help="look at data", description="Look at data before training on them.")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    describe = actions.add_parser(
+        "describe",
+        help="print the paper's Table 1: I, J, K, P, records per agent",
+        description="Print I, J, K, P and the mean and standard deviation of records per agent.",
+    )
+    describe.add_argument("source", nargs="?", metavar="SOURCE", help="the same as --data")
+    add_spec_flags(describe, DATA_FLAGS)
+    add_common(describe)
+    describe.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.data.describe import describe, table
+    from tacit.experiments import build
+    from tacit.experiments.spec import Spec
+
+    values = given(options, DATA_FLAGS)
+    if options.source:
+        values.setdefault("data.source", options.source)
+    federation = build.federation(Spec().with_values(values).checked())
+    print(json.dumps(describe(federation)) if options.json else table(federation))
+    return 0

@@ -1,0 +1,148 @@
+"""tacit train: one run, from a preset, a TOML file, flags, or the directory of a run that was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
+from tacit.cli.progress import Progress
+from tacit.errors import SpecError
+
+DEFAULT_PRESET, DEFAULT_ALGORITHM = "released", "objt"
+
+RUN_FLAGS = (
+    ("--epsilon", "privacy.epsilon", float, "E", "privacy of one round, as the paper states it; inf adds no noise"),
+    ("--dp-delta", "privacy.dp_delta", float, "D", "delta of Gaussian noise (default 1e-6)"),
+    ("--rounds", "run.rounds", int, "T", "number of rounds (default 100)"),
+    ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
+    ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round (default plain)"),
+)
+
+EPILOG = """examples:
+  tacit train                                        the bundled MNIST, ten agents, under a minute
+  tacit train --algorithm outp --epsilon 0.1 --rounds 500
+  tacit train --preset paper --algorithm objp --set schedule.eta_a=100
+  tacit train --data patients.csv --agent-column hospital --label-column outcome --out runs/patients
+  tacit train --config runs/patients/spec.toml --seed 1
+  tacit train --resume runs/patients
+  tacit train --keys                                 every key that --set and --config take
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "train",
+        help="train a model",
+        description="Train one model over a federation. Later sources win: preset, --config, flags, --set.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_spec_flags(parser, DATA_FLAGS)
+    parser.add_argument("--preset", help="paper (the text) or released (what made the printed numbers; default)")
+    parser.add_argument("--algorithm", help="admm, iadmm-prox, iadmm-trust, objp, objt (default) or outp")
+    add_spec_flags(parser, RUN_FLAGS)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key, see --keys")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the run (default runs/NAME)")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the run in DIR")
+    parser.add_argument("--keys", action="store_true", help="list every key and its default, and stop")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.experiments import run as experiment
+    from tacit.report import page
+
+    if options.keys:
+        print(_keys())
+        return 0
+    if options.resume:
+        return _resume(options)
+    spec = _spec(options)
+    out = options.out or _free_name(spec.data.source, spec.algorithm.name)
+    progress = Progress(spec.run.rounds, options.quiet, options.verbose)
+    try:
+        result = experiment.train(spec, out=out, listener=progress)
+    finally:
+        progress.stop()
+    page.write(out)
+    _show(result.summary, out, options.json)
+    return 0
+
+
+def _resume(options: argparse.Namespace) -> int:
+    from tacit.experiments import run as experiment
+    from tacit.experiments.store import RunDirectory
+    from tacit.report import page
+
+    clash = given(options, DATA_FLAGS + RUN_FLAGS) or options.set or options.config or options.out
+    if clash or options.preset or options.algorithm:
+        raise SpecError("--resume takes everything from the run it continues: drop the other options.")
+    rounds = RunDirectory.open(options.resume).spec().run.rounds
+    progress = Progress(rounds, options.quiet, options.verbose)
+    try:
+        result = experiment.resume(options.resume, listener=progress)
+    finally:
+        progress.stop()
+    page.write(options.resume)
+    _show(result.summary, options.resume, options.json)
+    return 0
+
+
+def _spec(options: argparse.Namespace) -> Any:
+    from tacit.experiments import toml
+    from tacit.experiments.presets import preset
+
+    config = toml.read(options.config) if options.config else {}
+    flags = given(options, DATA_FLAGS + RUN_FLAGS)
+    name = options.preset or config.get("run.preset", DEFAULT_PRESET)
+    algorithm = options.algorithm or config.get("algorithm.name", DEFAULT_ALGORITHM)
+    source = flags.get("data.source") or config.get("data.source", "mnist")
+    return preset(name, algorithm, source).with_values(config | flags | assignments(options.set)).checked()
+
+
+def _free_name(source: str, algorithm: str) -> Path:
+    """runs/mnist-objt-1, or the first number that is not taken."""
+    stem = f"{Path(source).stem}-{algorithm}"
+    taken = {path.name for path in Path("runs").glob(f"{stem}-*")}
+    number = next(n for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
+    return Path("runs") / f"{stem}-{number}"
+
+
+def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(summary | {"out": str(out)}))
+        return
+    rows = [
+        ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset), {summary['rounds']} rounds"),
+        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
+        ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
+        ("objective", f"{summary['objective']:.5f}"),
+        ("guarantee", summary["guarantee"]),
+        ("time", f"{summary['seconds']:.1f} s"),
+        ("report", str(out / "report.html")),
+    ]
+    for name, text in rows:
+        print(f"{name:<11} {text}")
+    sys.stdout.flush()
+
+
+def _percent(value: float | None) -> str:
+    return "no test records" if value is None else f"{100 * value:.2f}%"
+
+
+def _keys() -> str:
+    from tacit.experiments.spec import keys
+
+    lines = []
+    for key, found in keys().items():
+        choices = f" [{', '.join(found.metadata['choices'])}]" if found.metadata["choices"] else ""
+        default = "unset" if found.default is None else found.default
+        lines.append(f"{key:<26} {default!s:<12} {found.metadata['about']}{choices}")
+    return "\n".join(lines)

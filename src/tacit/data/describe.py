@@ -1,0 +1,56 @@
+"""What a federation holds, in the numbers of the paper's Table 1 and a few more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.types import Federation
+
+
+def describe(federation: Federation, *, labels: bool = False) -> dict[str, Any]:
+    """Plain numbers, fit for JSON. `sd` is the sample standard deviation (divisor P - 1), 0 for one agent.
+
+    The density is the share of non-zero features in the training records. With `labels`, also how many
+    records of each class each agent has.
+    """
+    sizes = np.array([len(shard) for shard in federation.shards])
+    nonzero = sum(int(np.count_nonzero(shard.x)) for shard in federation.shards)
+    facts: dict[str, Any] = {
+        "name": federation.name,
+        "I": federation.n_records,
+        "J": federation.n_features,
+        "K": federation.n_classes,
+        "P": federation.n_agents,
+        "mean": float(sizes.mean()),
+        "sd": float(sizes.std(ddof=1)) if len(sizes) > 1 else 0.0,
+        "min": int(sizes.min()),
+        "max": int(sizes.max()),
+        "test_records": len(federation.test),
+        "density": nonzero / (federation.n_records * federation.n_features),
+        "bounds": None if federation.bounds is None else list(federation.bounds),
+    }
+    if labels:
+        facts["label_counts"] = {
+            agent: np.bincount(shard.y, minlength=federation.n_classes).tolist()
+            for agent, shard in zip(federation.agents, federation.shards, strict=True)
+        }
+    return facts
+
+
+def table(*federations: Federation) -> str:
+    """The paper's Table 1 for these federations, as aligned text."""
+    rows = [
+        ["", "# of data", "# of features", "# of classes", "# of agents", "# of data per agent", ""],
+        ["", "(I)", "(J)", "(K)", "(P)", "mean", "stdev"],
+    ]
+    for facts in map(describe, federations):
+        sizes = [f"{facts[key]:.2f}".removesuffix(".00") for key in ("mean", "sd")]
+        counts = [str(facts[key]) for key in "IJKP"]
+        rows.append([facts["name"], *counts, *sizes])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(map(str.rjust, row[1:], widths[1:]))]).rstrip() for row in rows
+    ]
+    return "\n".join([*lines[:2], "-" * max(map(len, lines)), *lines[2:]])

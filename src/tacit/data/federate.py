@@ -1,0 +1,141 @@
+"""From a `Table` to a `Federation`: who holds which record, which are held out, which classes there are."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tacit.data import tables
+from tacit.data.columns import Table, align, missing_column, names
+from tacit.data.partition import by_column, by_name, distinct
+from tacit.errors import DataError, SpecError
+from tacit.types import Array, Federation, Shard
+
+# any number, whole or not
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+def load(
+    path: Path,
+    *,
+    agents: int | None = None,
+    partition: str | None = None,
+    alpha: float = 0.5,
+    seed: int = 0,
+    test: str | Path | None = None,
+    test_fraction: float = 0.2,
+    label_column: str = "label",
+    agent_column: str = "agent",
+    classes: Sequence[str] | None = None,
+    bounds: tuple[float, float] | None = None,
+) -> Federation:
+    """The federation of a table, or of a directory of tables; see `tacit.data.load`."""
+    columns = {"label_column": label_column, "agent_column": agent_column}
+    table = tables.read(path, need_labels=True, **columns)
+    if table.agents is not None:
+        if agents is not None or partition is not None:
+            raise DataError(f"{path} already names its agents: drop agents and partition.")
+        parts, agent_names = by_column(table.agents), distinct(table.agents)
+    else:
+        if agents is None or agent_column != "agent":
+            todo = "Name the agent column, or say into how many agents to cut the records."
+            raise missing_column(str(path), agent_column, table.features, todo)
+        # the order of the labels is all a partition needs of them
+        y = np.unique(_labels(table), return_inverse=True)[1]
+        parts, agent_names = by_name(partition or "shuffled", y, agents, seed, alpha), []
+    return federate(
+        table,
+        parts,
+        test=None if test is None else tables.read(test, need_labels=True, **columns),
+        test_fraction=test_fraction,
+        classes=classes,
+        agents=agent_names,
+        bounds=bounds,
+        name=path.resolve().stem,
+        seed=seed,
+    )
+
+
+def federate(
+    table: Table,
+    parts: Sequence[Array],
+    *,
+    test: Table | None = None,
+    test_fraction: float = 0.2,
+    classes: Sequence[str] | None = None,
+    agents: Sequence[str] = (),
+    bounds: tuple[float, float] | None = None,
+    name: str = "unnamed",
+    seed: int = 0,
+) -> Federation:
+    """Agent p gets the records parts[p]; without a test table, a fraction of each agent's is held out.
+
+    Classes are the labels found, sorted, unless given; they are public, and so are the bounds.
+    """
+    held_out = table if test is None else align(test, table.features, table.source)
+    train_labels, test_labels = _labels(table), _labels(held_out)
+    found = distinct({*train_labels.tolist(), *test_labels.tolist()})
+    known = found if classes is None else names("class_names", "class", classes).tolist()
+    _check_classes(table.source, found, known)
+    if test is None:
+        parts, rows = hold_out(parts, test_fraction, seed)
+    else:
+        rows = np.arange(len(test))
+    y = _encode(train_labels, known)
+    return Federation(
+        shards=tuple(Shard(table.x[part], y[part]) for part in parts),
+        test=Shard(held_out.x[rows], _encode(test_labels, known)[rows]),
+        n_classes=len(known),
+        name=name,
+        agents=tuple(agents),
+        classes=tuple(known),
+        features=table.features,
+        bounds=bounds,
+    )
+
+
+def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:
+    """(what each agent keeps, what is held out): round(fraction I_p) of each agent p at random, never all."""
+    if not 0 <= fraction < 1:
+        raise SpecError(f"test_fraction must be in [0, 1), got {fraction}: 0.2 holds out one in five.")
+    kept, held = [], []
+    for p, part in enumerate(parts):
+        order = np.random.default_rng([seed, p]).permutation(part)
+        n_test = min(round(fraction * len(part)), len(part) - 1)
+        held.append(np.sort(order[:n_test]))
+        kept.append(np.sort(order[n_test:]))
+    if fraction and not sum(map(len, held)):
+        raise DataError(
+            f"no agent has enough records to hold out a fraction of {fraction}: "
+            "give a test file, raise the fraction, or set it to 0 for no test set."
+        )
+    return kept, np.concatenate(held)
+
+
+def _labels(table: Table) -> Array:
+    if table.labels is None:
+        raise DataError(f"{table.source} has no labels: name its label column.")
+    return table.labels
+
+
+def _check_classes(source: str, found: Sequence[str], known: Sequence[str]) -> None:
+    if len(set(known)) < len(known):
+        raise DataError(f"a class is named twice among {', '.join(known)}: name each once.")
+    if all(map(_REAL.fullmatch, found)) and any("." in name or "e" in name.lower() for name in found):
+        raise DataError(f"{source}: the labels are real numbers such as {found[0]}: bin them into classes.")
+    for label in found:
+        if label not in set(known):
+            near = difflib.get_close_matches(label, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"the classes are {', '.join(known)}."
+            raise DataError(f"{source}: label {label!r} is not among the classes: {hint}")
+    if len(found) < 2:
+        raise DataError(f"{source}: every record has the label {found[0]!r}: a classifier needs two classes.")
+
+
+def _encode(labels: Array, classes: Sequence[str]) -> Array:
+    number = {name: k for k, name in enumerate(classes)}
+    return np.array([number[label] for label in labels.tolist()], dtype=np.int64)

@@ -1,0 +1,142 @@
+"""LEAF's JSON directories (FEMNIST and its like): one agent for each user with training records.
+
+    directory/train/*.json[.gz]    {"users": [u, ...], "num_samples": [n, ...],
+    directory/test/*.json[.gz]      "user_data": {u: {"x": [[float, ...], ...], "y": [int, ...]}}}
+
+The test set pools every user of test/, those without training records too.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import DataError
+from tacit.types import Array, Federation, Shard
+
+PATTERNS = ("*.json", "*.json.gz")
+
+
+def load(
+    directory: str | Path, *, invert: bool = True, dedup: bool = False, n_classes: int | None = None
+) -> Federation:
+    """The federation of a LEAF directory.
+
+    `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part.
+    `dedup` gives each record once: LEAF's preprocessing stores one image of almost every writer twice, and
+    sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
+    are training records that the same user has in test.
+    `n_classes` is 1 + the largest label where it is not given.
+    """
+    root = Path(directory)
+    train, test = (_read(root / part, invert) for part in ("train", "test"))
+    if dedup:
+        train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
+        train = {user: shard for user, shard in train.items() if len(shard)}
+    if not train:
+        raise DataError(f"{root / 'train'} has no user with records: check the directory.")
+    _check_widths(root, [*train.items(), *test.items()])
+    pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
+    everyone = (*train.values(), pooled)
+    return Federation(
+        shards=tuple(train.values()),
+        test=pooled,
+        n_classes=n_classes or 1 + max(int(shard.y.max(initial=0)) for shard in everyone),
+        name=root.resolve().name,
+        agents=tuple(train),
+        # grey levels are scaled to [0, 1] by LEAF itself; other feature data gets no bound
+        bounds=(0.0, 1.0) if all(map(_in_unit_box, everyone)) else None,
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    """The JSON files by shard number: 2 before 10."""
+    found = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    return sorted(found, key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])
+
+
+def _read(folder: Path, invert: bool) -> dict[str, Shard]:
+    """User -> records, users in the order of the files; one with records in two files gets both."""
+    files = _files(folder)
+    if not files:
+        raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
+    users: dict[str, Shard] = {}
+    for path in files:
+        content = _parse(path)
+        for user, count in zip(content["users"], content["num_samples"], strict=True):
+            try:
+                shard = _shard(content["user_data"][user], count, invert)
+                if shard is not None:
+                    users[user] = _pool([users[user], shard], shard.x.shape[1]) if user in users else shard
+            except (KeyError, TypeError, ValueError, DataError) as error:
+                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                raise DataError(f"{path}, user {user!r}: {reason}. Check the file.") from error
+    return users
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        content = json.loads(data)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise DataError(f"{path} is not readable JSON ({error}): fetch it again.") from error
+    kinds = {"users": list, "num_samples": list, "user_data": dict}
+    if not (isinstance(content, dict) and all(isinstance(content.get(k), kind) for k, kind in kinds.items())):
+        raise DataError(f"{path} is not a LEAF file: it needs users, num_samples and user_data.")
+    if len(content["users"]) != len(content["num_samples"]):
+        raise DataError(f"{path}: users and num_samples differ in length: fetch the file again.")
+    return content
+
+
+def _shard(records: Any, count: int, invert: bool) -> Shard | None:
+    if not len(records["x"]) == len(records["y"]) == count:
+        raise ValueError(f"{len(records['x'])} x and {len(records['y'])} y where num_samples says {count}")
+    if not count:
+        return None
+    with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
+        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
+    if not invert:
+        return shard
+    if not _in_unit_box(shard):
+        raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; pass invert=False")
+    return Shard(1 - shard.x, shard.y)
+
+
+def _once(train: Shard, test: Shard | None) -> Shard:
+    """The training records without repeats, and without those of the same user's test records."""
+    seen = set() if test is None else set(_keys(test))
+    kept = []
+    for i, key in enumerate(_keys(train)):
+        if key not in seen:
+            seen.add(key)
+            kept.append(i)
+    return Shard(train.x[kept], train.y[kept])
+
+
+def _keys(shard: Shard) -> list[tuple[bytes, int]]:
+    return [(x.tobytes(), int(y)) for x, y in zip(shard.x, shard.y, strict=True)]
+
+
+def _pool(shards: list[Shard], n_features: int) -> Shard:
+    x: list[Array] = [np.empty((0, n_features), np.float32), *(shard.x for shard in shards)]
+    return Shard(np.concatenate(x), np.concatenate([np.empty(0, np.int64), *(shard.y for shard in shards)]))
+
+
+def _check_widths(root: Path, members: list[tuple[str, Shard]]) -> None:
+    n_features = members[0][1].x.shape[1]
+    for user, shard in members:
+        if shard.x.shape[1] != n_features:
+            raise DataError(
+                f"{root}: user {user!r} has {shard.x.shape[1]} features where {members[0][0]!r} has "
+                f"{n_features}: every record needs the same."
+            )
+
+
+def _in_unit_box(shard: Shard) -> bool:
+    return not shard.x.size or bool(shard.x.min() >= 0 and shard.x.max() <= 1)

@@ -1,0 +1,70 @@
+"""MNIST, shipped with the package: 60,000 and 10,000 digits of 28 x 28 grey levels, as x in [0, 1]^784.
+
+Y. LeCun, C. Cortes, C. Burges, The MNIST database of handwritten digits, CC BY-SA 3.0. The four idx files
+are gzipped; what they unpack to is checked against its sha256 before it is used.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import struct
+import zlib
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+
+from tacit.errors import DataError
+from tacit.types import Array, Shard
+
+# sha256 of the unpacked files
+SHA256 = {
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+}
+
+# the third byte of an idx file names its type; numbers are big-endian
+_IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def load(directory: Path | None = None) -> tuple[Shard, Shard]:
+    """(train, test): x (60000, 784) and (10000, 784) in [0, 1], labels 0..9."""
+    return _digits("train", directory), _digits("t10k", directory)
+
+
+def read_idx(data: bytes) -> Array:
+    """The array in an idx file: 0 0 type ndim, then ndim sizes of four bytes, then the numbers row by row."""
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
+        raise DataError("not an idx file (its first bytes are not 0 0 type ndim): check that it is unpacked.")
+    dtype, ndim = np.dtype(_IDX_TYPES[data[2]]), data[3]
+    start = 4 + 4 * ndim
+    if len(data) < start:
+        raise DataError(f"the idx file ends inside its header of {start} bytes: fetch it again.")
+    shape = struct.unpack(f">{ndim}I", data[4:start])
+    expected = start + math.prod(shape) * dtype.itemsize
+    if len(data) != expected:
+        raise DataError(f"the idx file has {len(data)} bytes, its header says {expected}: fetch it again.")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape)
+
+
+def _digits(part: str, directory: Path | None) -> Shard:
+    images = read_idx(_unpack(f"{part}-images-idx3-ubyte", directory))
+    labels = read_idx(_unpack(f"{part}-labels-idx1-ubyte", directory))
+    x = images.reshape(len(images), -1).astype(np.float32)
+    x /= 255  # in place: the training images are 188 MB
+    return Shard(x, labels)
+
+
+def _unpack(name: str, directory: Path | None) -> bytes:
+    folder = resources.files("tacit.data").joinpath("_mnist") if directory is None else directory
+    try:
+        data = gzip.decompress(folder.joinpath(f"{name}.gz").read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{name}.gz cannot be read ({error}): reinstall tacit or fetch it again.") from error
+    if hashlib.sha256(data).hexdigest() != SHA256[name]:
+        raise DataError(f"{name}.gz does not hold the MNIST bytes (its sha256 differs): reinstall tacit.")
+    return data

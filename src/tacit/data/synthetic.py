@@ -1,0 +1,87 @@
+"""Records drawn from a softmax model with a known truth: x in [0, 1]^J, y ~ softmax(x^T w)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.data import partition
+from tacit.errors import SpecError
+from tacit.types import Array, Federation, Shard
+
+# standard deviation of the scores x^T w over records: the most likely class then mostly wins
+_SIGNAL = 4.0
+
+
+def make(
+    n_agents: int = 10,
+    n_records: int = 1000,
+    n_features: int = 20,
+    n_classes: int = 3,
+    *,
+    density: float = 1.0,
+    heterogeneity: float = 0.0,
+    noise: float = 0.0,
+    unequal: bool = False,
+    n_test: int | None = None,
+    seed: int = 0,
+) -> Federation:
+    """A federation drawn from `seed`; the test records follow the mixture of the agents.
+
+    `density`        the share of features that are not zero
+    `heterogeneity`  h in [0, 1]: agent p draws x = (1 - h) u + h m_p, u uniform and m_p its own mean
+    `noise`          the share of labels replaced by a uniform one
+    `unequal`        log-normal numbers of records instead of equal ones
+    `n_test`         I / 5 where it is not given
+    """
+    n_test = n_records // 5 if n_test is None else n_test
+    _check(n_features, n_classes, n_test, density=density, heterogeneity=heterogeneity, noise=noise)
+    model, sizes, train, test = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
+    if unequal:
+        parts = partition.unequal(np.empty(n_records), n_agents, sizes)
+    else:
+        partition.check_counts(n_records, n_agents)
+        parts = np.array_split(np.arange(n_records), n_agents)
+    owner = np.repeat(np.arange(n_agents), [len(part) for part in parts])
+    means = model.random((n_agents, n_features), dtype=np.float32)
+    w = _truth(model, n_features, n_classes, density)
+
+    def draw(rng: np.random.Generator, agents: Array) -> Shard:
+        u = rng.random((len(agents), n_features), dtype=np.float32)
+        x = (1 - heterogeneity) * u + heterogeneity * means[agents]
+        x = np.minimum(x, 1) * (rng.random(x.shape, dtype=np.float32) < density)
+        # Gumbel's trick: argmax_k (score_k + Gumbel noise) is a draw from softmax(score)
+        y = (x @ w + rng.gumbel(size=(len(x), n_classes))).argmax(1)
+        wrong = rng.random(len(x)) < noise
+        return Shard(x, np.where(wrong, rng.integers(n_classes, size=len(x)), y))
+
+    pool = draw(train, owner)
+    cuts = np.cumsum([len(part) for part in parts])[:-1]
+    return Federation(
+        shards=tuple(map(Shard, np.split(pool.x, cuts), np.split(pool.y, cuts))),
+        test=draw(test, test.choice(owner, n_test)),
+        n_classes=n_classes,
+        name="synthetic",
+        bounds=(0.0, 1.0),
+    )
+
+
+def _truth(rng: np.random.Generator, n_features: int, n_classes: int, density: float) -> Array:
+    """w (J, K), scaled so that the scores have standard deviation _SIGNAL."""
+    w = rng.standard_normal((n_features, n_classes))
+    if n_features > 1:
+        w -= w.mean(0)  # x is never negative: without this its mean alone would favour one class
+    variance = density / 3 - density**2 / 4  # of one feature, uniform with probability `density`, else zero
+    return w * (_SIGNAL / math.sqrt(n_features * variance))
+
+
+def _check(n_features: int, n_classes: int, n_test: int, **shares: float) -> None:
+    if n_features < 1 or n_classes < 2 or n_test < 0:
+        raise SpecError(
+            f"synthetic data needs a feature, two classes and no negative test size: got {n_features} "
+            f"features, {n_classes} classes, {n_test} test records."
+        )
+    for name, share in shares.items():
+        if not 0 <= share <= 1 or (name == "density" and share == 0):
+            raise SpecError(f"{name} is a share and must be in [0, 1], density above 0: got {share}.")

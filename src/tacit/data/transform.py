@@ -1,0 +1,69 @@
+"""Changes of the features of a whole federation that look at one record at a time.
+
+Each acts on a record by itself, from public numbers only, so it costs no privacy. The intercept comes before the
+rescaling: the norm of a record then counts it, and a rescaled record has the class it had before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.errors import DataError, SpecError, unknown
+from tacit.types import Array, Federation, Norm, Shard
+
+NORMS = ("l1", "l2")
+MODES = ("clip", "unit")
+
+# float32 rounding moves a norm by at most 6e-8 of itself: this keeps it below the bound
+_MARGIN = 1 - 1e-6
+
+
+def with_intercept(federation: Federation) -> Federation:
+    """x -> (x, 1): a last feature that is always one, named "intercept" where features have names."""
+    names = federation.features
+    if "intercept" in names:
+        raise DataError("the features already include 'intercept': add it once.")
+
+    def change(shard: Shard) -> Shard:
+        return Shard(np.hstack([shard.x, np.ones((len(shard), 1), np.float32)]), shard.y)
+
+    bounds = federation.bounds
+    wider = None if bounds is None else (min(bounds[0], 1.0), max(bounds[1], 1.0))
+    return federation.map(change, features=(*names, "intercept") if names else (), bounds=wider)
+
+
+def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:
+    """Every record to norm at most B, in float64 and after rounding to float32.
+
+    clip    x * min(1, B / |x|)    shorter records stay as they are
+    unit    x * B / |x|            all get the norm B (less one part in a million); zero stays zero
+    """
+    if norm not in NORMS:
+        raise unknown("norm", norm, NORMS)
+    if mode not in MODES:
+        raise unknown("mode", mode, MODES)
+    if not 1e-30 <= bound <= 1e30:
+        raise SpecError(f"the norm bound must be positive and within float32's range, got {bound}.")
+
+    def change(shard: Shard) -> Shard:
+        return replace(shard, x=_rescale(shard.x, Norm(norm), bound, mode))
+
+    return federation.map(change, bounds=_bounds(federation.bounds, bound, mode))
+
+
+def _rescale(x: Array, norm: Norm, bound: float, mode: str) -> Array:
+    sizes = norm.of_rows(x)
+    rows = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
+    out = x.copy()
+    out[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
+    return out
+
+
+def _bounds(bounds: tuple[float, float] | None, bound: float, mode: str) -> tuple[float, float]:
+    """What is known of a feature afterwards: |x_j| <= |x| <= B, its sign, and if clipped its old range."""
+    low, high = (-np.inf, np.inf) if bounds is None else bounds
+    if mode == "unit":
+        low, high = (-np.inf if low < 0 else 0.0), (np.inf if high > 0 else 0.0)
+    return float(max(min(low, 0.0), -bound)), float(min(max(high, 0.0), bound))

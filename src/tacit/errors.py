@@ -1,0 +1,79 @@
+"""What can go wrong, as a tree.
+
+    TacitError
+    ├── InputError               the caller can fix it; the command line exits with 2
+    │   ├── DataError            records, labels or files that cannot be used
+    │   ├── SpecError            an unknown key, a bad value, a number out of range
+    │   ├── IncompatibleError    two choices that do not go together
+    │   ├── RunDirectoryError    an output directory that cannot be used or resumed
+    │   └── MissingDependency    an optional package that the request needs
+    └── Interrupted              the user stopped the run; what was done is saved
+
+    TacitWarning
+    ├── NotPrivateWarning        a bound is read from the data: the result carries no guarantee
+    ├── SummableRadiusWarning    the trust radii add up to a finite distance: training freezes
+    └── StabilityWarning         rho is below the bound under which linearised steps diverge
+
+Every message says what is wrong, why, and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TacitError(Exception):
+    """The root of every error tacit raises on purpose."""
+
+
+class InputError(TacitError):
+    """Something the caller gave cannot be used."""
+
+
+class DataError(InputError):
+    """Records, labels or files that cannot be used."""
+
+
+class SpecError(InputError):
+    """An unknown key, a bad value, or a number out of range."""
+
+
+class IncompatibleError(InputError):
+    """Two choices that do not go together."""
+
+
+class RunDirectoryError(InputError):
+    """An output directory that cannot be used or resumed."""
+
+
+class MissingDependency(InputError):
+    """An optional package that the request needs is not installed."""
+
+
+class Interrupted(TacitError):
+    """The user stopped the run; what was done is saved."""
+
+
+class TacitWarning(UserWarning):
+    """The root of every warning tacit gives."""
+
+
+class NotPrivateWarning(TacitWarning):
+    """A bound is read from the private data, so the result carries no guarantee."""
+
+
+class SummableRadiusWarning(TacitWarning):
+    """The trust radii add up to a finite distance, so training freezes."""
+
+
+class StabilityWarning(TacitWarning):
+    """rho is below the bound under which linearised steps may diverge."""
+
+
+def unknown(kind: str, name: str, valid: Iterable[str]) -> SpecError:
+    """The error for a name that does not exist, with the nearest that does."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}."
+    return SpecError(f"unknown {kind} {name!r}: {hint}")

@@ -1,0 +1,193 @@
+"""Spec and Federation in, agents and schedules out: the one place where strings become values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tacit import data
+from tacit.admm import compatible
+from tacit.admm.agent import Agent, Method
+from tacit.admm.messages import Order
+from tacit.admm.perturbation import Objective, Output, Perturbation
+from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
+from tacit.data.transform import rescale_rows, with_intercept
+from tacit.errors import IncompatibleError, SpecError
+from tacit.experiments.spec import DataSpec, ScheduleSpec, Spec
+from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.problem.domain import Ball, Box, Domain, Everywhere
+from tacit.problem.loss import Loss
+from tacit.problem.objective import Problem
+from tacit.problem.regularizer import L2, NoRegularizer, Regularizer
+from tacit.problem.sensitivity import (
+    Adjacency,
+    Clipped,
+    Declared,
+    Observed,
+    RecordBound,
+    from_feature_bounds,
+    from_row_norm,
+)
+from tacit.problem.softmax import Softmax
+from tacit.problem.squared import Squared
+from tacit.schedule import Constant, HuangStep, Power, Scaled, Schedule, Staircase
+from tacit.types import Federation, Norm, Shard
+
+LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
+DOMAINS: dict[str, Callable[[float], Domain]] = {"everywhere": lambda _: Everywhere(), "box": Box, "ball": Ball}
+REGULARIZERS: dict[str, Callable[[], Regularizer]] = {"l2": L2, "none": NoRegularizer}
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What an engine and the loop need."""
+
+    agents: tuple[Agent, ...]
+    rho: Schedule
+    order: Order
+    shape: tuple[int, int]
+    problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
+
+
+def federation(spec: Spec) -> Federation:
+    """Load and transform what [data] names."""
+    d = spec.data
+    loaded = data.load(
+        d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
+        test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
+        bounds=_declared_bounds(d), invert=d.invert, dedup=d.dedup, records=d.records, features=d.features,
+        classes=d.classes,
+    )  # fmt: skip
+    if d.intercept:
+        loaded = with_intercept(loaded)
+    return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
+
+
+def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
+    if d.low is None and d.high is None:
+        return None
+    if d.low is None or d.high is None or not d.low < d.high:
+        raise SpecError(f"data.low and data.high go together and low < high: got {d.low} and {d.high}.")
+    return d.low, d.high
+
+
+def setup(spec: Spec, over: Federation) -> Setup:
+    """Agents, each with its problem and method; impossible combinations are refused."""
+    spec = spec.checked()
+    problem = Problem(
+        over.n_agents,
+        1 / over.n_records,
+        LOSSES[spec.problem.loss](),
+        REGULARIZERS[spec.problem.regularizer](),
+        spec.problem.beta,
+        DOMAINS[spec.problem.domain](spec.problem.domain_radius),
+    )
+    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
+    compatible.check(agents[0].method, problem.domain)
+    return Setup(agents, _rho(spec), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
+
+
+def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
+    a = spec.algorithm
+    if a.gradient_weight == "local":
+        problem = problem.locally_weighted(shard)
+    mechanism = _mechanism(spec)
+    bound = _bound(spec, over, problem.loss, mechanism.norm, shard)
+    adjacency = Adjacency[spec.privacy.adjacency.upper()]
+    calibration = mechanism.multiplier * problem.weight * adjacency.value
+    method = Method(
+        rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
+        perturbation=_perturbation(spec),
+        mechanism=mechanism,
+        bound=bound,
+        adjacency=adjacency,
+        order=Order(a.order),
+        regularize_global=a.regularize_at == "w",
+    )
+    return Agent(shard, problem, method, key=(spec.run.seed, p))
+
+
+def _mechanism(spec: Spec) -> Mechanism:
+    p, perturbation = spec.privacy, spec.algorithm.perturbation
+    if perturbation == "none" and not math.isinf(p.epsilon):
+        raise IncompatibleError(
+            f"{spec.algorithm.name} adds no noise, so epsilon = {p.epsilon:g} cannot hold: "
+            "drop epsilon, or choose objp, objt or outp."
+        )
+    if p.mechanism == "silence" and not math.isinf(p.epsilon):
+        raise IncompatibleError(f"the silence mechanism gives no epsilon, and epsilon = {p.epsilon:g} was asked for.")
+    if math.isinf(p.epsilon):
+        return Silence()
+    return Laplace(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
+
+
+def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
+    d, p = spec.data, spec.privacy
+    if p.sensitivity == "observed":
+        return Observed(norm)
+    if p.sensitivity == "clip":
+        return Clipped(norm, p.clip)
+    if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
+        return Declared(norm, float(len(shard)))
+    if p.sensitivity == "row_norm":
+        if d.row_norm != norm.value:
+            raise IncompatibleError(
+                f"{p.mechanism} noise needs rows bounded in {norm.value}: set data.row_norm = {norm.value} "
+                "and data.row_bound."
+            )
+        return from_row_norm(norm, d.row_bound, loss)
+    if over.bounds is None:
+        raise IncompatibleError(
+            f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
+        )
+    return from_feature_bounds(norm, over.bounds, over.n_features, loss)
+
+
+def _rule(
+    spec: Spec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> Rule:
+    a, s = spec.algorithm, spec.schedule
+    if a.rule == "exact":
+        if a.linearize_at == "w":
+            raise IncompatibleError("an exact step does not linearise: drop algorithm.linearize_at = w.")
+        convexity = problem.regularization * problem.regularizer.curvature
+        return Exact(problem.smoothness(shard), convexity, a.tolerance)
+    at = Point(a.linearize_at)
+    if a.rule == "trust":
+        radius = Constant(s.radius_a) if s.radius == "constant" else Power(s.radius_a, -2)
+        return Trust(radius, Norm(a.trust_norm), at)
+    if s.eta == "power":
+        return Prox(Power(s.eta_a, -0.5), at)
+    if s.eta == "constant":
+        return Prox(Constant(s.eta_a), at)
+    return Prox(_huang(s, problem, shard, bound, calibration, dimension), at)
+
+
+def _huang(
+    s: ScheduleSpec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> HuangStep:
+    if not isinstance(bound, Declared):
+        raise IncompatibleError(
+            "Huang's step needs a declared bound: use privacy.sensitivity = feature_bounds or row_norm."
+        )
+    noise = calibration * bound.value
+    if s.eta == "huang_released":  # c3 = I_p / 4 and c_w = sqrt(4 J K)
+        return HuangStep(len(shard) / 4, dimension, noise, math.sqrt(4 * dimension))
+    if math.isinf(bound.row_norm):
+        raise IncompatibleError("Huang's step needs a bound on |x|: use sensitivity feature_bounds or row_norm.")
+    curvature = problem.loss.curvature * bound.row_norm**2  # c3, from the largest record there can be
+    smoothness = problem.weight * len(shard) * curvature + problem.regularization * problem.regularizer.curvature
+    return HuangStep(smoothness, dimension, noise, s.c_w)
+
+
+def _perturbation(spec: Spec) -> Perturbation:
+    output = spec.algorithm.perturbation == "output"
+    return Output(spec.privacy.squared_std) if output else Objective()
+
+
+def _rho(spec: Spec) -> Schedule:
+    s = spec.schedule
+    if s.rho == "static":
+        return Scaled(s.rho_factor, Constant(s.rho_static))
+    return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

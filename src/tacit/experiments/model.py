@@ -1,0 +1,79 @@
+"""A trained model: what `tacit predict` needs, in one .npz without pickles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tacit.errors import DataError, RunDirectoryError
+from tacit.experiments.store import load_npz
+from tacit.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """w (J, K), its average over the rounds, and the names of classes and features."""
+
+    w: Array
+    w_average: Array
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    intercept: bool = False
+
+    def arrays(self) -> dict[str, Array]:
+        return {
+            "w": self.w,
+            "w_average": self.w_average,
+            "classes": np.array(self.classes, dtype=np.str_),
+            "features": np.array(self.features, dtype=np.str_),
+            "intercept": np.array(self.intercept),
+        }
+
+    @classmethod
+    def read(cls, directory: Path) -> Model:
+        """The model of a finished run."""
+        path = directory / "model.npz"
+        arrays = load_npz(path)
+        try:
+            model = cls(
+                arrays["w"],
+                arrays["w_average"],
+                tuple(map(str, arrays["classes"])),
+                tuple(map(str, arrays["features"])),
+                bool(arrays["intercept"]),
+            )
+        except KeyError as error:
+            raise RunDirectoryError(f"{path} is not a tacit model: it has no {error}. Train again.") from None
+        if model.w.ndim != 2 or not np.isfinite(model.w).all() or model.w.shape[1] != len(model.classes):
+            raise RunDirectoryError(f"{path} is damaged: its weights do not fit its classes. Train again.")
+        return model
+
+    @property
+    def n_inputs(self) -> int:
+        """Features a record must have: the intercept is added here."""
+        return int(self.w.shape[0]) - self.intercept
+
+    def in_order(self, x: Array, names: tuple[str, ...]) -> Array:
+        """The columns of x, named by `names`, in the order the model was trained on."""
+        wanted = self.features[: self.n_inputs]
+        if not wanted or not names or tuple(names) == wanted:
+            return x
+        missing = sorted(set(wanted) - set(names))
+        if missing:
+            raise DataError(f"the data lack {len(missing)} of the model's features, first {missing[0]!r}: add them.")
+        return np.asarray(x[:, [names.index(name) for name in wanted]])
+
+    def scores(self, x: Array, averaged: bool = False) -> Array:
+        """x^T w, (n, K)."""
+        if x.ndim != 2 or x.shape[1] != self.n_inputs:
+            raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
+        if not np.isfinite(x).all():
+            raise DataError("the records hold NaN or inf: drop or impute them.")
+        w = self.w_average if averaged else self.w
+        return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
+
+    def predict(self, x: Array, averaged: bool = False) -> list[str]:
+        """The most likely class of each record."""
+        return [self.classes[k] for k in self.scores(x, averaged).argmax(axis=1)]

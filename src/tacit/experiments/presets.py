@@ -1,0 +1,79 @@
+"""Named bundles of choices: an algorithm's shape, and a preset's constants for it.
+
+    paper      the text of Ryu & Kim 2021, to the letter
+    released   the settings that produced the paper's printed numbers (docs/reproduction.md)
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import unknown
+from tacit.experiments.spec import Spec
+
+Values = dict[str, Any]
+
+_SILENT: Values = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
+
+ALGORITHMS: dict[str, Values] = {
+    "admm": {"algorithm.rule": "exact", **_SILENT},
+    "iadmm-prox": {"algorithm.rule": "prox", **_SILENT},
+    "iadmm-trust": {"algorithm.rule": "trust", **_SILENT},
+    "objp": {"algorithm.rule": "prox", "algorithm.perturbation": "objective", "privacy.mechanism": "laplace"},
+    "objt": {"algorithm.rule": "trust", "algorithm.perturbation": "objective", "privacy.mechanism": "laplace"},
+    "outp": {
+        "algorithm.rule": "prox",
+        "algorithm.perturbation": "output",
+        "algorithm.order": "zwd",
+        "privacy.mechanism": "gaussian",
+    },
+}
+
+# the paper's constants of rho-hat; other data start from those of MNIST
+_RHO: dict[str, Values] = {
+    "mnist": {"schedule.rho_c1": 2.0, "schedule.rho_c2": 5.0, "schedule.rho_period": 1e4},
+    "femnist": {"schedule.rho_c1": 0.005, "schedule.rho_c2": 0.05, "schedule.rho_period": 2e3},
+}
+
+
+def _paper(algorithm: str) -> Values:
+    """eta = 1/sqrt(t), delta = 1/t^2, observed l1 sensitivity; OutP with Huang's own sigma and step."""
+    if algorithm == "outp":
+        return {
+            "schedule.eta": "huang",
+            "privacy.sensitivity": "feature_bounds",
+            "privacy.adjacency": "replace_one",
+        }
+    return {"schedule.eta": "power", "schedule.radius": "power", "privacy.sensitivity": "observed"}
+
+
+def _released(algorithm: str) -> Values:
+    """What the released code computes where it differs from the text."""
+    common: Values = {"algorithm.regularize_at": "w", "schedule.radius": "constant"}
+    if algorithm == "outp":
+        return common | {
+            "algorithm.gradient_weight": "local",
+            "schedule.eta": "huang_released",
+            "privacy.sensitivity": "record_count",
+            "privacy.adjacency": "replace_one",
+            "privacy.squared_std": True,
+        }
+    return common | {"schedule.eta": "power", "privacy.sensitivity": "observed"}
+
+
+PRESETS = {"paper": _paper, "released": _released}
+
+
+def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
+    """The spec of an algorithm under a preset, with the constants for a data source."""
+    if name not in PRESETS:
+        raise unknown("preset", name, PRESETS)
+    if algorithm not in ALGORITHMS:
+        raise unknown("algorithm", algorithm, ALGORITHMS)
+    return Spec().with_values(
+        {"run.preset": name, "data.source": source, "algorithm.name": algorithm}
+        | PRESETS[name](algorithm)
+        | _RHO["femnist" if (Path(source) / "train").is_dir() else "mnist"]
+        | ALGORITHMS[algorithm]
+    )

@@ -1,0 +1,223 @@
+"""An experiment as data: five sections of plain values, complete enough to run again."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass, field
+from typing import Any
+
+from tacit.errors import SpecError, unknown
+
+
+def _key(default: Any, about: str, *choices: str) -> Any:
+    return field(default=default, metadata={"about": about, "choices": choices})
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    source: str = _key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
+    agents: int | None = _key(None, "number of agents, where the source does not say")
+    partition: str | None = _key(
+        None, "how records are dealt to agents", "contiguous", "shuffled", "dirichlet", "unequal"
+    )
+    alpha: float = _key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
+    seed: int = _key(0, "seed of the partition and of synthetic data")
+    test: str | None = _key(None, "a table of test records; without it test_fraction is held out")
+    test_fraction: float = _key(0.2, "share of each agent's records held out for testing")
+    label_column: str = _key("label", "the column that holds the label")
+    agent_column: str = _key("agent", "the column that names the agent")
+    low: float | None = _key(None, "tables: the public lower bound of every feature")
+    high: float | None = _key(None, "tables: the public upper bound of every feature")
+    invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")
+    dedup: bool = _key(False, "LEAF: drop the record that its pipeline writes twice")
+    records: int = _key(2000, "synthetic: records in all")
+    features: int = _key(20, "synthetic: features")
+    classes: int = _key(3, "synthetic: classes")
+    intercept: bool = _key(False, "append a feature that is always one")
+    row_norm: str = _key("none", "rescale each record to row_bound in this norm", "none", "l1", "l2")
+    row_bound: float = _key(1.0, "the norm that row_norm rescales to")
+    row_mode: str = _key("clip", "clip: only longer records; unit: all records", "clip", "unit")
+
+
+@dataclass(frozen=True)
+class ProblemSpec:
+    loss: str = _key("softmax", "the loss", "softmax", "squared")
+    regularizer: str = _key("l2", "r(w)", "l2", "none")
+    beta: float = _key(1e-6, "weight of the regulariser")
+    domain: str = _key("everywhere", "the set W", "everywhere", "box", "ball")
+    domain_radius: float = _key(1.0, "radius of the box or ball W")
+
+
+@dataclass(frozen=True)
+class AlgorithmSpec:
+    name: str = _key("objt", "what the choices below are called")
+    rule: str = _key("trust", "the local step", "exact", "prox", "trust")
+    order: str = _key("wzd", "which of w and z moves first", "wzd", "zwd")
+    linearize_at: str = _key("z", "where the loss is linearised", "z", "w")
+    perturbation: str = _key("objective", "where noise enters", "objective", "output", "none")
+    trust_norm: str = _key("inf", "norm of the trust region", "inf", "l2")
+    tolerance: float = _key(1e-10, "of the exact local solve")
+    gradient_weight: str = _key("global", "1/I, or 1/I_p as the released OutP", "global", "local")
+    regularize_at: str = _key("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
+
+
+@dataclass(frozen=True)
+class ScheduleSpec:
+    rho: str = _key("dynamic", "c1 1.2^floor(t/period) + c2/epsilon, or rho_static", "dynamic", "static")
+    rho_c1: float = _key(2.0, "of the dynamic rho")
+    rho_c2: float = _key(5.0, "of the dynamic rho")
+    rho_period: float = _key(10_000.0, "of the dynamic rho")
+    rho_static: float = _key(1.0, "the static rho")
+    rho_factor: float = _key(1.0, "multiplies rho; 0.01 is the paper's OutP+")
+    eta: str = _key("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
+    eta_a: float = _key(1.0, "a of eta")
+    c_w: float = _key(10.0, "Huang's bound on the norm of the optimum")
+    radius: str = _key("power", "a/t^2, or a", "power", "constant")
+    radius_a: float = _key(1.0, "a of the trust radius")
+
+
+@dataclass(frozen=True)
+class PrivacySpec:
+    mechanism: str = _key("laplace", "the noise", "laplace", "gaussian", "silence")
+    epsilon: float = _key(0.05, "per round, as the paper states it; inf for no noise")
+    dp_delta: float = _key(1e-6, "delta of the Gaussian mechanism")
+    sensitivity: str = _key(
+        "observed", "where the bound of a record comes from",
+        "observed", "feature_bounds", "row_norm", "clip", "record_count",
+    )  # fmt: skip
+    clip: float = _key(1.0, "the clipping norm of sensitivity = clip")
+    adjacency: str = _key("add_remove", "which data sets are neighbours", "add_remove", "replace_one")
+    squared_std: bool = _key(False, "released OutP: sigma^2 where sigma belongs")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    preset: str = _key("released", "where the other values came from")
+    rounds: int = _key(100, "T")
+    seed: int = _key(0, "seed of the noise")
+    record_every: int | None = _key(None, "rounds between two records; default about 100 records in all")
+    engine: str = _key("plain", "who computes a round", "plain")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Everything a run depends on."""
+
+    data: DataSpec = DataSpec()
+    problem: ProblemSpec = ProblemSpec()
+    algorithm: AlgorithmSpec = AlgorithmSpec()
+    schedule: ScheduleSpec = ScheduleSpec()
+    privacy: PrivacySpec = PrivacySpec()
+    run: RunSpec = RunSpec()
+
+    def with_values(self, values: dict[str, Any]) -> Spec:
+        """The spec with dotted keys replaced: {"privacy.epsilon": 0.1}."""
+        changed: dict[str, dict[str, Any]] = {}
+        for key, value in values.items():
+            section, _, name = key.partition(".")
+            _find(key)
+            changed.setdefault(section, {})[name] = _checked(key, value)
+        return dataclasses.replace(
+            self, **{name: dataclasses.replace(getattr(self, name), **new) for name, new in changed.items()}
+        )
+
+    def values(self) -> dict[str, Any]:
+        """Dotted keys and their values, in order."""
+        return {
+            f"{section.name}.{key.name}": getattr(getattr(self, section.name), key.name)
+            for section in dataclasses.fields(self)
+            for key in dataclasses.fields(getattr(self, section.name))
+        }
+
+    def checked(self) -> Spec:
+        """This spec, or an error that names its first value out of range."""
+        for key, least in _AT_LEAST.items():
+            value = self.values()[key]
+            if value is not None and not value >= least:
+                raise SpecError(f"{key} must be at least {least}, got {value}.")
+        for key in ("data.seed", "run.seed"):
+            if not 0 <= self.values()[key] < 2**63:
+                raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {self.values()[key]}.")
+        for key in _POSITIVE:
+            value = self.values()[key]
+            if not value > 0 or (math.isinf(value) and key != "privacy.epsilon"):
+                raise SpecError(f"{key} must be positive, got {value}.")
+        if not 0 < self.data.test_fraction < 1:
+            raise SpecError(f"data.test_fraction must lie between 0 and 1, got {self.data.test_fraction}.")
+        if not 0 < self.privacy.dp_delta < 1:
+            raise SpecError(f"privacy.dp_delta must lie between 0 and 1, got {self.privacy.dp_delta}.")
+        return self
+
+
+_AT_LEAST = {
+    "data.agents": 1, "data.records": 1, "data.features": 1, "data.classes": 2, "problem.beta": 0,
+    "run.rounds": 1, "run.record_every": 1,
+}  # fmt: skip
+_POSITIVE = (
+    "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
+    "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.eta_a", "schedule.c_w",
+    "schedule.radius_a", "privacy.epsilon", "privacy.clip",
+)  # fmt: skip
+
+
+def keys() -> dict[str, dataclasses.Field[Any]]:
+    """Every dotted key with its field, for help and for checking."""
+    return {
+        f"{section.name}.{key.name}": key
+        for section in dataclasses.fields(Spec)
+        for key in dataclasses.fields(section.default)  # type: ignore[arg-type]
+    }
+
+
+def _find(key: str) -> dataclasses.Field[Any]:
+    known = keys()
+    if key not in known:
+        raise unknown("key", key, known)
+    return known[key]
+
+
+def _checked(key: str, value: Any) -> Any:
+    """The value with its declared type: text is parsed, whole numbers pass as float."""
+    found = _find(key)
+    kinds = _kinds(key)
+    if value is None and types.NoneType in kinds:
+        return None
+    choices = found.metadata["choices"]
+    if choices and value not in choices:
+        if isinstance(value, str):
+            raise unknown(f"value of {key}", value, choices)
+        raise SpecError(f"{key} takes one of {', '.join(choices)}, got {value!r}.")
+    for kind in kinds:
+        converted = _convert(kind, value)
+        if converted is not None:
+            return converted
+    wanted = " or ".join(kind.__name__ for kind in kinds if kind is not types.NoneType)
+    raise SpecError(f"{key} takes a value of type {wanted}, got {value!r}.")
+
+
+def _kinds(key: str) -> tuple[type, ...]:
+    section, _, name = key.partition(".")
+    owner = typing.get_type_hints(Spec)[section]
+    hint = typing.get_type_hints(owner)[name]
+    return typing.get_args(hint) or (hint,)
+
+
+def _convert(kind: type, value: Any) -> Any:
+    if kind is bool:
+        return {"true": True, "false": False}.get(str(value).lower())
+    if kind is str:
+        return value if isinstance(value, str) else None
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if kind is int and isinstance(value, str | int) and str(value).isdigit():
+        return int(value)  # exact, however large
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    if kind is int:
+        return int(number) if number.is_integer() else None
+    return None if kind is not float or math.isnan(number) else number

@@ -1,0 +1,52 @@
+"""Spec <-> TOML."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import SpecError
+from tacit.experiments.spec import Spec
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def dumps(spec: Spec) -> str:
+    """The complete spec; a key that is absent is unset."""
+    lines: list[str] = []
+    section = ""
+    for key, value in spec.values().items():
+        head, _, name = key.partition(".")
+        if head != section:
+            lines += ["", f"[{head}]"] if lines else [f"[{head}]"]
+            section = head
+        if value is not None:
+            lines.append(f"{name} = {_literal(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Dotted keys and values of a TOML file."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} is not TOML: {error}.") from None
+    values: dict[str, Any] = {}
+    for section, content in document.items():
+        if not isinstance(content, dict):
+            raise SpecError(f"{path}: {section!r} stands outside a section: write it as [section] then key = value.")
+        values |= {f"{section}.{name}": value for name, value in content.items()}
+    return values
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, str) else repr(value)

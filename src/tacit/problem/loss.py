@@ -1,0 +1,43 @@
+"""What a loss must offer. A third one is one more file like softmax.py.
+
+A loss here is a function of the scores s = x^T w alone, so the gradient of one record is the outer
+product x a^T with a = dl/ds, and |x a^T| = |x| |a| in the l1 and in the l2 norm. That one fact gives
+sensitivities and per-record clipping in closed form.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tacit.types import Array, Norm
+
+
+class Loss(Protocol):
+    """l(s, y) for scores s (n, K) and labels y (n,)."""
+
+    @property
+    def curvature(self) -> float:
+        """The largest eigenvalue d^2 l / ds^2 can have."""
+        ...
+
+    def value(self, score: Array, y: Array) -> float:
+        """sum_i l(s_i, y_i)."""
+        ...
+
+    def residual(self, score: Array, y: Array) -> Array:
+        """a = dl/ds for every record, (n, K)."""
+        ...
+
+    def residual_bound(self, norm: Norm) -> float:
+        """sup |a| over all scores and labels; inf where there is none."""
+        ...
+
+    def probability(self, score: Array) -> Array:
+        """What the scores say about each class, (n, K)."""
+        ...
+
+
+def one_hot(y: Array, n_classes: int) -> Array:
+    """(n,) labels to (n, K) rows with a single one."""
+    rows: Array = (y[:, None] == range(n_classes)).astype(float)
+    return rows

@@ -1,0 +1,49 @@
+"""The regulariser r(w), weighted by beta / P at each agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tacit.types import Array
+
+
+class Regularizer(Protocol):
+    """A smooth convex function of the model alone: it costs no privacy."""
+
+    @property
+    def curvature(self) -> float:
+        """r is curvature-strongly convex and curvature-smooth."""
+        ...
+
+    def value(self, w: Array) -> float: ...
+
+    def gradient(self, w: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class L2:
+    """r(w) = |w|_F^2."""
+
+    curvature: float = 2.0
+
+    def value(self, w: Array) -> float:
+        return float(np.square(w).sum())
+
+    def gradient(self, w: Array) -> Array:
+        return 2 * w
+
+
+@dataclass(frozen=True)
+class NoRegularizer:
+    """r(w) = 0."""
+
+    curvature: float = 0.0
+
+    def value(self, w: Array) -> float:  # noqa: ARG002
+        return 0.0
+
+    def gradient(self, w: Array) -> Array:
+        return np.zeros_like(w)

@@ -1,0 +1,124 @@
+"""How far one record moves the gradient.
+
+    sensitivity = weight * (1 if a record is added or removed, 2 if replaced) * sup_i |x_i a_i^T|
+
+`weight` is the 1/I of the objective. The supremum comes from a RecordBound, one of
+
+    Observed   the largest value among the records present: the paper's. It is read from the private
+               data, so noise scaled by it carries no guarantee.
+    Declared   a public constant: feature bounds or a row norm, times the bound of the residual.
+    Clipped    every record's gradient is shrunk to norm C, and C is public.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.problem.loss import Loss
+from tacit.types import Array, Norm
+
+
+class Adjacency(enum.Enum):
+    """Which data sets are neighbours; the value is how many records' gradients they differ by."""
+
+    ADD_REMOVE = 1
+    REPLACE_ONE = 2
+
+
+class RecordBound(Protocol):
+    """A bound on |x_i a_i^T| over records, and what is done to a_i so that it holds."""
+
+    @property
+    def norm(self) -> Norm: ...
+
+    @property
+    def public(self) -> bool:
+        """Whether the bound is independent of the data."""
+        ...
+
+    def shrink(self, residual: Array, x_norm: Array) -> Array:
+        """The residuals (n, K) that enter the gradient."""
+        ...
+
+    def bound(self, residual: Array, x_norm: Array) -> float:
+        """The bound, given the residuals before shrinking and the row norms |x_i| (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Observed:
+    """max_i |x_i| |a_i| over the records present (the paper's, with eq. (11b))."""
+
+    norm: Norm
+    public: bool = False
+
+    def shrink(self, residual: Array, x_norm: Array) -> Array:  # noqa: ARG002
+        return residual
+
+    def bound(self, residual: Array, x_norm: Array) -> float:
+        return float((x_norm * self.norm.of_rows(residual)).max())
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A constant known in advance; records whose |x| exceeds `row_norm` are refused."""
+
+    norm: Norm
+    value: float
+    row_norm: float = math.inf
+    public: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.value < math.inf:
+            raise IncompatibleError(
+                f"the declared gradient bound is {self.value}: this loss has none. Use sensitivity 'clip'."
+            )
+
+    def shrink(self, residual: Array, x_norm: Array) -> Array:
+        if x_norm.max(initial=0.0) > self.row_norm * (1 + 1e-6):
+            raise DataError(
+                f"a record has {self.norm.value} norm above the declared {self.row_norm:g}: "
+                "rescale the rows, or declare wider bounds."
+            )
+        return residual
+
+    def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
+        return self.value
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Each record's gradient is scaled by min(1, C / (|x_i| |a_i|)): exact, and free for these losses."""
+
+    norm: Norm
+    value: float
+    public: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < self.value < math.inf:
+            raise SpecError(f"the clipping norm must be positive and finite, got {self.value}.")
+
+    def shrink(self, residual: Array, x_norm: Array) -> Array:
+        size = x_norm * self.norm.of_rows(residual)
+        return np.asarray(residual * (self.value / np.maximum(size, self.value))[:, None])
+
+    def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
+        return self.value
+
+
+def from_feature_bounds(norm: Norm, bounds: tuple[float, float], n_features: int, loss: Loss) -> Declared:
+    """The bound that features in [lo, hi] give: |x|_1 <= J m or |x|_2 <= sqrt(J) m, m = max(|lo|, |hi|)."""
+    largest = max(map(abs, bounds))
+    row_norm = largest * (n_features if norm is Norm.L1 else math.sqrt(n_features))
+    return from_row_norm(norm, row_norm, loss)
+
+
+def from_row_norm(norm: Norm, row_norm: float, loss: Loss) -> Declared:
+    """The bound that |x_i| <= row_norm gives."""
+    return Declared(norm, row_norm * loss.residual_bound(norm), row_norm)

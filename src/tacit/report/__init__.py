@@ -1,0 +1,1 @@
+"""Records in, pages and figures out; nothing here trains."""

@@ -1,0 +1,117 @@
+"""rho^t, eta^t and delta^t as plain functions of the round t = 1, 2, ..."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+from tacit.errors import SpecError
+
+
+class Schedule(Protocol):
+    """A positive number for every round."""
+
+    def __call__(self, t: int) -> float: ...
+
+    @property
+    def summable(self) -> bool:
+        """Whether sum_t of it is finite."""
+        ...
+
+
+@dataclass(frozen=True)
+class Constant:
+    """a."""
+
+    a: float
+    summable: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self.a)
+
+    def __call__(self, t: int) -> float:  # noqa: ARG002
+        return self.a
+
+
+@dataclass(frozen=True)
+class Power:
+    """a t^exponent: eta = a / sqrt(t), delta = a / t^2."""
+
+    a: float
+    exponent: float
+
+    def __post_init__(self) -> None:
+        _check(self.a)
+
+    def __call__(self, t: int) -> float:
+        return float(self.a * t**self.exponent)
+
+    @property
+    def summable(self) -> bool:
+        return self.exponent < -1
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """min(1e9, c1 1.2^floor(t / period) + c2 / epsilon), the paper's rho-hat; c2 / inf = 0 is non-private."""
+
+    c1: float
+    c2: float
+    period: float
+    epsilon: float
+    summable: bool = False
+
+    def __post_init__(self) -> None:
+        for constant in (self.c1, self.period, self.epsilon):
+            _check(constant, finite=False)
+
+    def __call__(self, t: int) -> float:
+        # in the exponent, 1.2^200 / 1e9 > 1 already: stay clear of float overflow
+        steps = min(int(t // self.period), 2000)
+        return min(1e9, self.c1 * 1.2**steps + self.c2 / self.epsilon)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """factor * schedule."""
+
+    factor: float
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        _check(self.factor)
+
+    def __call__(self, t: int) -> float:
+        return self.factor * self.schedule(t)
+
+    @property
+    def summable(self) -> bool:
+        return self.schedule.summable
+
+
+@dataclass(frozen=True)
+class HuangStep:
+    """1 / eta^t = smoothness + sqrt(2 d t) s / c_w  (Huang et al. 2019, Theorem 4).
+
+    d is the number of parameters, s the standard deviation of the noise in gradient units, and c_w a
+    bound on the norm of the optimum.
+    """
+
+    smoothness: float
+    dimension: int
+    noise: float
+    c_w: float
+    summable: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self.smoothness)
+        _check(self.c_w)
+
+    def __call__(self, t: int) -> float:
+        return 1 / (self.smoothness + math.sqrt(2 * self.dimension * t) * self.noise / self.c_w)
+
+
+def _check(value: float, finite: bool = True) -> None:
+    if not value > 0 or (finite and math.isinf(value)):
+        raise SpecError(f"a schedule needs positive, finite constants, got {value}.")

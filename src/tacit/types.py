@@ -1,0 +1,122 @@
+"""Shapes, said once.
+
+    x   (I_p, J) float32    records of one agent, one a row (float64 in the plain engine)
+    y   (I_p,)   int64      their labels, 0 .. K-1
+    w   (J, K)              the model; z_p and dual_p have its shape
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import DataError
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Norm(enum.Enum):
+    """|.|_1, |.|_2 (Frobenius for a matrix) or |.|_inf."""
+
+    L1 = "l1"
+    L2 = "l2"
+    INF = "inf"
+
+    def of_rows(self, rows: Array) -> Array:
+        """The norm of each row of a matrix, as float64."""
+        order = {Norm.L1: 1, Norm.L2: 2, Norm.INF: np.inf}[self]
+        return np.asarray(np.linalg.norm(rows.astype(np.float64, copy=False), ord=order, axis=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Shard:
+    """The records of one agent (or of the test set): x (I_p, J), y (I_p,)."""
+
+    x: Array
+    y: Array
+    dtype: type[np.floating[Any]] = np.float32
+
+    def __post_init__(self) -> None:
+        x = np.ascontiguousarray(self.x, dtype=self.dtype)
+        y = np.asarray(self.y)
+        if x.ndim != 2:
+            raise DataError(f"x must be a matrix of records by features, got shape {x.shape}: reshape it to (I, J).")
+        if y.ndim != 1 or len(y) != len(x):
+            raise DataError(f"y must hold one label a record: got shape {y.shape} for {len(x)} records.")
+        if len(y) and not np.issubdtype(y.dtype, np.integer):
+            raise DataError(f"labels must be integers 0..K-1, got {y.dtype}: encode them first.")
+        # min and max see NaN and inf without a temporary the size of x
+        if x.size and not np.isfinite([x.min(), x.max()]).all():
+            row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
+            raise DataError(f"x holds NaN or inf (first in record {row}): drop or impute such records.")
+        object.__setattr__(self, "x", x)
+        object.__setattr__(self, "y", y.astype(np.int64, copy=False))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True, eq=False)
+class Federation:
+    """Agents' shards, a test set, and what is publicly known about them."""
+
+    shards: tuple[Shard, ...]
+    test: Shard
+    n_classes: int
+    name: str = "unnamed"
+    agents: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+    bounds: tuple[float, float] | None = None  # public: every feature lies in [lo, hi]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shards", tuple(self.shards))
+        if not self.shards:
+            raise DataError("a federation needs at least one agent: none was given.")
+        object.__setattr__(self, "agents", tuple(self.agents) or tuple(str(p) for p in range(len(self.shards))))
+        object.__setattr__(self, "classes", tuple(self.classes) or tuple(str(k) for k in range(self.n_classes)))
+        if self.n_classes < 2:
+            raise DataError(f"a classifier needs at least two classes, got {self.n_classes}: check the label column.")
+        if len(self.agents) != len(self.shards):
+            raise DataError(f"{len(self.agents)} agent names for {len(self.shards)} shards: give one each.")
+        if len(self.classes) != self.n_classes:
+            raise DataError(f"{len(self.classes)} class names for {self.n_classes} classes: give one each.")
+        n_features = self.shards[0].x.shape[1]
+        for name, shard in zip((*self.agents, "test"), (*self.shards, self.test), strict=True):
+            _check_member(name, shard, n_features, self.n_classes, self.bounds)
+
+    @property
+    def n_agents(self) -> int:
+        """P."""
+        return len(self.shards)
+
+    @property
+    def n_records(self) -> int:
+        """I = sum_p I_p."""
+        return sum(map(len, self.shards))
+
+    @property
+    def n_features(self) -> int:
+        """J."""
+        return int(self.shards[0].x.shape[1])
+
+    def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:
+        """The federation with every shard, the test set too, passed through `change`."""
+        return replace(self, shards=tuple(map(change, self.shards)), test=change(self.test), **metadata)
+
+
+def _check_member(name: str, shard: Shard, n_features: int, n_classes: int, bounds: tuple[float, float] | None) -> None:
+    if name != "test" and not len(shard):
+        raise DataError(f"agent {name!r} has no records: drop it, or choose a partition that gives it some.")
+    if shard.x.shape[1] != n_features:
+        raise DataError(f"{name!r} has {shard.x.shape[1]} features where the first agent has {n_features}.")
+    if len(shard) and not 0 <= shard.y.min() <= shard.y.max() < n_classes:
+        bad = int(shard.y.min()) if shard.y.min() < 0 else int(shard.y.max())
+        raise DataError(f"{name!r} has label {bad}, outside 0..{n_classes - 1}: encode labels as 0..K-1.")
+    if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
+        raise DataError(f"{name!r} has features outside the declared bounds {bounds}: clip them or widen the bounds.")

@@ -1,0 +1,37 @@
+"""Small problems a person can check, shared by the tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from tacit.types import Federation, Shard
+
+settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("tacit")
+
+
+def federation(
+    n_agents: int = 3, n_features: int = 4, n_classes: int = 3, seed: int = 0, sizes: tuple[int, ...] = ()
+) -> Federation:
+    """Ragged agents whose records differ in mean; features in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    sizes = sizes or tuple(5 + 3 * p for p in range(n_agents))
+    true = rng.normal(size=(n_features, n_classes))
+
+    def shard(n: int, shift: float) -> Shard:
+        x = np.clip(rng.uniform(size=(n, n_features)) + shift, 0, 1)
+        y = (x @ true + 0.3 * rng.normal(size=(n, n_classes))).argmax(axis=1)
+        return Shard(x, y)
+
+    shards = tuple(shard(n, 0.2 * p / n_agents) for p, n in enumerate(sizes))
+    return Federation(shards, shard(20, 0.0), n_classes, "small", bounds=(0.0, 1.0))
+
+
+@pytest.fixture(scope="session")
+def mnist() -> Federation:
+    """The paper's instance: ten contiguous blocks."""
+    from tacit import data
+
+    return data.load("mnist", agents=10)

@@ -1,0 +1,219 @@
+"""From tables to federations: agents, classes, held-out records; and `load` as the one way in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data import load
+from tacit.data.federate import hold_out
+from tacit.errors import DataError, IncompatibleError, InputError, SpecError
+from tacit.types import Federation
+
+
+def table(path: Path, *rows: str) -> str:
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def sites(tmp_path: Path) -> str:
+    """Ten records at site 10 and five at site 9; u numbers them."""
+    rows = [f"{i},{i % 3},{10 if i < 10 else 9}" for i in range(15)]
+    return table(tmp_path / "sites.csv", "u,label,agent", *rows)
+
+
+def seen(federation: Federation) -> list[float]:
+    return sorted(u for shard in (*federation.shards, federation.test) for u in shard.x[:, 0].tolist())
+
+
+def test_agents_come_from_their_column_in_order_of_number(sites: str) -> None:
+    federation = load(sites)
+    assert federation.agents == ("9", "10")
+    assert [len(shard) for shard in federation.shards] == [4, 8]
+    assert federation.features == ("u",)
+    assert federation.classes == ("0", "1", "2")
+    assert federation.name == "sites"
+    assert seen(federation) == list(range(15))
+    assert all((shard.x[:, 0] % 3 == shard.y).all() for shard in (*federation.shards, federation.test))
+
+
+def test_bounds_are_declared_and_checked_and_never_read_from_the_data(sites: str) -> None:
+    assert load(sites).bounds is None
+    assert load(sites, bounds=(0.0, 20.0)).bounds == (0.0, 20.0)
+    with pytest.raises(DataError, match="outside the declared bounds"):
+        load(sites, bounds=(0.0, 1.0))
+
+
+def test_the_same_seed_holds_out_the_same_records(sites: str) -> None:
+    first, again, other = (load(sites, seed=seed).test.x.tolist() for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@given(
+    sizes=st.lists(st.integers(1, 20), min_size=1, max_size=6),
+    fraction=st.floats(0.0, 0.99),
+    seed=st.integers(0, 9),
+)
+def test_holding_out_loses_no_record_and_leaves_every_agent_one(
+    sizes: list[int], fraction: float, seed: int
+) -> None:
+    parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
+    try:
+        kept, held = hold_out(parts, fraction, seed)
+    except DataError:
+        assert all(min(round(fraction * n), n - 1) == 0 for n in sizes)
+        return
+    assert np.array_equal(np.sort(np.concatenate([*kept, held])), np.arange(sum(sizes)))
+    assert all(len(k) >= 1 and set(k) <= set(part) for k, part in zip(kept, parts, strict=True))
+
+
+def test_a_test_table_is_used_whole_with_its_columns_by_name(sites: str, tmp_path: Path) -> None:
+    wide = table(tmp_path / "wide.csv", "u,v,label,agent", "1,2,a,s", "3,4,b,s")
+    other = table(tmp_path / "other.csv", "label,v,u", "c,6,5")
+    federation = load(wide, test=other)
+    assert federation.n_records == 2
+    assert federation.test.x.tolist() == [[5, 6]]
+    assert federation.classes == ("a", "b", "c")
+    with pytest.raises(DataError, match=r"sites\.csv lacks 'v', unlike .*wide\.csv"):
+        load(wide, test=sites)
+
+
+def test_a_directory_has_one_file_an_agent(tmp_path: Path) -> None:
+    table(tmp_path / "north.csv", "v,label,u", "2,a,1", "4,b,3")
+    table(tmp_path / "east.csv", "u,v,label", "5,6,a")
+    table(tmp_path / "README.md", "not a table")
+    federation = load(str(tmp_path), test_fraction=0.0)
+    assert federation.agents == ("east", "north")
+    assert [shard.x.tolist() for shard in federation.shards] == [[[5, 6]], [[1, 2], [3, 4]]]
+    assert len(federation.test) == 0
+    table(tmp_path / "west.csv", "u,w,label", "1,2,a")
+    with pytest.raises(DataError, match=r"west\.csv lacks 'v'; adds 'w'"):
+        load(str(tmp_path))
+
+
+def test_a_directory_of_files_with_an_agent_column_is_one_table(tmp_path: Path) -> None:
+    table(tmp_path / "part-0.csv", "u,label,agent", "1,a,s", "2,b,t")
+    table(tmp_path / "part-1.csv", "u,label,agent", "3,a,s")
+    federation = load(str(tmp_path), test_fraction=0.0)
+    assert federation.agents == ("s", "t")
+    assert federation.shards[0].x.tolist() == [[1], [3]]
+    table(tmp_path / "part-2.csv", "u,label", "3,a")
+    with pytest.raises(DataError, match=r"part-2\.csv has no agent column"):
+        load(str(tmp_path))
+
+
+def test_two_files_of_one_name_would_count_twice_and_are_refused(tmp_path: Path) -> None:
+    table(tmp_path / "north.csv", "u,label", "1,a")
+    np.savez(tmp_path / "north.npz", x=[[1.0]], y=["b"])
+    with pytest.raises(DataError, match="2 files for 'north'"):
+        load(str(tmp_path))
+
+
+def test_a_table_without_agents_needs_their_number(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "u,site,label", *(f"{i},0,{i % 2}" for i in range(20)))
+    for partition in (None, "contiguous", "shuffled", "dirichlet", "unequal"):
+        federation = load(path, agents=4, partition=partition)
+        assert federation.n_agents == 4
+        assert seen(federation) == list(range(20))
+    with pytest.raises(DataError, match="into how many agents"):
+        load(path)
+    with pytest.raises(DataError, match="no column 'sit': did you mean 'site'"):
+        load(path, agent_column="sit", agents=4)
+    with pytest.raises(DataError, match="2 or 4 agents"):
+        load(path, agents=3, partition="contiguous")
+    with pytest.raises(SpecError, match="did you mean 'shuffled'"):
+        load(path, agents=4, partition="shufled")
+
+
+@pytest.mark.parametrize("given", [{"agents": 3}, {"partition": "shuffled"}])
+def test_agents_that_the_file_names_cannot_be_cut_again(sites: str, given: dict[str, int]) -> None:
+    with pytest.raises(DataError, match="already names its agents"):
+        load(sites, **given)  # type: ignore[arg-type]
+
+
+def test_given_classes_fix_the_order_and_refuse_others(sites: str) -> None:
+    federation = load(sites, class_names=["2", "1", "0", "spare"])
+    assert federation.n_classes == 4
+    assert all((2 - shard.x[:, 0] % 3 == shard.y).all() for shard in federation.shards)
+    with pytest.raises(DataError, match="label '2' is not among the classes"):
+        load(sites, class_names=["0", "1"])
+    with pytest.raises(DataError, match="named twice"):
+        load(sites, class_names=["0", "1", "1", "2"])
+
+
+def test_one_class_and_real_labels_are_refused(tmp_path: Path) -> None:
+    one = table(tmp_path / "one.csv", "u,label", "1,a", "2,a")
+    with pytest.raises(DataError, match="two classes"):
+        load(one, agents=1)
+    two = table(tmp_path / "two.csv", "u,label", "1,a", "2,b")
+    with pytest.raises(DataError, match="two classes"):
+        load(one, agents=1, test=two)  # b is in test only
+    real = table(tmp_path / "real.csv", "u,label", "1,0.5", "2,1.5")
+    with pytest.raises(DataError, match="bin them"):
+        load(real, agents=1)
+
+
+@pytest.mark.parametrize("fraction", [-0.1, 1.0, float("nan")])
+def test_impossible_fractions_are_refused(sites: str, fraction: float) -> None:
+    with pytest.raises(SpecError, match="test_fraction"):
+        load(sites, test_fraction=fraction)
+
+
+def test_too_few_records_to_hold_out_are_refused(tmp_path: Path) -> None:
+    path = table(tmp_path / "t.csv", "u,label,agent", "1,a,s", "2,b,t")
+    with pytest.raises(DataError, match="give a test file"):
+        load(path)
+
+
+def test_sources_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="did you mean 'mnist'"):
+        load("minst")
+    with pytest.raises(DataError, match="does not exist"):
+        load(str(tmp_path / "nowhere"))
+    with pytest.raises(DataError, match="does not exist"):
+        load("nowhere.csv")
+    with pytest.raises(InputError, match="holds no table"):
+        load(str(tmp_path))
+
+
+@pytest.mark.parametrize("source", ["mnist", "synthetic"])
+def test_options_of_tables_do_not_go_with_other_sources(source: str) -> None:
+    with pytest.raises(IncompatibleError, match="test is for tables"):
+        load(source, test="t.csv")
+    with pytest.raises(IncompatibleError, match="bounds is for tables"):
+        load(source, bounds=(0.0, 1.0))
+
+
+def test_mnist_is_ten_contiguous_blocks_as_in_the_paper() -> None:
+    federation = load("mnist")
+    assert [len(shard) for shard in federation.shards] == [6000] * 10
+    assert federation.bounds == (0.0, 1.0)
+    assert federation.classes == tuple("0123456789")
+    # the Laplace scales at w = 0 are 2 (1 - 1/K) max|x|_1 / (I epsilon); these are the first and the mean
+    largest = [float(shard.x.sum(1, dtype=np.float64).max()) for shard in federation.shards]
+    scales = 1.8 * np.array(largest) / 60000 / 0.05
+    assert scales[0] == pytest.approx(0.16013, abs=1e-5)
+    assert scales.mean() == pytest.approx(0.1572626, abs=1e-6)
+
+
+def test_importing_the_package_loads_no_reader() -> None:
+    code = "import sys, tacit.data; print([m for m in sys.modules if m.startswith(('tacit.data.', 'pyarrow'))])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_an_agent_without_records_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", x_0=np.ones((2, 1)), y_0=[0, 1], x_1=np.ones((0, 1)), y_1=np.empty(0, int))
+    with pytest.raises(DataError, match=r"x_1\) holds no records"):
+        load(str(tmp_path / "t.npz"))
+    table(tmp_path / "north.csv", "u,label", "1,a", "2,b")
+    table(tmp_path / "east.csv", "u,label")
+    (tmp_path / "t.npz").unlink()
+    with pytest.raises(DataError, match=r"east\.csv holds no records"):
+        load(str(tmp_path))

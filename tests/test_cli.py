@@ -1,0 +1,197 @@
+"""What a person meets at the command line: results on stdout, the rest on stderr, 2 for bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+
+SMALL = ["train", "--data", "synthetic", "--agents", "4", "--set", "data.records=200", "--rounds", "5"]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """patients.csv: three hospitals, two features, two outcomes."""
+    rng = np.random.default_rng(0)
+    lines = ["hospital,age,dose,outcome"]
+    for n in range(90):
+        age, dose = rng.uniform(), rng.uniform()
+        lines.append(f"{'abc'[n % 3]},{age:.4f},{dose:.4f},{'well' if age > dose else 'ill'}")
+    path = tmp_path / "patients.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+TABLE = ["--agent-column", "hospital", "--label-column", "outcome"]
+
+
+def test_train_writes_a_run_and_says_what_it_gave(capsys, tmp_path):
+    assert main([*SMALL, "--out", "run"]) == 0
+    out, err = capsys.readouterr()
+    assert "test error" in out
+    assert "guarantee   not private" in out
+    assert "run/report.html" in out
+    assert "round 5/5" in err
+    assert "warning: not private" in err
+    assert (tmp_path / "run" / "report.html").read_text().startswith("<!doctype html>")
+
+
+def test_json_prints_one_object_and_nothing_else(capsys):
+    assert main([*SMALL, "--json", "-qq"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["rounds"] == 5
+    assert err == ""
+
+
+def test_without_out_runs_are_numbered(tmp_path):
+    for _ in range(2):
+        assert main([*SMALL, "-qq"]) == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["synthetic-objt-1", "synthetic-objt-2"]
+
+
+def test_a_written_spec_can_be_run_again_with_another_seed():
+    main([*SMALL, "--out", "first", "-qq"])
+    assert main(["train", "--config", "first/spec.toml", "--out", "second", "-qq"]) == 0
+    assert main(["train", "--config", "first/spec.toml", "--out", "third", "--seed", "1", "-qq"]) == 0
+    first, second, third = (np.load(f"{name}/model.npz")["w"] for name in ("first", "second", "third"))
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+def test_verbose_prints_a_line_a_recorded_round(capsys):
+    main([*SMALL, "-v"])
+    assert capsys.readouterr().err.count("objective") == 5
+
+
+def test_predict_gives_a_class_a_line_and_the_error_aside(capsys, table):
+    main(["train", "--data", str(table), *TABLE, "--algorithm", "iadmm-prox", "--rounds", "300", "--out", "run", "-qq"])
+    capsys.readouterr()
+    assert main(["predict", "--model", "run", "--data", str(table), *TABLE]) == 0
+    out, err = capsys.readouterr()
+    assert set(out.split()) == {"ill", "well"}
+    assert len(out.split()) == 90
+    assert "error" in err
+
+
+def test_predict_takes_columns_in_any_order_and_needs_no_label(capsys, table):
+    main(["train", "--data", str(table), *TABLE, "--rounds", "5", "--out", "run", "-qq"])
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    other = table.with_name("other.csv")
+    other.write_text("\n".join(f"{dose},{age}" for _, age, dose, _ in rows) + "\n")
+    capsys.readouterr()
+    main(["predict", "--model", "run", "--data", str(table), *TABLE, "--json"])
+    first = json.loads(capsys.readouterr().out)
+    main(["predict", "--model", "run", "--data", str(other), "--json"])
+    second = json.loads(capsys.readouterr().out)
+    assert first["predictions"] == second["predictions"]
+    assert second["error"] is None
+
+
+def test_describe_prints_table_one(capsys, table):
+    assert main(["data", "describe", str(table), *TABLE, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["J"], described["K"], described["P"]) == (2, 2, 3)
+    assert main(["data", "describe", "mnist"]) == 0
+    line = capsys.readouterr().out.splitlines()[-1].split()
+    assert line == ["mnist", "60000", "784", "10", "10", "6000", "0"]
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["--epsilon", "0"], "epsilon must be positive"),
+    (["--epsilon", "-1"], "epsilon must be positive"),
+    (["--epsilon", "nan"], "privacy.epsilon"),
+    (["--algorithm", "objq"], "did you mean 'obj"),
+    (["--preset", "papr"], "did you mean 'paper'"),
+    (["--set", "privacy.clp=1"], "did you mean 'privacy.clip'"),
+    (["--set", "privacy.clip"], "key=value"),
+    (["--set", "algorithm.rule=tryst"], "did you mean 'trust'"),
+    (["--config", "absent.toml"], "cannot read absent.toml"),
+    (["--data", "absent.csv"], "absent.csv does not exist"),
+    (["--data", "mnits"], "did you mean 'mnist'"),
+    (["--data", "mnist", "--agents", "7", "--set", "data.seed=0"], "7"),
+    (["--rounds", "0"], "run.rounds must be at least 1"),
+    (["--seed", "-1"], "run.seed"),
+    (["--algorithm", "admm", "--epsilon", "1"], "adds no noise"),
+    (["--resume", "nowhere"], "--resume takes everything from the run"),
+    (["--engine", "quantum"], "unknown value of run.engine"),
+])  # fmt: skip
+def test_bad_input_is_one_line_exit_code_2_and_nothing_left_behind(capsys, tmp_path, arguments, says):
+    assert main([*SMALL, "--out", "run", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_out_directory_that_cannot_be_used_is_refused(capsys, tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    for out, says in (("file/run", "cannot write"), ("full", "not empty"), ("file", "not empty")):
+        assert main([*SMALL, "--out", out, "-q"]) == 2
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("damage", [b"", b"not a zip", None])
+def test_a_damaged_model_is_refused(capsys, table, tmp_path, damage):
+    main(["train", "--data", str(table), *TABLE, "--rounds", "2", "--out", "run", "-qq"])
+    path = tmp_path / "run" / "model.npz"
+    path.write_bytes(path.read_bytes()[:-200] if damage is None else damage)
+    assert main(["predict", "--model", "run", "--data", str(table)]) == 2
+    assert "damaged" in capsys.readouterr().err
+
+
+def test_predicting_with_missing_columns_or_models_is_refused(capsys, table, tmp_path):
+    main(["train", "--data", str(table), *TABLE, "--rounds", "2", "--out", "run", "-qq"])
+    (tmp_path / "few.csv").write_text("age\n0.5\n")
+    assert main(["predict", "--model", "run", "--data", "few.csv"]) == 2
+    assert "'dose'" in capsys.readouterr().err
+    assert main(["predict", "--model", "absent", "--data", "few.csv"]) == 2
+    assert "does not exist" in capsys.readouterr().err
+
+
+def test_resume_of_a_damaged_spec_names_the_file(capsys, tmp_path):
+    main([*SMALL, "--out", "run", "-qq"])
+    (tmp_path / "run" / "spec.toml").write_text("[run]\nround = 5\n")
+    assert main(["train", "--resume", "run"]) == 2
+    assert "did you mean 'run.rounds'" in capsys.readouterr().err
+
+
+def test_help_and_keys_teach(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["train", "--help"])
+    assert stop.value.code == 0
+    assert "examples:" in capsys.readouterr().out
+    assert main(["train", "--keys"]) == 0
+    assert "privacy.epsilon" in capsys.readouterr().out
+
+
+def test_interrupting_saves_and_says_how_to_go_on(tmp_path):
+    arguments = [sys.executable, "-m", "tacit", *SMALL[:-1], "100000", "--out", "run", "-v"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        for line in process.stderr:
+            if line.startswith("t="):
+                break
+        os.kill(process.pid, signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert "continue with: tacit train --resume run" in rest
+    assert "Traceback" not in rest
+    assert (tmp_path / "run" / "checkpoint.npz").exists()
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path):
+    command = f"{sys.executable} -m tacit train --keys | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stderr == ""
