@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Order, Trace
+from tacit.admm.messages import Broadcast, Order, Replies, Trace
 from tacit.admm.updates import ascent, consensus
 from tacit.schedule import Schedule
 from tacit.types import Array
@@ -29,15 +29,6 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class Replies:
-    """What an engine hands back: the mean of the released z_p, sum_p |w - z_p|_1, and its traces."""
-
-    z_mean: Array
-    violation: Callable[[Array], float]
-    traces: tuple[Trace, ...]
-
-
-@dataclass(frozen=True, eq=False)
 class Info:
     """What one would plot of a round."""
 
@@ -45,7 +36,7 @@ class Info:
     rho: float
     step: float  # |w+ - w|_F
     consensus_violation: float
-    traces: tuple[Trace, ...]
+    trace: Trace
 
 
 Exchange = Callable[[Broadcast], Replies]
@@ -59,14 +50,22 @@ def init(shape: tuple[int, int]) -> State:
 
 def run_round(state: State, exchange: Exchange, rho: Schedule, order: Order) -> tuple[State, Info]:
     """One round of the ADMM family, in either order of w and z."""
+    msg = ask(state, rho, order)
+    return conclude(state, msg, exchange(msg), order)
+
+
+def ask(state: State, rho: Schedule, order: Order) -> Broadcast:
+    """What the server sends: the new w if it moves first, else the last one."""
     t = state.t + 1
-    penalty = rho(t)
-    w = consensus(state.z_mean, state.dual_mean, penalty) if order is Order.WZD else state.w
-    replies = exchange(Broadcast(t, w, penalty))
-    z_mean = replies.z_mean
-    if order is Order.ZWD:
-        w = consensus(z_mean, state.dual_mean, penalty)
-    dual_mean = ascent(state.dual_mean, w, z_mean, penalty)
-    average = state.w_average + (w - state.w_average) / t
-    info = Info(t, penalty, float(np.linalg.norm(w - state.w)), replies.violation(w), replies.traces)
-    return State(t, w, z_mean, dual_mean, average), info
+    w = consensus(state.z_mean, state.dual_mean, rho(t)) if order is Order.WZD else state.w
+    return Broadcast(t, w, rho(t))
+
+
+def conclude(state: State, msg: Broadcast, replies: Replies, order: Order) -> tuple[State, Info]:
+    """What the server makes of the replies."""
+    z = replies.z_mean
+    w = msg.w if order is Order.WZD else consensus(z, state.dual_mean, msg.rho)
+    dual = ascent(state.dual_mean, w, z, msg.rho)
+    average = state.w_average + (w - state.w_average) / msg.t
+    step = float(np.linalg.norm(w - state.w))
+    return State(msg.t, w, z, dual, average), Info(msg.t, msg.rho, step, replies.violation(w), replies.trace)

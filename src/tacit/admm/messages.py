@@ -7,6 +7,7 @@ agent keeps its own, and the server needs only their mean, which it derives from
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tacit.types import Array
@@ -46,10 +47,29 @@ class Local:
 
 @dataclass(frozen=True)
 class Trace:
-    """What a simulation may look at and a deployment must not send: one agent's noise and clock."""
+    """What a simulation may look at and a deployment must not send: noise and clock, of one agent or of the mean."""
 
     noise: float  # mean |xi|, gradient units
     noise_parameter: float  # mean |xi| in the units of z
     scale: float  # Laplace b or Gaussian sigma, gradient units
     sensitivity: float
     seconds: dict[str, float]
+
+
+def mean_trace(traces: Sequence[Trace]) -> Trace:
+    """The mean over agents; seconds are summed."""
+
+    def mean(name: str) -> float:
+        return sum(getattr(trace, name) for trace in traces) / len(traces)
+
+    parts = {part: sum(trace.seconds[part] for trace in traces) for part in traces[0].seconds}
+    return Trace(mean("noise"), mean("noise_parameter"), mean("scale"), mean("sensitivity"), parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Replies:
+    """What an engine hands back: the mean of the released z_p, how far they are from w, and a trace."""
+
+    z_mean: Array
+    violation: Callable[[Array], float]  # w -> sum_p |w - z_p|_1
+    trace: Trace

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.algorithm import Replies
-from tacit.admm.messages import Broadcast, Local
+from tacit.admm.messages import Broadcast, Local, Replies, mean_trace
 from tacit.types import Array
 
 
@@ -26,7 +25,8 @@ class PlainEngine:
         answers = [agent.respond(own, msg) for agent, own in zip(self.agents, self.locals, strict=True)]
         self.locals = [own for own, _, _ in answers]
         z = np.stack([reply.z for _, reply, _ in answers])
-        return Replies(z.mean(0), lambda w: float(np.abs(w - z).sum()), tuple(trace for _, _, trace in answers))
+        trace = mean_trace([trace for _, _, trace in answers])
+        return Replies(z.mean(0), lambda w: float(np.abs(w - z).sum()), trace)
 
     def save(self) -> dict[str, Array]:
         """All that `load` needs to go on from here."""

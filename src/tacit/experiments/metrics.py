@@ -32,9 +32,8 @@ class Clock:
     seconds: dict[str, float]
 
     def add(self, info: Info) -> None:
-        for trace in info.traces:
-            for part, spent in trace.seconds.items():
-                self.seconds[part] = self.seconds.get(part, 0.0) + spent
+        for part, spent in info.trace.seconds.items():
+            self.seconds[part] = self.seconds.get(part, 0.0) + spent
 
 
 def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clock) -> dict[str, Any]:
@@ -48,16 +47,12 @@ def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clo
         "objective": objective(w, setup, over),
         "consensus_violation": info.consensus_violation,
         "consensus_violation_per_agent": info.consensus_violation / over.n_agents,
-        "noise_gradient_units": _mean(info, "noise"),
-        "noise_parameter_units": _mean(info, "noise_parameter"),
-        "noise_scale": _mean(info, "scale"),
-        "sensitivity": _mean(info, "sensitivity"),
+        "noise_gradient_units": info.trace.noise,
+        "noise_parameter_units": info.trace.noise_parameter,
+        "noise_scale": info.trace.scale,
+        "sensitivity": info.trace.sensitivity,
         "step": info.step,
         "rho": info.rho,
     }
     clock.seconds["evaluation"] = clock.seconds.get("evaluation", 0.0) + perf_counter() - start
     return row | {f"seconds_{part}": round(spent, 6) for part, spent in clock.seconds.items()}
-
-
-def _mean(info: Info, name: str) -> float:
-    return float(np.mean([getattr(trace, name) for trace in info.traces]))
