@@ -60,7 +60,7 @@ def mean_trace(traces: Sequence[Trace]) -> Trace:
     """The mean over agents; seconds are summed."""
 
     def mean(name: str) -> float:
-        return sum(getattr(trace, name) for trace in traces) / len(traces)
+        return float(sum(getattr(trace, name) for trace in traces) / len(traces))
 
     parts = {part: sum(trace.seconds[part] for trace in traces) for part in traces[0].seconds}
     return Trace(mean("noise"), mean("noise_parameter"), mean("scale"), mean("sensitivity"), parts)
