@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
@@ -38,7 +38,7 @@ class Agent:
     shard: Shard
     problem: Problem
     method: Method
-    key: tuple[int, int] = field(default=(0, 0))
+    key: tuple[int, int] = (0, 0)
 
     @cached_property
     def x_norm(self) -> Array:
@@ -61,14 +61,24 @@ class Agent:
 
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """One round: ask the data once, add noise, step, and update the dual from what was released."""
-        m = self.method
-        if m.order is Order.ZWD:  # the w that closes the previous round has only now arrived
-            own = Local(own.z, ascent(own.dual, msg.w, own.z, own.rho), msg.rho)
-        mu = m.rule.stiffness(msg.rho, msg.t)
-
+        own = self.caught_up(own, msg)
         start = perf_counter()
-        gradient, bound = self.gradient(m.rule.point(own, msg), msg.w)
-        asked = perf_counter()
+        gradient, bound = self.gradient(self.method.rule.point(own, msg), msg.w)
+        asked = perf_counter() - start
+        after, trace = self.move(own, msg, gradient, bound)
+        return after, Reply(after.z), replace(trace, seconds={"gradient": asked} | trace.seconds)
+
+    def caught_up(self, own: Local, msg: Broadcast) -> Local:
+        """With z first, the w that closes the previous round has only now arrived."""
+        if self.method.order is Order.WZD:
+            return own
+        return Local(own.z, ascent(own.dual, msg.w, own.z, own.rho), msg.rho)
+
+    def move(self, own: Local, msg: Broadcast, gradient: Array, bound: float) -> tuple[Local, Trace]:
+        """The step from an answer of the data: everything released depends on it through gradient + noise."""
+        m = self.method
+        start = perf_counter()
+        mu = m.rule.stiffness(msg.rho, msg.t)
         scale = m.perturbation.scale(self.calibration * bound, mu)
         xi = scale * m.mechanism.sample(self.key, msg.t, 0, gradient.shape).astype(gradient.dtype)
         drawn = perf_counter()
@@ -81,9 +91,7 @@ class Agent:
         )
         z = m.perturbation.release(z, xi, mu)
         dual = ascent(own.dual, msg.w, z, msg.rho) if m.order is Order.WZD else own.dual
-        solved = perf_counter()
-
+        clock = {"noise": drawn - start, "update": perf_counter() - drawn}
         noise = float(np.abs(xi).mean())
         sensitivity = self.problem.weight * m.adjacency.value * bound
-        clock = {"gradient": asked - start, "noise": drawn - asked, "update": solved - drawn}
-        return Local(z, dual, msg.rho), Reply(z), Trace(noise, noise / mu, scale, sensitivity, clock)
+        return Local(z, dual, msg.rho), Trace(noise, noise / mu, scale, sensitivity, clock)

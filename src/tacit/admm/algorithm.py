@@ -30,13 +30,18 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Info:
-    """What one would plot of a round."""
+    """What one would plot of a round; to be read before the next one, when an engine may reuse its arrays."""
 
     t: int
     rho: float
     step: float  # |w+ - w|_F
-    consensus_violation: float
     trace: Trace
+    measure_violation: Callable[[], float]
+
+    @property
+    def consensus_violation(self) -> float:
+        """sum_p |w - z_p|_1: a pass over every z_p, so only where it is read."""
+        return self.measure_violation()
 
 
 Exchange = Callable[[Broadcast], Replies]
@@ -68,4 +73,4 @@ def conclude(state: State, msg: Broadcast, replies: Replies, order: Order) -> tu
     dual = ascent(state.dual_mean, w, z, msg.rho)
     average = state.w_average + (w - state.w_average) / msg.t
     step = float(np.linalg.norm(w - state.w))
-    return State(msg.t, w, z, dual, average), Info(msg.t, msg.rho, step, replies.violation(w), replies.trace)
+    return State(msg.t, w, z, dual, average), Info(msg.t, msg.rho, step, replies.trace, lambda: replies.violation(w))

@@ -40,13 +40,14 @@ def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clo
     """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave it."""
     start = perf_counter()
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.w_average))
+    violation = info.consensus_violation
     row = {
         "t": info.t,
         "test_error": error_rate(w, over.test),
         "test_error_averaged": error_rate(averaged, over.test),
         "objective": objective(w, setup, over),
-        "consensus_violation": info.consensus_violation,
-        "consensus_violation_per_agent": info.consensus_violation / over.n_agents,
+        "consensus_violation": violation,
+        "consensus_violation_per_agent": violation / over.n_agents,
         "noise_gradient_units": info.trace.noise,
         "noise_parameter_units": info.trace.noise_parameter,
         "noise_scale": info.trace.scale,
