@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from tacit.data import load
     from tacit.experiments.model import Model
     from tacit.experiments.presets import preset
-    from tacit.experiments.run import Result, resume, train
+    from tacit.experiments.result import Result
+    from tacit.experiments.run import resume, train
     from tacit.experiments.spec import Spec
     from tacit.types import Federation, Shard
 
 _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Federation": "tacit.types",
     "Model": "tacit.experiments.model",
-    "Result": "tacit.experiments.run",
+    "Result": "tacit.experiments.result",
     "Shard": "tacit.types",
     "Spec": "tacit.experiments.spec",
     "load": "tacit.data",

@@ -55,9 +55,14 @@ class Agent:
         p, shard, bound = self.problem, self.shard, self.method.bound
         residual = p.loss.residual(shard.x @ u, shard.y)
         data = p.data_gradient(bound.shrink(residual, self.x_norm), shard)
-        r = p.regularizer.gradient
-        regular = p.beta * r(w) if self.method.regularize_global else p.regularization * r(u)
-        return data + regular, bound.bound(residual, self.x_norm)
+        return data + self.regular_slope(u, w), bound.bound(residual, self.x_norm)
+
+    def regular_slope(self, u: Array, w: Array) -> Array:
+        """(beta / P) r'(u); with the switch of `released`, beta r'(w)."""
+        p = self.problem
+        if self.method.regularize_global:
+            return p.beta * p.regularizer.gradient(w)
+        return p.regularization * p.regularizer.gradient(u)
 
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """One round: ask the data once, add noise, step, and update the dual from what was released."""

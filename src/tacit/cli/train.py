@@ -20,7 +20,7 @@ RUN_FLAGS = (
     ("--rounds", "run.rounds", int, "T", "number of rounds (default 100)"),
     ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
-    ("--engine", "run.engine", str, "NAME", "who computes a round (default plain)"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default) or plain"),
 )
 
 EPILOG = """examples:

@@ -1,0 +1,218 @@
+"""All agents and many runs at once, in float32: one pass over the records serves every run of a batch.
+
+Threads share out agents, and sums over agents keep their order, so their number never changes a result.
+Where the loops are compiled, noise and update are fused into one pass; elsewhere, and for the sets and
+norms the loops do not know, each agent moves by the same code as in the plain engine.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.agent import Agent
+from tacit.admm.messages import Broadcast, Local, Order, Replies, Trace, mean_trace
+from tacit.admm.perturbation import Objective, Output
+from tacit.admm.rule import Point, Prox, Trust
+from tacit.engine.gradients import Lane, choose
+from tacit.engine.kernels import compiled
+from tacit.engine.layout import aligned, lane, spread, width
+from tacit.privacy.mechanism import Gaussian, Laplace, Silence
+from tacit.problem.domain import Box, Everywhere
+from tacit.problem.regularizer import L2, NoRegularizer
+from tacit.types import Array, Norm
+
+# columns of a run's parameters, as the compiled update reads them
+WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER = range(12)
+
+
+class FastEngine:
+    """R runs over the same P shards, in lockstep."""
+
+    def __init__(self, lanes: Sequence[Lane], shape: tuple[int, int], threads: int | None = None) -> None:
+        self.lanes = tuple(tuple(run) for run in lanes)
+        self.features, self.classes = shape
+        packed = (self.features, width(len(lanes), self.classes))
+        self.z = aligned(len(self.lanes[0]), *packed)
+        self.dual = aligned(len(self.lanes[0]), *packed)
+        self.w = aligned(*packed)
+        self.rho = np.zeros(len(lanes))  # of the last round
+        self.kernels = compiled()
+        self.gradients = choose(self.lanes, self.classes, self.kernels)
+        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.lanes)
+        self.threads = threads or os.cpu_count() or 1
+        self.pool = ThreadPoolExecutor(self.threads)
+        self.steady = self._steady_params()
+        self.keys = np.array([[agent.key for agent in run] for run in self.lanes], np.uint64).transpose(1, 0, 2).copy()
+
+    @property
+    def path(self) -> str:
+        """Which code computes a round."""
+        return f"{self.gradients.name} gradient, {'fused' if self.fused else 'agent'} update, {self.threads} threads"
+
+    def exchange(self, msg: Broadcast) -> Replies:
+        """The answers to one broadcast, for a single run."""
+        return self.exchange_all([msg])[0]
+
+    def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
+        """One round of every run: msgs and replies in the order of the runs."""
+        spread([msg.w for msg in msgs], self.w)
+        params = self._params(msgs) if self.fused else self.steady
+        move = self._fused if self.fused else self._one_by_one
+        traces = self._over_agents(lambda p: move(p, msgs, params[p]))
+        mean = self._mean()
+        self.rho = np.array([msg.rho for msg in msgs])
+        return [
+            Replies(
+                lane(mean, r, self.classes).astype(np.float64),
+                partial(self._violation, r),
+                mean_trace([trace[r] for trace in traces]),
+            )
+            for r in range(len(self.lanes))
+        ]
+
+    def _violation(self, r: int, w: Array) -> float:
+        """sum_p |w - z_p|_1, agent after agent so that nothing of the size of all is made."""
+        return sum(float(np.abs(lane(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z)
+
+    def save(self, r: int = 0) -> dict[str, Array]:
+        """All that `load` needs to go on with run r."""
+        z, dual = (lane(packed, r, self.classes).copy() for packed in (self.z, self.dual))
+        return {"z": z, "dual": dual, "rho": self.rho[r : r + 1].copy()}
+
+    def load(self, r: int, saved: dict[str, Array]) -> None:
+        """Go on from what `save` gave."""
+        for packed, name in ((self.z, "z"), (self.dual, "dual")):
+            lane(packed, r, self.classes)[...] = saved[name]
+        self.rho[r] = saved["rho"].item()
+
+    def _gradient(self, p: int) -> tuple[Array, Array]:
+        """Agent p's sums at each run's point of linearisation."""
+        local = [_point(run[p]) is Point.LOCAL for run in self.lanes]
+        if all(local) or not any(local):
+            return self.gradients(p, self.z[p] if local[0] else self.w)
+        point = self.z[p].copy()
+        for r, is_local in enumerate(local):
+            if not is_local:
+                lane(point, r, self.classes)[...] = lane(self.w, r, self.classes)
+        return self.gradients(p, point)
+
+    def _fused(self, p: int, msgs: Sequence[Broadcast], params: Array) -> list[Trace]:
+        """Noise, step, projection and dual in one compiled pass over agent p's arrays."""
+        assert self.kernels is not None
+        start = perf_counter()
+        grad, bound = self._gradient(p)
+        asked = perf_counter()
+        size = self.features * self.classes
+        facts = []
+        for r, run in enumerate(self.lanes):
+            agent = run[p]
+            limit = float(bound[r]) if not agent.method.bound.public else agent.method.bound.bound(*_NOTHING)
+            mu = params[r, RHO] + params[r, INV_ETA]
+            scale = agent.method.perturbation.scale(agent.calibration * limit, mu)
+            params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
+            facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * limit))
+        kinds = np.array([isinstance(run[p].method.mechanism, Gaussian) for run in self.lanes], np.int32)
+        sums = np.zeros((len(self.lanes), 3))
+        self.kernels.update(
+            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, sums
+        )
+        clock = {"gradient": asked - start, "noise": 0.0, "update": perf_counter() - asked}
+        share = {part: spent / len(self.lanes) for part, spent in clock.items()}
+        return [
+            Trace(sums[r, 0] / size, sums[r, 0] / size / mu, scale, sensitivity, share)
+            for r, (mu, scale, sensitivity) in enumerate(facts)
+        ]
+
+    def _one_by_one(self, p: int, msgs: Sequence[Broadcast], _params: Array) -> list[Trace]:
+        """The agents' own code, in float32, from a gradient computed for all runs."""
+        start = perf_counter()
+        grad, bound = self._gradient(p)
+        share = (perf_counter() - start) / len(self.lanes)
+        traces = []
+        for r, (run, msg) in enumerate(zip(self.lanes, msgs, strict=True)):
+            agent, z, dual = run[p], lane(self.z[p], r, self.classes), lane(self.dual[p], r, self.classes)
+            narrow = replace(msg, w=lane(self.w, r, self.classes))
+            own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
+            slope = agent.problem.weight * lane(grad, r, self.classes) + agent.regular_slope(
+                agent.method.rule.point(own, narrow), narrow.w
+            )
+            after, trace = agent.move(own, narrow, slope, float(bound[r]))
+            z[...], dual[...] = after.z, after.dual
+            traces.append(replace(trace, seconds={"gradient": share} | trace.seconds))
+        return traces
+
+    def _over_agents(self, work: Callable[[int], Any]) -> list[Any]:
+        """work(p) for every agent, in a few chunks a thread so that none waits long for another."""
+        agents = range(len(self.lanes[0]))
+        if self.threads == 1:
+            return [work(p) for p in agents]
+        size = max(1, len(agents) // (8 * self.threads))
+        chunks = [agents[i : i + size] for i in range(0, len(agents), size)]
+        done = self.pool.map(lambda chunk: [work(p) for p in chunk], chunks)
+        return [trace for chunk in done for trace in chunk]
+
+    def _mean(self) -> Array:
+        """1/P sum_p z_p, agents in order."""
+        if self.kernels is None:
+            return np.asarray(self.z.mean(0, dtype=np.float64))
+        out = aligned(*self.z.shape[1:])
+        cuts = np.linspace(0, out.size, self.threads + 1).astype(int)
+        list(self.pool.map(partial(self.kernels.reduce, self.z, out), cuts[:-1].tolist(), cuts[1:].tolist()))
+        return out
+
+    def _steady_params(self) -> Array:
+        """(P, R, 12): what does not change from round to round."""
+        params = np.zeros((len(self.lanes[0]), len(self.lanes), 12))
+        params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
+        for r, run in enumerate(self.lanes):
+            for p, agent in enumerate(run):
+                own, problem = params[p, r], agent.problem
+                own[WEIGHT] = problem.weight
+                total = problem.beta if agent.method.regularize_global else problem.regularization
+                at_w = agent.method.regularize_global or _point(agent) is Point.GLOBAL
+                own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
+                if isinstance(problem.domain, Box):
+                    own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
+        return params
+
+    def _params(self, msgs: Sequence[Broadcast]) -> Array:
+        params = self.steady.copy()
+        for r, (run, msg) in enumerate(zip(self.lanes, msgs, strict=True)):
+            rule = run[0].method.rule
+            params[:, r, RHO] = msg.rho
+            if isinstance(rule, Trust):
+                params[:, r, RADIUS] = rule.radius(msg.t)
+            else:
+                params[:, r, INV_ETA] = [agent.method.rule.stiffness(msg.rho, msg.t) - msg.rho for agent in run]
+            first = run[0].method.order is Order.WZD
+            params[:, r, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
+        return params
+
+
+_NOTHING = (np.zeros((0, 1)), np.zeros(0))
+
+
+def fusable(agent: Agent) -> bool:
+    """Whether the compiled update knows this combination: boxes only, for W and for the trust region."""
+    m, problem = agent.method, agent.problem
+    boxes = isinstance(m.rule, Prox) or (isinstance(m.rule, Trust) and m.rule.norm is Norm.INF)
+    return (
+        boxes
+        and type(problem.domain) in (Everywhere, Box)
+        and type(problem.regularizer) in (L2, NoRegularizer)
+        and type(m.perturbation) in (Objective, Output)
+        and type(m.mechanism) in (Laplace, Gaussian, Silence)
+    )
+
+
+def _point(agent: Agent) -> Point:
+    rule = agent.method.rule
+    return rule.at if isinstance(rule, Prox | Trust) else Point.LOCAL

@@ -1,0 +1,194 @@
+"""Every engine gives the plain engine's trajectory: same noise, float32 tolerance."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.admm.algorithm import ask, conclude, init
+from tacit.engine.batch import Separately
+from tacit.engine.fast import FastEngine
+from tacit.engine.kernels import compiled
+from tacit.errors import IncompatibleError
+from tacit.experiments.build import setup
+from tacit.experiments.presets import preset
+from tacit.types import Federation, Shard
+from tests.conftest import federation
+
+BASE = {"schedule.rho": "static", "schedule.rho_static": 0.7, "privacy.epsilon": 2.0, "problem.beta": 0.01}
+
+
+def odd_federation() -> Federation:
+    """Empty records, features nobody has, agents of one record."""
+    over = federation(4, 7, 2, seed=3, sizes=(1, 12, 30, 2))
+
+    def blank(shard: Shard) -> Shard:
+        x = shard.x.copy()
+        x[:: 3] = 0
+        x[:, [0, 5]] = 0
+        return Shard(x, shard.y)
+
+    return over.map(blank)
+
+
+FEDERATIONS = {
+    "ragged": federation(3, 5, 3, sizes=(4, 9, 23)),
+    "one agent": federation(1, 4, 3),
+    "two classes": federation(3, 6, 2),
+    "many classes": federation(3, 4, 21, sizes=(40, 50, 60)),
+    "odd": odd_federation(),
+}
+
+LOSSES_AND_BOUNDS = (("softmax", "observed"), ("softmax", "clip"), ("squared", "clip"), ("softmax", "feature_bounds"))
+
+CASES = {
+    f"{rule}-{domain}-{norm}-{where}-{order}-{at}-{loss}-{law}-{bound}": {
+        "algorithm.rule": rule, "problem.domain": domain, "problem.domain_radius": 0.2, "algorithm.trust_norm": norm,
+        "algorithm.perturbation": where, "algorithm.order": order, "algorithm.linearize_at": at, "problem.loss": loss,
+        "privacy.mechanism": law, "privacy.sensitivity": bound, "privacy.clip": 0.4, "schedule.radius": "constant",
+        "schedule.radius_a": 0.05,
+    }
+    for rule, norm in (("prox", "inf"), ("trust", "inf"), ("trust", "l2"))
+    for domain in ("everywhere", "box", "ball")
+    for where, order in (("objective", "wzd"), ("output", "zwd"), ("objective", "zwd"))
+    for at in ("z", "w")
+    for loss, bound in LOSSES_AND_BOUNDS
+    for law in ("laplace", "gaussian")
+}  # fmt: skip
+
+
+def trajectory(engine, runs, rounds=6):
+    """(R, rounds, J, K) of w, and the last infos."""
+    states, seen = [init(run.shape) for run in runs], [[] for _ in runs]
+    for _ in range(rounds):
+        msgs = [ask(state, run.rho, run.order) for state, run in zip(states, runs, strict=True)]
+        replies = engine.exchange_all(msgs)
+        for r, run in enumerate(runs):
+            states[r], info = conclude(states[r], msgs[r], replies[r], run.order)
+            seen[r].append((states[r].w, states[r].z_mean, info.consensus_violation, info.trace))
+    return seen
+
+
+def agree(expected, got):
+    for ours, theirs in zip(expected, got, strict=True):
+        for (w, z, violation, trace), (w2, z2, violation2, trace2) in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(w2, w, atol=2e-5 * max(1, np.abs(w).max()))
+            np.testing.assert_allclose(z2, z, atol=2e-5 * max(1, np.abs(z).max()))
+            assert violation2 == pytest.approx(violation, rel=1e-3, abs=1e-4)
+            assert trace2.scale == pytest.approx(trace.scale, rel=1e-4)
+            assert trace2.noise == pytest.approx(trace.noise, rel=1e-4)
+            assert trace2.noise_parameter == pytest.approx(trace.noise_parameter, rel=1e-4)
+            assert trace2.sensitivity == pytest.approx(trace.sensitivity, rel=1e-4)
+
+
+def lanes(over, *choices):
+    return [setup(preset("paper", "objt").with_values(BASE | values), over) for values in choices]
+
+
+PATHS = [False, pytest.param(True, marks=pytest.mark.skipif(compiled() is None, reason="kernels were not built"))]
+
+
+@pytest.fixture(params=PATHS, ids=["numpy", "compiled"])
+def path(request, monkeypatch):
+    if not request.param:
+        monkeypatch.setenv("TACIT_NO_KERNELS", "1")
+    return request.param
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_fast_follows_plain_for_every_combination(case):
+    over = FEDERATIONS["odd"]
+    try:
+        runs = lanes(over, case)
+    except IncompatibleError:
+        return  # refused by name: tests/experiments/test_run.py
+    agents = [run.agents for run in runs]
+    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(FastEngine(agents, runs[0].shape, 2), runs))
+
+
+@pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
+@pytest.mark.parametrize("algorithm", ["iadmm-prox", "iadmm-trust", "objp", "objt", "outp"])
+@pytest.mark.parametrize("name", ["paper", "released"])
+def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
+    runs = [setup(preset(name, algorithm).with_values({"problem.beta": 0.01}), over)]
+    agents = [run.agents for run in runs]
+    engine = FastEngine(agents, runs[0].shape, 2)
+    assert ("sparse" in engine.path) == (path and over is FEDERATIONS["odd"])
+    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
+
+
+def mixed(over):
+    return lanes(
+        over,
+        {"run.seed": 1},
+        {"run.seed": 2, "algorithm.rule": "prox"},
+        {"privacy.mechanism": "gaussian", "privacy.sensitivity": "feature_bounds", "algorithm.linearize_at": "w"},
+        {"privacy.epsilon": float("inf")},
+        {"algorithm.perturbation": "output", "algorithm.rule": "prox", "algorithm.order": "zwd", "run.seed": 5},
+        *({"run.seed": seed, "privacy.epsilon": 0.1 * seed} for seed in range(10, 17)),
+    )
+
+
+@pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
+def test_runs_in_a_batch_do_not_disturb_one_another(path, over):
+    runs = mixed(over)
+    agents = [run.agents for run in runs]
+    batch = FastEngine(agents, runs[0].shape, 2)
+    assert batch.fused == path
+    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(batch, runs))
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
+def test_the_number_of_threads_never_changes_a_bit(over):
+    runs = mixed(over)
+    agents = [run.agents for run in runs]
+    one, three = (trajectory(FastEngine(agents, runs[0].shape, n), runs) for n in (1, 3))
+    for ours, theirs in zip(one, three, strict=True):
+        for (w, z, *_), (w2, z2, *_) in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(w, w2)
+            np.testing.assert_array_equal(z, z2)
+
+
+@pytest.mark.usefixtures("path")
+def test_what_was_saved_goes_on_as_if_never_stopped():
+    runs = mixed(FEDERATIONS["odd"])
+    agents = [run.agents for run in runs]
+    first, second = (FastEngine(agents, runs[0].shape, 1) for _ in range(2))
+    trajectory(first, runs)
+    for r in range(len(runs)):
+        second.load(r, first.save(r))
+    np.testing.assert_array_equal(first.z, second.z)
+    np.testing.assert_array_equal(first.dual, second.dual)
+
+
+@pytest.mark.usefixtures("path")
+def test_parameters_are_float32():
+    runs = lanes(FEDERATIONS["odd"], {})
+    engine = FastEngine([runs[0].agents], runs[0].shape, 1)
+    trajectory(engine, runs)
+    assert {engine.z.dtype, engine.dual.dtype, engine.w.dtype} == {np.dtype(np.float32)}
+
+
+def test_pixels_are_kept_as_bytes():
+    from tacit.engine.records import pack
+
+    x = np.arange(12).reshape(3, 4).astype(np.float32) / np.float32(255)
+    packed = pack(Shard(x, np.zeros(3, int)), 16)
+    assert packed.rows[2].dtype == np.uint8
+    assert pack(Shard(x * 1.01, np.zeros(3, int)), 16).rows[2].dtype == np.float32
+
+
+def test_a_loss_of_ones_own_runs_dense():
+    from tacit.problem.softmax import Softmax
+
+    class Mine(Softmax):
+        pass
+
+    over = FEDERATIONS["odd"]
+    run = lanes(over, {})[0]
+    agents = [replace(agent, problem=replace(agent.problem, loss=Mine())) for agent in run.agents]
+    engine = FastEngine([agents], run.shape, 1)
+    assert "dense" in engine.path
+    agree(trajectory(Separately([agents], run.shape), [run]), trajectory(engine, [run]))
