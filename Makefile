@@ -2,7 +2,7 @@
 # make test   lint, types, import rules and tests
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := pyproject.toml
+SOURCES := pyproject.toml setup.py $(wildcard src/tacit/engine/*.[ch])
 
 .PHONY: run test lint bench clean
 

@@ -114,20 +114,19 @@ class FastEngine:
         facts = []
         for r, run in enumerate(self.lanes):
             agent = run[p]
-            limit = float(bound[r]) if not agent.method.bound.public else agent.method.bound.bound(*_NOTHING)
-            mu = params[r, RHO] + params[r, INV_ETA]
-            scale = agent.method.perturbation.scale(agent.calibration * limit, mu)
+            mu = float(params[r, RHO] + params[r, INV_ETA])
+            scale = agent.method.perturbation.scale(agent.calibration * float(bound[r]), mu)
             params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
-            facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * limit))
+            facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * float(bound[r])))
         kinds = np.array([isinstance(run[p].method.mechanism, Gaussian) for run in self.lanes], np.int32)
-        sums = np.zeros((len(self.lanes), 3))
+        noise = np.zeros(len(self.lanes))  # sum |xi|
         self.kernels.update(
-            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, sums
+            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, noise
         )
         clock = {"gradient": asked - start, "noise": 0.0, "update": perf_counter() - asked}
         share = {part: spent / len(self.lanes) for part, spent in clock.items()}
         return [
-            Trace(sums[r, 0] / size, sums[r, 0] / size / mu, scale, sensitivity, share)
+            Trace(noise[r] / size, noise[r] / size / mu, scale, sensitivity, share)
             for r, (mu, scale, sensitivity) in enumerate(facts)
         ]
 
@@ -195,9 +194,6 @@ class FastEngine:
             first = run[0].method.order is Order.WZD
             params[:, r, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
         return params
-
-
-_NOTHING = (np.zeros((0, 1)), np.zeros(0))
 
 
 def fusable(agent: Agent) -> bool:

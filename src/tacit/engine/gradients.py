@@ -40,7 +40,12 @@ class Sparse:
         self.norm = next(iter(bound_norms(lanes)), Norm.L2)
         self.clip = np.array([_clip(run[0]) for run in lanes], np.float32)
         self.records = [pack(agent.shard, width(self.runs, n_classes)) for agent in agents]
-        self.x_norm = [self.norm.of_rows(agent.shard.x).astype(np.float32) for agent in agents]
+        norms = {norm: [norm.of_rows(agent.shard.x) for agent in agents] for norm in {self.norm, *_norms(lanes)}}
+        self.x_norm = [sizes.astype(np.float32) for sizes in norms[self.norm]]
+        self.public = np.array([run[0].method.bound.public for run in lanes])
+        self.constant = np.array(
+            [[_constant(run[p], norms[run[p].method.bound.norm][p]) for run in lanes] for p in range(len(agents))]
+        )
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
         own, grad, bound = self.records[p], aligned(*point.shape), np.zeros(self.runs, np.float32)
@@ -48,7 +53,7 @@ class Sparse:
             own.rows, own.columns, own.scale, own.block, own.label, self.x_norm[p], point, self.classes, self.runs,
             self.squared, 1 if self.norm is Norm.L1 else 2, self.clip, grad, bound,
         )  # fmt: skip
-        return grad, bound
+        return grad, np.where(self.public, self.constant[p], bound)
 
 
 class Dense:
@@ -58,7 +63,7 @@ class Dense:
 
     def __init__(self, lanes: Sequence[Lane], n_classes: int) -> None:
         self.lanes, self.classes = lanes, n_classes
-        norms = {run[0].method.bound.norm for run in lanes}
+        norms = _norms(lanes)
         self.x_norm = [{norm: norm.of_rows(agent.shard.x) for norm in norms} for agent in lanes[0]]
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
@@ -102,6 +107,20 @@ def _sparse_applies(lanes: Sequence[Lane]) -> bool:
     return one_pass and losses <= {Softmax, Squared} and bounds <= {Observed, Declared, Clipped}
 
 
+def _norms(lanes: Sequence[Lane]) -> set[Norm]:
+    return {run[0].method.bound.norm for run in lanes}
+
+
 def _clip(agent: Agent) -> float:
     bound = agent.method.bound
     return bound.value if isinstance(bound, Clipped) else np.inf
+
+
+def _constant(agent: Agent, x_norm: Array) -> float:
+    """A public bound, after one check that the records keep it; zero where it is measured instead."""
+    bound = agent.method.bound
+    if not bound.public:
+        return 0.0
+    nothing = np.zeros((len(x_norm), 1))
+    bound.shrink(nothing, x_norm)
+    return bound.bound(nothing, x_norm)

@@ -1,0 +1,33 @@
+"""The optional compiled loops; everything else is in pyproject.toml."""
+
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+
+class OptionalBuild(build_ext):
+    """Build where a C compiler is there; elsewhere say so in a line, and go on without."""
+
+    def build_extension(self, ext):
+        try:
+            super().build_extension(ext)
+        except Exception as error:
+            print(f"tacit: no compiled loops ({error}); the fast engine will run on NumPy", file=sys.stderr)
+
+
+# -fno-trapping-math and -fno-math-errno let branches and square roots become vector code; values do not change
+FLAGS = [] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+
+setup(
+    cmdclass={"build_ext": OptionalBuild},
+    ext_modules=[
+        Extension(
+            "tacit.engine._kernels",
+            ["src/tacit/engine/_kernels.c"],
+            depends=["src/tacit/engine/_loops.h"],
+            extra_compile_args=FLAGS,
+            optional=True,
+        )
+    ],
+)

@@ -1,0 +1,74 @@
+"""tacit sweep: a grid of runs from one file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit.cli.options import Commands, add_common
+from tacit.cli.progress import Progress
+
+EPILOG = """a grid is a spec in which any value may be a list:
+  [data]
+  source = "mnist"
+  [algorithm]
+  name = ["objt", "objp", "outp"]
+  [privacy]
+  epsilon = [0.05, 0.1, 1]
+  [run]
+  preset = "released"
+  rounds = 1000
+  seed = [0, 1, 2]
+
+A sweep that was stopped goes on where it stopped: run the same command again.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "sweep",
+        help="run a grid of experiments, many at once",
+        description="Run every combination of the lists in a TOML file. Runs over the same data share their passes.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the grid, see below")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/FILE's name)")
+    parser.add_argument("--plan", action="store_true", help="list the runs, and stop")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.experiments import sweep
+
+    members = sweep.read(options.config)
+    out = options.out or Path("runs") / options.config.stem
+    rounds = sum(member.spec.run.rounds for member in members)
+    if not options.quiet or options.plan:
+        print(f"{len(members)} runs, {rounds} rounds in all, in {out}", file=sys.stderr)
+    if options.plan:
+        print("\n".join(member.name for member in members))
+        return 0
+    progress = Progress(rounds, options.quiet, options.verbose)
+    try:
+        records = sweep.run(members, out, progress)
+    finally:
+        progress.stop()
+    print(json.dumps(records) if options.json else _table(records))
+    if not options.quiet:
+        print(f"records in {out / 'records.jsonl'}", file=sys.stderr)
+    return 0
+
+
+def _table(records: list[dict[str, Any]]) -> str:
+    size = max(len(record["name"]) for record in records)
+    lines = [f"{'run':<{size}}  test error  averaged   seconds"]
+    for record in records:
+        errors = (record["test_error"], record["test_error_averaged"])
+        cells = (f"{100 * error:>9.2f}%" if error is not None else f"{'-':>10}" for error in errors)
+        lines.append(f"{record['name']:<{size}} {' '.join(cells)} {record['seconds']:>9.1f}")
+    return "\n".join(lines)

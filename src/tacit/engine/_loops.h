@@ -1,0 +1,303 @@
+/* The loops of _kernels.c, included once per instruction set with these defined:
+   LANES   floats in a vector register      TARGET   the function attribute that allows the instructions
+   SUFFIX  ends the names made here, so that every instruction set has its own copy. */
+
+#if LANES > 1
+typedef float VEC __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+#else
+typedef float VEC;
+#endif
+#define AT(p) (*(VEC *)(p))
+#define UNROLL _Pragma("GCC unroll 8")
+
+/* sum += sum_p value[p] * row[offset[p] ...], n registers wide. Several sums run side by side when rows are
+   narrow: one multiply-add waits four cycles for the one before it, and two can start each cycle. */
+TARGET INLINE void NAME(gather)(const int n, const float *row, const uint32_t *offset, const float *value,
+                                int64_t count, float *sum)
+{
+    const int ways = n <= 2 ? 4 : n <= 4 ? 2 : 1;
+    VEC part[8];
+    int64_t p = 0;
+    UNROLL for (int g = 0; g < n * ways; g++)
+        part[g] = g < n ? AT(sum + g * LANES) : (VEC){0};
+    for (; p + ways <= count; p += ways)
+        UNROLL for (int g = 0; g < n * ways; g++)
+            part[g] += value[p + g / n] * AT(row + offset[p + g / n] + g % n * LANES);
+    for (; p < count; p++)
+        UNROLL for (int g = 0; g < n; g++)
+            part[g] += value[p] * AT(row + offset[p] + g * LANES);
+    UNROLL for (int g = n; g < n * ways; g++)
+        part[g % n] += part[g];
+    UNROLL for (int g = 0; g < n; g++)
+        AT(sum + g * LANES) = part[g];
+}
+
+/* The same for rows of any width, at most 8 registers at a time. */
+TARGET INLINE void NAME(gather_any)(int64_t width, const float *row, const uint32_t *offset, const float *value,
+                                    int64_t count, float *sum)
+{
+    for (int64_t left = width / LANES, n; left > 0; left -= n, row += n * LANES, sum += n * LANES) {
+        const int64_t passes = (left + 7) / 8;
+        n = (left + passes - 1) / passes;
+        switch (n) {
+        case 1: NAME(gather)(1, row, offset, value, count, sum); break;
+        case 2: NAME(gather)(2, row, offset, value, count, sum); break;
+        case 3: NAME(gather)(3, row, offset, value, count, sum); break;
+        case 4: NAME(gather)(4, row, offset, value, count, sum); break;
+        case 5: NAME(gather)(5, row, offset, value, count, sum); break;
+        case 6: NAME(gather)(6, row, offset, value, count, sum); break;
+        case 7: NAME(gather)(7, row, offset, value, count, sum); break;
+        default: NAME(gather)(8, row, offset, value, count, sum);
+        }
+    }
+}
+
+#define DECODE(out, type, from, by)                                                                           \
+    for (int64_t p = begin; p < end; p++)                                                                     \
+        (out)[p - begin] = (by) * (type)((const type *)(from))[p];
+
+/* out[i] += sum over the entries of list first + i of scale * value * row[index], for n lists. Entries are
+   decoded in strips of lists: long enough to fill registers, short enough for L1. */
+TARGET static void NAME(multiply)(const Lists *x, int64_t first, int64_t n, int64_t width, const float *row,
+                                  float *out, const Block *b)
+{
+    const int64_t *start = x->start + first;
+    uint32_t *restrict offset = b->offset, by = (uint32_t)width;
+    float *restrict value = b->value, scale = x->scale;
+    for (int64_t i = 0, stop; i < n; i = stop) {
+        for (stop = i + 1; stop < n && start[stop + 1] - start[i] <= STRIP;)
+            stop++;
+        const int64_t begin = start[i], end = start[stop];
+        if (x->index_size == 2)
+            DECODE(offset, uint16_t, x->index, by)
+        else
+            DECODE(offset, uint32_t, x->index, by)
+        if (x->value_size == 1)
+            DECODE(value, uint8_t, x->value, scale)
+        else
+            DECODE(value, float, x->value, scale)
+        for (int64_t l = i; l < stop; l++)
+            if (start[l + 1] > start[l])
+                NAME(gather_any)(width, row, offset + (start[l] - begin), value + (start[l] - begin),
+                                 start[l + 1] - start[l], out + l * width);
+    }
+}
+
+/* Scores X z of one block, as columns: one record a lane, so that softmax, norms and clipping below are plain
+   loops over i, without sums across a register. */
+TARGET static void NAME(forward)(const Lists *rows, int64_t first, const Shape *s, const float *z, Block *b)
+{
+    b->n = rows->n - first < b->size ? rows->n - first : b->size;
+    memset(b->score, 0, sizeof(float) * b->n * s->width);
+    NAME(multiply)(rows, first, b->n, s->width, z, b->score, b);
+    for (int64_t c = 0; c < s->runs * s->classes; c++)
+        for (int64_t i = 0; i < b->n; i++)
+            b->column[c * b->size + i] = b->score[i * s->width + c];
+}
+
+/* a = exp(a - top) over the classes of one run, with top their maximum and sum their sum. */
+TARGET INLINE void NAME(softmax)(const Block *b, int64_t classes, float *a, float *top, float *sum)
+{
+    const int64_t n = b->n, size = b->size;
+    for (int64_t i = 0; i < n; i++)
+        top[i] = a[i], sum[i] = 0;
+    for (int64_t k = 1; k < classes; k++)
+        for (int64_t i = 0; i < n; i++)
+            top[i] = a[k * size + i] > top[i] ? a[k * size + i] : top[i];
+    for (int64_t k = 0; k < classes; k++)
+        for (int64_t i = 0; i < n; i++) {
+            float e = exp_negative(a[k * size + i] - top[i]);  /* shift-invariant: keeps exp finite */
+            a[k * size + i] = e;
+            sum[i] += e;
+        }
+}
+
+TARGET static void NAME(gradient)(const Lists *rows, const Lists *columns, const int64_t *label, const float *x_norm,
+                                  const Shape *s, const float *z, int squared, int norm, const float *clip,
+                                  float *grad, float *bound, Block *b)
+{
+    memset(grad, 0, sizeof(float) * s->features * s->width);
+    memset(bound, 0, sizeof(float) * s->runs);
+    const int64_t K = s->classes, size = b->size;
+    float *restrict top = b->top, *restrict sum = b->sum;
+    for (int64_t first = 0; first < rows->n; first += size, label += size, x_norm += size) {
+        NAME(forward)(rows, first, s, z, b);
+        const int64_t n = b->n;
+        for (int64_t r = 0; r < s->runs; r++) {
+            float *restrict a = b->column + r * K * size, most = bound[r];
+            if (!squared) {
+                NAME(softmax)(b, K, a, top, sum);
+                for (int64_t i = 0; i < n; i++)
+                    sum[i] = 1.0f / sum[i];
+                for (int64_t k = 0; k < K; k++)
+                    for (int64_t i = 0; i < n; i++)
+                        a[k * size + i] *= sum[i];
+            }
+            for (int64_t i = 0; i < n; i++)
+                a[label[i] * size + i] -= 1.0f;
+            memset(sum, 0, sizeof(float) * n);
+            for (int64_t k = 0; k < K; k++)
+                if (norm == 1)
+                    for (int64_t i = 0; i < n; i++)
+                        sum[i] += fabsf(a[k * size + i]);
+                else
+                    for (int64_t i = 0; i < n; i++)
+                        sum[i] += a[k * size + i] * a[k * size + i];
+            for (int64_t i = 0; i < n; i++) {
+                sum[i] = x_norm[i] * (norm == 1 ? sum[i] : sqrtf(sum[i]));
+                top[i] = sum[i] > clip[r] ? clip[r] / sum[i] : 1.0f;
+            }
+            for (int64_t i = 0; i < n; i++)
+                most = sum[i] > most ? sum[i] : most;
+            bound[r] = most;
+            if (clip[r] < INFINITY)
+                for (int64_t k = 0; k < K; k++)
+                    for (int64_t i = 0; i < n; i++)
+                        a[k * size + i] *= top[i];
+        }
+        for (int64_t i = 0; i < n; i++)             /* the padding of score is still zero */
+            for (int64_t c = 0; c < s->runs * K; c++)
+                b->score[i * s->width + c] = b->column[c * size + i];
+        NAME(multiply)(columns, first / size * s->features, s->features, s->width, b->score, grad, b);
+    }
+}
+
+/* Sum of losses and number of records whose largest score is not their label, per run. */
+TARGET static void NAME(evaluate)(const Lists *rows, const int64_t *label, const Shape *s, const float *w,
+                                  int squared, double *loss, int64_t *errors, Block *b)
+{
+    for (int64_t r = 0; r < s->runs; r++)
+        loss[r] = 0, errors[r] = 0;
+    const int64_t size = b->size;
+    float *restrict top = b->top, *restrict sum = b->sum, *restrict own = b->own;
+    int32_t *restrict best = b->best;
+    for (int64_t first = 0; first < rows->n; first += size, label += size) {
+        NAME(forward)(rows, first, s, w, b);
+        for (int64_t r = 0; r < s->runs; r++) {
+            float *restrict a = b->column + r * s->classes * size;
+            for (int64_t i = 0; i < b->n; i++)
+                own[i] = a[label[i] * size + i], top[i] = a[i], best[i] = 0;
+            for (int32_t k = 1; k < s->classes; k++)
+                for (int64_t i = 0; i < b->n; i++) {    /* the first of equals wins, as in numpy.argmax */
+                    best[i] = a[k * size + i] > top[i] ? k : best[i];
+                    top[i] = a[k * size + i] > top[i] ? a[k * size + i] : top[i];
+                }
+            for (int64_t i = 0; i < b->n; i++)
+                errors[r] += best[i] != label[i];
+            if (squared) {
+                for (int64_t i = 0; i < b->n; i++)
+                    a[label[i] * size + i] -= 1.0f, sum[i] = 0;
+                for (int64_t k = 0; k < s->classes; k++)
+                    for (int64_t i = 0; i < b->n; i++)
+                        sum[i] += 0.5f * a[k * size + i] * a[k * size + i];
+            } else {
+                NAME(softmax)(b, s->classes, a, top, sum);
+                for (int64_t i = 0; i < b->n; i++)
+                    sum[i] = log_positive(sum[i]) + (top[i] - own[i]);
+            }
+            for (int64_t i = 0; i < b->n; i++)
+                loss[r] += sum[i];
+        }
+    }
+}
+
+/* n 32-bit integers from Philox block `block` on, low half of each word first. */
+TARGET static void NAME(integers)(const Stream *s, uint64_t block, int64_t n, uint32_t *out)
+{
+    uint32_t last[8];
+    for (; n >= 8; n -= 8, out += 8)
+        philox(s, block++, out);
+    if (n) {
+        philox(s, block, last);
+        memcpy(out, last, sizeof(uint32_t) * n);
+    }
+}
+
+/* n standard Laplace or Gaussian numbers, beginning with entry `first`, a multiple of 8. */
+TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *result)
+{
+    uint32_t word[1024];
+    float *out = result;
+    const int64_t step = s->kind == LAPLACE ? 1024 : 512;
+    if (s->kind == INTEGERS)
+        NAME(integers)(s, 0, n, result);
+    else for (int64_t m; n > 0; n -= m, out += m, first += m) {
+        m = n < step ? n : step;
+        if (s->kind == LAPLACE) {
+            NAME(integers)(s, first / 8, m, word);
+            for (int64_t i = 0; i < m; i++) {
+                float u = (float)((double)(int32_t)(word[i] & 0x7fffffff) + 0.5) * 0x1p-31f;
+                out[i] = float_of((bits_of(log_positive(u)) & 0x7fffffff) | (word[i] & 0x80000000));
+            }
+        } else {
+            NAME(integers)(s, first / 4, 2 * m, word);
+            for (int64_t i = 0; i < m; i++) {
+                float u = (float)((double)word[2 * i] + 0.5) * 0x1p-32f;
+                float v = (float)((double)word[2 * i + 1] + 0.5) * 0x1p-32f;
+                out[i] = sqrtf(-2.0f * log_positive(u)) * cos_turn(6.28318531f * v);
+            }
+        }
+    }
+}
+
+/* One local step of one agent, all runs; p[parameter] holds `width` floats, one a column. */
+TARGET static void NAME(update)(const Shape *s, const float *restrict grad, float *restrict z,
+                                float *restrict dual, const float *restrict w, float *const *p, const Stream *streams,
+                                float *restrict noise, float *restrict buffer, double *restrict sums)
+{
+    const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(K);
+    const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
+    const float *restrict rho = p[RHO], *restrict inv_eta = p[INV_ETA], *restrict radius = p[RADIUS];
+    const float *restrict low = p[LOW], *restrict high = p[HIGH], *restrict inverse = p[INVERSE];
+    const float *restrict slope_noise = p[SLOPE_NOISE], *restrict step_noise = p[STEP_NOISE];
+    const float *restrict before = p[DUAL_BEFORE], *restrict after = p[DUAL_AFTER];
+    for (int64_t begin = 0; begin < s->features; begin += rows) {
+        const int64_t n = s->features - begin < rows ? s->features - begin : rows;
+        for (int64_t r = 0; r < s->runs; r++)
+            if (slope_noise[r * K] != 0 || step_noise[r * K] != 0) {
+                NAME(noise)(streams + r, begin * K, n * K, buffer);
+                for (int64_t j = 0; j < n; j++)
+                    memcpy(noise + j * W + r * K, buffer + j * K, sizeof(float) * K);
+            }
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t row = (begin + j) * W;
+            for (int64_t c = 0; c < W; c++) {
+                float old = z[row + c], at = w[row + c], xi = noise[j * W + c];
+                float lambda = dual[row + c] + before[c] * (at - old);
+                float slope = weight[c] * grad[row + c] + reg_z[c] * old + reg_w[c] * at + slope_noise[c] * xi;
+                float new = (rho[c] * at + lambda - slope + inv_eta[c] * old) * inverse[c];
+                float floor = old - radius[c] > low[c] ? old - radius[c] : low[c];
+                float ceiling = old + radius[c] < high[c] ? old + radius[c] : high[c];
+                new = new < floor ? floor : new;
+                new = new > ceiling ? ceiling : new;
+                new -= step_noise[c] * inverse[c] * xi;
+                z[row + c] = new;
+                dual[row + c] = lambda + after[c] * (at - new);
+                sums[c] += fabsf((slope_noise[c] + step_noise[c]) * xi);
+            }
+        }
+    }
+}
+
+/* out = mean over agents, in their order, of entries start .. stop of z (P, size). */
+TARGET static void NAME(reduce)(const float *z, int64_t agents, int64_t size, int64_t start, int64_t stop,
+                                float *out)
+{
+    double sum[512];
+    for (int64_t n; start < stop; start += n) {
+        n = stop - start < 512 ? stop - start : 512;
+        memset(sum, 0, sizeof sum);
+        for (int64_t p = 0; p < agents; p++)
+            for (int64_t i = 0; i < n; i++)
+                sum[i] += z[p * size + start + i];
+        for (int64_t i = 0; i < n; i++)
+            out[start + i] = (float)(sum[i] / (double)agents);
+    }
+}
+
+#undef LANES
+#undef SUFFIX
+#undef TARGET
+#undef AT
+#undef DECODE
+#undef UNROLL

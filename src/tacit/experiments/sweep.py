@@ -1,0 +1,151 @@
+"""Many runs from one file: a spec in which any value may be a list. Runs that share data share their passes.
+
+Each run has a directory of its own, the same as `tacit train` makes, so a sweep that was stopped goes on
+where it stopped: finished runs are read, started ones resumed, the rest begun.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.engine.fast import fusable
+from tacit.engine.gradients import bound_norms
+from tacit.errors import Interrupted, RunDirectoryError, SpecError
+from tacit.experiments import build, toml
+from tacit.experiments.presets import preset
+from tacit.experiments.run import Run, together
+from tacit.experiments.spec import Spec
+from tacit.experiments.store import RunDirectory, load_npz, write_whole
+from tacit.types import Federation
+
+LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
+STATE_BYTES = 2e9  # of z and duals at most in a batch
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run of a sweep: its name, what sets it apart, and its spec."""
+
+    name: str
+    varied: Values
+    spec: Spec
+
+
+def read(path: Path) -> list[Member]:
+    """Every combination of the lists in a TOML file."""
+    values = toml.read(path)
+    lists = {key: value if isinstance(value, list) else [value] for key, value in values.items()}
+    for key, choices in lists.items():
+        if not choices:
+            raise SpecError(f"{path}: {key} is an empty list: give at least one value.")
+    varied = [key for key, choices in lists.items() if len(choices) > 1]
+    members = []
+    for combination in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, combination, strict=True))
+        bundle = {"run.preset": "released", "algorithm.name": "objt", "data.source": "mnist"} | chosen
+        base = preset(bundle["run.preset"], bundle["algorithm.name"], bundle["data.source"])
+        own = {key: chosen[key] for key in varied}
+        members.append(Member(_name(own), own, base.with_values(chosen).checked()))
+    names = [member.name for member in members]
+    if len(set(names)) < len(names):
+        raise SpecError(f"{path}: a list holds the same value twice: each run must differ.")
+    return members
+
+
+def run(
+    members: Sequence[Member], out: Path, listener: Callable[[int, Values | None], None] = lambda _done, _row: None
+) -> list[Values]:
+    """Run what is not finished, batch by batch, and write one record a run."""
+    records = {}
+    waiting = []
+    for member in members:
+        directory = _directory(out / member.name, member.spec)
+        if directory is not None and directory.finished:
+            records[member.name] = _record(member, directory.result())
+        else:
+            waiting.append(member)
+    before = 0
+    for batch in _batches(waiting, out):
+        rounds = batch[0].spec.run.rounds * len(batch)
+
+        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
+            listener(before + done * size, row)
+
+        try:
+            results = together(batch, hear)
+        except Interrupted as stop:
+            raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same sweep again to go on") from None
+        named = {member.name: member for member in members}
+        for lane, result in zip(batch, results, strict=True):
+            name = lane.directory.path.name if lane.directory is not None else ""
+            records[name] = _record(named[name], result.summary)
+        before += rounds
+    ordered = [records[member.name] for member in members]
+    text = "".join(json.dumps(record) + "\n" for record in ordered)
+    write_whole(out / "records.jsonl", lambda file: file.write(text.encode()))
+    return ordered
+
+
+def _batches(members: Sequence[Member], out: Path) -> Iterator[list[Run]]:
+    """Runs over the same data, of one length and at the same round, as many as one pass serves well."""
+    by_data = itertools.groupby(sorted(members, key=_data_key), key=_data_key)
+    for _, same_data in by_data:
+        group = list(same_data)
+        over = build.federation(group[0].spec)
+        runs = [_start(member, out, over) for member in group]
+        for _, alike in itertools.groupby(sorted(runs, key=_lockstep_key), key=_lockstep_key):
+            lanes = list(alike)
+            state = 8 * over.n_agents * over.n_features * over.n_classes  # float32 z and dual
+            size = max(1, min(LANES, int(STATE_BYTES // state)))
+            yield from (lanes[i : i + size] for i in range(0, len(lanes), size))
+
+
+def _start(member: Member, out: Path, over: Federation) -> Run:
+    path = out / member.name
+    directory = _directory(path, member.spec) or RunDirectory.create(path, member.spec)
+    return Run(member.spec, over, build.setup(member.spec, over), directory)
+
+
+def _directory(path: Path, spec: Spec) -> RunDirectory | None:
+    """The directory of a member that was started; None if it was not."""
+    if not (path / "spec.toml").exists():
+        return None
+    directory = RunDirectory.open(path)
+    if directory.spec() != spec:
+        raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
+    return directory
+
+
+def _data_key(member: Member) -> str:
+    return repr(member.spec.data)
+
+
+def _lockstep_key(run: Run) -> str:
+    assert run.directory is not None
+    saved = run.directory.path / "checkpoint.npz"
+    t = int(load_npz(saved)["t"]) if saved.exists() else 0
+    agent, own = run.setup.agents[0], run.spec.run
+    norms = sorted(norm.value for norm in bound_norms([[agent]])) if fusable(agent) else [run.directory.path.name]
+    return repr((own.rounds, own.record_every, own.engine, t, type(agent.problem.loss).__name__, norms))
+
+
+def _record(member: Member, summary: Values) -> Values:
+    return {"name": member.name, **member.varied, **summary}
+
+
+def _name(varied: Values) -> str:
+    """objt-epsilon0.05-seed0: the values that differ, fit for a file name."""
+    parts = []
+    for key, value in varied.items():
+        short = key.partition(".")[2]
+        text = re.sub(r"[^\w.+-]", "_", str(value))
+        parts.append(text if key in ("algorithm.name", "run.preset") else f"{short}{text}")
+    return "-".join(parts) or "run"

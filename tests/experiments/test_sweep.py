@@ -1,0 +1,101 @@
+"""A sweep gives what its runs give one by one, and goes on where it stopped."""
+
+import json
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tacit.errors import Interrupted, RunDirectoryError, SpecError
+from tacit.experiments import sweep
+
+GRID = """
+[data]
+source = "synthetic"
+agents = 4
+records = 200
+[algorithm]
+name = ["objt", "objp", "outp"]
+[privacy]
+epsilon = [0.5, 2]
+[run]
+rounds = 9
+seed = [0, 1]
+"""
+
+
+@pytest.fixture
+def grid(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "grid.toml"
+    path.write_text(GRID)
+    return path
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
+
+
+def test_every_combination_is_one_run(grid):
+    names = [member.name for member in sweep.read(grid)]
+    assert len(names) == 12
+    assert names[0] == "objt-epsilon0.5-seed0"
+
+
+def test_a_sweep_gives_what_train_gives(grid, tmp_path):
+    assert main(["sweep", "--config", str(grid), "-qq"]) == 0
+    records = [json.loads(line) for line in (tmp_path / "runs/grid/records.jsonl").read_text().splitlines()]
+    assert [record["name"] for record in records] == [member.name for member in sweep.read(grid)]
+    for name in ("objt-epsilon0.5-seed1", "outp-epsilon2-seed0"):
+        main(["train", "--config", f"runs/grid/{name}/spec.toml", "--out", name, "-qq"])
+        one, many = (np.load(path / "model.npz")["w"] for path in (tmp_path / name, tmp_path / "runs/grid" / name))
+        np.testing.assert_allclose(one, many, atol=1e-5)
+
+
+def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path):
+    members = sweep.read(grid)
+    whole = sweep.run(members, tmp_path / "whole")
+    calls = []
+
+    def stop_in_the_second_batch(done, _row):
+        calls.append(done)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="again to go on"):
+        sweep.run(members, tmp_path / "cut", stop_in_the_second_batch)
+    assert not (tmp_path / "cut" / "records.jsonl").exists()
+    resumed = sweep.run(members, tmp_path / "cut")
+    for ours, theirs in zip(whole, resumed, strict=True):
+        assert ours["objective"] == theirs["objective"]
+    untouched = (tmp_path / "cut" / "records.jsonl").stat().st_mtime_ns
+    again = sweep.run(members, tmp_path / "cut")
+    assert again == resumed
+    assert (tmp_path / "cut" / "records.jsonl").stat().st_mtime_ns >= untouched
+
+
+def test_a_directory_of_another_grid_is_refused(grid, tmp_path):
+    sweep.run(sweep.read(grid), tmp_path / "out")
+    grid.write_text(grid.read_text().replace("rounds = 9", "rounds = 8"))
+    with pytest.raises(RunDirectoryError, match="another specification"):
+        sweep.run(sweep.read(grid), tmp_path / "out")
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ("[0, 1]", "[]", "empty list"),
+    ("[0, 1]", "[1, 1]", "same value twice"),
+    ("epsilon", "epsilonn", "did you mean"),
+    ('"objp"', '"objx"', "unknown algorithm"),
+])  # fmt: skip
+def test_a_bad_grid_is_refused_before_anything_runs(grid, tmp_path, old, new, says):
+    grid.write_text(grid.read_text().replace(old, new))
+    with pytest.raises(SpecError, match=says):
+        sweep.read(grid)
+    assert main(["sweep", "--config", str(grid)]) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_plan_lists_and_info_says(grid, capsys):
+    assert main(["sweep", "--config", str(grid), "--plan"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 12
+    assert main(["info", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out).keys() >= {"tacit", "numpy", "blas", "kernels", "threads"}
