@@ -93,7 +93,8 @@ def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int)
     if a.gradient_weight == "local":
         problem = problem.locally_weighted(shard)
     mechanism = _mechanism(spec)
-    bound = _bound(spec, over, problem.loss, mechanism.norm, shard)
+    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" else Norm.L1
+    bound = _bound(spec, over, problem.loss, norm, shard)
     adjacency = Adjacency[spec.privacy.adjacency.upper()]
     calibration = mechanism.multiplier * problem.weight * adjacency.value
     method = Method(

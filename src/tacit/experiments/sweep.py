@@ -133,7 +133,10 @@ def _lockstep_key(run: Run) -> str:
     saved = run.directory.path / "checkpoint.npz"
     t = int(load_npz(saved)["t"]) if saved.exists() else 0
     agent, own = run.setup.agents[0], run.spec.run
-    norms = sorted(norm.value for norm in bound_norms([[agent]])) if fusable(agent) else [run.directory.path.name]
+    # a declared bound is not measured, so it goes with runs that measure in any norm
+    norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
+    if not fusable(agent):
+        norms = [run.directory.path.name]
     return repr((own.rounds, own.record_every, own.engine, t, type(agent.problem.loss).__name__, norms))
 
 
