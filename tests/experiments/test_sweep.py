@@ -51,7 +51,8 @@ def test_a_sweep_gives_what_train_gives(grid, tmp_path):
         np.testing.assert_allclose(one, many, atol=1e-5)
 
 
-def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path):
+def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "LANES", 8)
     members = sweep.read(grid)
     whole = sweep.run(members, tmp_path / "whole")
     calls = []
