@@ -2,13 +2,16 @@
 
    Layout. J features, K classes, R runs. z, dual, w and grad are (J, width): entry [j, r*K + k] is class k
    of run r, and width is R*K rounded up to 16 floats, padded with zeros. One row is then a few whole vector
-   registers, and one pass over the records serves every run.
+   registers, and one pass over the records serves every run. Arrays should begin on 64 bytes.
+
+   Records come twice: by rows for the scores X z, and in blocks by features for the gradient X^T a. Each pass
+   then sums rows in registers and stores once; adding into grad record by record waits for its own stores.
 
    Threads. Every function releases the GIL and touches one agent (or one range of entries) in a fixed
    order, so callers may spread agents over threads and the numbers never depend on how many there are.
 
-   Instruction sets. The file includes itself once per instruction set, with LANES floats a register; the
-   best one the processor has is chosen at import. Without GNU vector extensions LANES is 1: plain C. */
+   Instruction sets. The loops are in _loops.h, included once per instruction set with LANES floats a register;
+   the best one the processor has is chosen at import. Without GNU vector extensions LANES is 1: plain C. */
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -195,8 +198,11 @@ static void *borrow(Buffers *list, PyObject *object, const char *name, const cha
         return NULL;
     list->n++;
     const char *type = view->format ? view->format : "B";
+    char letter = *type;
+    if (letter == 'l' || letter == 'L')     /* a C long: 4 bytes on some systems, 8 on others */
+        letter = (view->itemsize == 8 ? 'q' : 'i') - (letter == 'L' ? 'q' - 'Q' : 0);
     const int64_t n = view->len / view->itemsize;
-    if (!strchr(types, *type) || type[1] || (strchr("lL", *type) && view->itemsize != 8))
+    if (!letter || !strchr(types, letter) || type[1])
         PyErr_Format(PyExc_ValueError, "%s has type '%s': expected one of '%s'", name, type, types + writes);
     else if (*length >= 0 && n != *length)
         PyErr_Format(PyExc_ValueError, "%s holds %lld numbers: expected %lld", name, (long long)n, (long long)*length);
@@ -236,7 +242,7 @@ static Shape shape_of(Buffers *list, int64_t size, long long classes, long long 
 static Lists lists_of(Buffers *list, PyObject **o, double scale)
 {
     int64_t n = -1, nnz = -1;
-    Lists x = {.scale = (float)scale, .start = borrow(list, o[0], "start", "lq", &n),
+    Lists x = {.scale = (float)scale, .start = borrow(list, o[0], "start", "q", &n),
                .index = borrow(list, o[1], "index", "HI", &nnz), .value = borrow(list, o[2], "value", "Bf", &nnz)};
     x.n = n - 1;
     if (refuse(list, n < 1, "start is empty"))
@@ -254,7 +260,7 @@ static Lists lists_of(Buffers *list, PyObject **o, double scale)
 
 static int64_t *labels_of(Buffers *list, PyObject *o, int64_t n, int64_t classes)
 {
-    int64_t *label = borrow(list, o, "label", "lq", &n), bad = 0;
+    int64_t *label = borrow(list, o, "label", "q", &n), bad = 0;
     for (int64_t i = 0; !list->failed && i < n; i++)
         bad |= label[i] < 0 || label[i] >= classes;
     refuse(list, bad != 0, "labels must lie in 0..n_classes-1");
@@ -331,7 +337,7 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args)
     Shape s = shape_of(&list, size, classes, runs);
     int64_t *label = labels_of(&list, o[3], rows.n, classes);
     double *loss = borrow(&list, o[5], "loss", "!d", &s.runs);
-    int64_t *errors = borrow(&list, o[6], "errors", "!lq", &s.runs);
+    int64_t *errors = borrow(&list, o[6], "errors", "!q", &s.runs);
     if (!list.failed && block_alloc(&list, &b, 64, s.width, rows.longest)) {
         Py_BEGIN_ALLOW_THREADS
         loops->evaluate(&rows, label, &s, w, squared, loss, errors, &b);
@@ -353,7 +359,7 @@ static PyObject *py_noise(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "iKKKKO", &kind, &key0, &key1, &round, &step, &o))
         return NULL;
     s = (Stream){{key0, key1}, round, step, kind};
-    void *out = borrow(&list, o, "out", kind == INTEGERS ? "!IL" : "!f", &n);
+    void *out = borrow(&list, o, "out", kind == INTEGERS ? "!I" : "!f", &n);
     if (!refuse(&list, kind < LAPLACE || kind > INTEGERS, "kind must be LAPLACE, GAUSSIAN or INTEGERS")) {
         Py_BEGIN_ALLOW_THREADS
         loops->noise(&s, 0, n, out);
@@ -378,7 +384,7 @@ static PyObject *py_update(PyObject *self, PyObject *args)
     const double *params = borrow(&list, o[4], "params", "d", &n_params);
     Shape s = shape_of(&list, size, classes, n_params / N_PARAMS);
     int64_t two = 2 * s.runs, W = s.width;
-    const uint64_t *keys = borrow(&list, o[5], "keys", "LQ", &two);
+    const uint64_t *keys = borrow(&list, o[5], "keys", "Q", &two);
     const int32_t *kinds = borrow(&list, o[7], "kinds", "i", &s.runs);
     double *sums = borrow(&list, o[6], "sums", "!d", &s.runs);
     for (int64_t r = 0; !list.failed && r < s.runs; r++)

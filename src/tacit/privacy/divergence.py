@@ -1,0 +1,128 @@
+"""How far apart one record can push the law of a run: Renyi curves, Gaussian profiles, and their epsilon.
+
+Everything is per unit of noise: a Laplace shift t = |s| / b, a Gaussian mean mu = |s| / sigma. The profile of a
+pair of laws (P, Q) is delta(epsilon) = sup_A P(A) - e^epsilon Q(A); one pair dominates another when its profile
+is nowhere below. R(t) is the Renyi divergence of order alpha between Laplace noise and itself shifted by t.
+
+1. A shift s costs most in one coordinate, for a given |s|_1: Laplace(t1) x Laplace(t2) is dominated by
+   Laplace(t1 + t2). For |epsilon| <= A = t1 + t2 the profile of the one is 1 - e^((epsilon - A)/2), and that of
+   the two integrates to 1 - (1 + y/2) e^((epsilon - A)/2) with y >= 0; beyond A both are trivial. Induct.
+
+2. For |s|_1 <= A and |s|_2 <= B, the Renyi divergence is at most k R(B^2/A) with k = (A/B)^2 coordinates.
+   (alpha - 1) R(t) is the cumulant function of a centred two-point variable whose upper value has weight
+   alpha/(2 alpha - 1) > 1/2; tilting by t >= 0 adds to that weight, so the third cumulant stays negative and R'
+   is concave. Then R(t)/t is concave and nondecreasing, hence below its tangent m + n t at B^2/A with m, n >= 0:
+   sum_j R(t_j) <= m A + n B^2 = k R(B^2/A). Without a bound on |s|_1, k -> infinity: alpha B^2 / 2, a Gaussian's.
+
+3. Laplace shifts with sum_j t_j^2 <= V and t_j <= c, over coordinates and adaptive rounds, are dominated by one
+   Gaussian mean mu with mu^2 = V + 2c/3. Let G(epsilon, v) be the profile of the mean sqrt(v), and replace by
+   Laplace(t) a part t^2 of its v. With E over the privacy loss L_t of Laplace(t) and phi(y) = exp(-y^2/(2v)),
+
+       d/dt E G(epsilon - L_t, v(t)), v' = -2t,  is a positive multiple of
+       (1 - t/2) mean of phi over [epsilon - t, epsilon + t]  -  (phi(epsilon - t) + phi(epsilon + t)) / 2,
+
+   which is largest, relative to its last term, at epsilon = 0, and there has the sign of
+   (1 - t/2) sum_n r^n/(2n+1)!! - 1,  r = t^2/v. As (2n+1)!! >= 3^n, this is <= 0 when r <= 3t/2, that is
+   v >= 2t/3. So a residue of 2c/3, never spent, lets every Laplace coordinate be traded for a Gaussian one.
+   Without the residue it is false: a single Laplace(t) has total variation near t/2, a Gaussian t/sqrt(2 pi).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+
+from tacit.types import Array
+
+_SQRT2 = math.sqrt(2.0)
+
+
+def laplace_renyi(t: float, alpha: Array) -> Array:
+    """R(t) = ln( (alpha e^((alpha-1)t) + (alpha-1) e^(-alpha t) ) / (2 alpha - 1) ) / (alpha - 1)."""
+    if t < 1e-4:
+        return alpha * (t * t / 2)  # an upper bound, t/3 above R relatively, where the exact form cancels
+    whole = np.log(2 * alpha - 1)
+    rise = np.log(alpha) - whole + (alpha - 1) * t
+    fall = np.log(alpha - 1) - whole - alpha * t
+    return np.asarray(np.minimum(np.logaddexp(rise, fall) / (alpha - 1), alpha * (t * t / 2)))
+
+
+def shift_renyi(l1: float, l2: float, alpha: Array) -> Array:
+    """The largest sum_j R(|s_j|) over |s|_1 <= l1, |s|_2 <= l2: statement 2."""
+    if l2 == 0 or math.isinf(l2):
+        return np.full_like(alpha, l2)
+    if math.isinf(l1):
+        return np.asarray(alpha * (l2 * l2 / 2))
+    return np.asarray((l1 / l2) ** 2 * laplace_renyi(l2 * l2 / l1, alpha))
+
+
+def sampled_gaussian_renyi(rate: float, multiplier: float, alpha: Array) -> Array:
+    """ln( sum_k C(alpha,k) (1-q)^(alpha-k) q^k e^(k(k-1)/(2 sigma^2)) ) / (alpha-1) for Poisson samples of rate q.
+
+    The sum is exact at whole orders (Mironov, Talwar & Zhang 2019). Between them (alpha-1) R is convex in alpha,
+    so the chord is a bound; above the last order there is none.
+    """
+    orders, moments = _sampled_moments(rate, multiplier)
+    return np.asarray(np.interp(alpha, orders, moments, right=np.inf) / (alpha - 1))
+
+
+@lru_cache(maxsize=64)
+def _sampled_moments(rate: float, multiplier: float) -> tuple[Array, Array]:
+    """(alpha - 1) R at whole orders, from alpha = 1 on, where it is 0."""
+    orders = np.unique(np.concatenate([np.arange(1.0, 65.0), np.geomspace(65, 1024, 40).round()]))
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1.0, 1025.0)))])
+    moments = []
+    for order in orders.astype(int):
+        k = np.arange(order + 1)
+        choose = log_factorial[order] - log_factorial[k] - log_factorial[order - k]
+        sampled = (order - k) * math.log1p(-rate) + k * math.log(rate)
+        moments.append(float(np.logaddexp.reduce(choose + sampled + k * (k - 1) / (2 * multiplier**2))))
+    return orders, np.array(moments)
+
+
+def renyi_epsilon(curve: Callable[[Array], Array], dp_delta: float) -> float:
+    """min over alpha of R + ln(1 - 1/alpha) - ln(alpha delta)/(alpha - 1)   (Canonne, Kamath & Steinke 2020).
+
+    Every order gives a valid epsilon, so a grid is safe; it is refined twice around its best order.
+    """
+    low, high = math.log(1e-5), math.log(1e9)
+    best = math.inf
+    for n in (400, 60, 60):
+        at = np.linspace(low, high, n)
+        alpha = 1 + np.exp(at)
+        epsilon = curve(alpha) + np.log1p(-1 / alpha) - (math.log(dp_delta) + np.log(alpha)) / (alpha - 1)
+        i = int(epsilon.argmin())
+        best = min(best, float(epsilon[i]))
+        low, high = float(at[max(i - 1, 0)]), float(at[min(i + 1, n - 1)])
+    return max(0.0, best)
+
+
+def gaussian_delta(epsilon: float, mu: float) -> float:
+    """delta = P[N > epsilon/mu - mu/2] - e^epsilon P[N > epsilon/mu + mu/2]   (Balle & Wang 2018)."""
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    # e^epsilon e^(-far^2/2) = e^(-near^2/2): nothing overflows, however large epsilon is
+    return math.erfc(near / _SQRT2) / 2 - math.exp(_log_scaled_tail(far) - near * near / 2)
+
+
+def gaussian_epsilon(mu: float, dp_delta: float) -> float:
+    """The epsilon at which a Gaussian mean mu has the given delta, rounded up."""
+    if mu == 0 or gaussian_delta(0.0, mu) <= dp_delta:
+        return 0.0
+    if math.isinf(mu):
+        return math.inf
+    low, high = 0.0, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / dp_delta))  # Chernoff on the privacy loss
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if gaussian_delta(middle, mu) <= dp_delta else (middle, high)
+    return high
+
+
+def _log_scaled_tail(x: float) -> float:
+    """ln( P[N > x] e^(x^2/2) )."""
+    if x < 30:
+        return math.log(math.erfc(x / _SQRT2) / 2) + x * x / 2
+    # asymptotic, cut after a negative term: a lower bound, which can only raise delta
+    return math.log1p(-1 / x**2 + 3 / x**4 - 15 / x**6) - math.log(x * math.sqrt(2 * math.pi))

@@ -1,0 +1,81 @@
+"""What one release does to one record, per unit of noise: all that accounting needs to know of it.
+
+s is how far one record moves the released vector; every norm of s is a public bound, never read from the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tacit.errors import SpecError
+
+
+@dataclass(frozen=True)
+class LaplaceRelease:
+    """Laplace noise of scale b: l1 = |s|_1 / b (the epsilon of the release), l2 = |s|_2 / b, peak = max|s_j| / b.
+
+    None where no bound is known, and l1 = inf where only l2 is. A release without noise is LaplaceRelease(inf).
+    """
+
+    l1: float
+    l2: float | None = None
+    peak: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("l1", self.l1), ("l2", self.l2), ("peak", self.peak)):
+            if value is not None and not value >= 0:
+                raise SpecError(f"{name} is a sensitivity over a noise scale, so at least 0: got {value}.")
+
+    @property
+    def norms(self) -> tuple[float, float, float]:
+        """(l1, l2, peak), each no larger than the others allow: peak <= l2 <= l1 and l2^2 <= l1 peak."""
+        l2 = min(self.l1, math.inf if self.l2 is None else self.l2)
+        peak = min(l2, math.inf if self.peak is None else self.peak)
+        return self.l1, min(l2, math.sqrt(self.l1 * peak)) if peak else 0.0, peak
+
+    def quieter(self, factor: float) -> LaplaceRelease:
+        """The release with its noise divided by `factor`."""
+        l2 = None if self.l2 is None else self.l2 * factor
+        peak = None if self.peak is None else self.peak * factor
+        return LaplaceRelease(self.l1 * factor, l2, peak)
+
+
+@dataclass(frozen=True)
+class GaussianRelease:
+    """Gaussian noise of standard deviation multiplier * |s|_2, on a Poisson sample of the records if rate < 1."""
+
+    multiplier: float
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.multiplier < math.inf:
+            raise SpecError(f"a Gaussian release needs a positive, finite noise multiplier: got {self.multiplier}.")
+        if not 0 < self.rate <= 1:
+            raise SpecError(f"a sampling rate lies in (0, 1]: got {self.rate}; use 1 for full batches.")
+
+    @property
+    def sampled(self) -> bool:
+        """Whether a release sees only a sample of the records."""
+        return self.rate < 1
+
+    def quieter(self, factor: float) -> GaussianRelease:
+        """The release with its noise divided by `factor`."""
+        return GaussianRelease(self.multiplier / factor, self.rate)
+
+
+Release: TypeAlias = LaplaceRelease | GaussianRelease
+Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
+
+
+def merge(events: Events) -> tuple[tuple[Release, int], ...]:
+    """Equal releases counted together, in a fixed order; those that say nothing of the record dropped."""
+    counts: dict[Release, int] = {}
+    for release, count in events:
+        if count < 0 or count != int(count):
+            raise SpecError(f"a release is made a whole number of times, 0 or more: got {count} for {release}.")
+        if count and not (isinstance(release, LaplaceRelease) and release.norms[1] == 0):
+            counts[release] = counts.get(release, 0) + int(count)
+    return tuple(sorted(counts.items(), key=repr))
