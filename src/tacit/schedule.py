@@ -73,6 +73,21 @@ class Staircase:
 
 
 @dataclass(frozen=True)
+class Cooling:
+    """first / (1 - (t - 1) / rounds): the step, which is its inverse, falls in a straight line to zero."""
+
+    first: float
+    rounds: int
+    summable: bool = False
+
+    def __post_init__(self) -> None:
+        _check(self.first)
+
+    def __call__(self, t: int) -> float:
+        return self.first / max(1 - (t - 1) / self.rounds, 1e-9)
+
+
+@dataclass(frozen=True)
 class Scaled:
     """factor * schedule."""
 

@@ -25,7 +25,7 @@ from tacit.types import Federation, Norm, Shard
 from tests.conftest import federation
 
 FREE = Trust(Constant(1e6))  # a trust region that never binds
-LAPLACE = {"mechanism": Laplace(1.0), "bound": Observed(Norm.L1)}
+LAPLACE = {"mechanism": Laplace.pure(1.0), "bound": Observed(Norm.L1)}
 GAUSSIAN = {"mechanism": Gaussian(3.0), "bound": Clipped(Norm.L2, 0.5)}
 SILENT = {"mechanism": Silence(), "bound": Observed(Norm.L2)}
 

@@ -58,7 +58,7 @@ def test_every_mechanism_draws_float32(mechanism):
 
 
 def test_laplace_scale_is_sensitivity_over_epsilon_and_gaussian_the_classic_one():
-    assert Laplace(0.05).multiplier == pytest.approx(20)
+    assert Laplace.pure(0.05).multiplier == pytest.approx(20)
     assert Gaussian.classic(0.05, 1e-6).multiplier == pytest.approx(np.sqrt(2 * np.log(1.25e6)) / 0.05)
     assert Silence().multiplier == 0
 
@@ -66,4 +66,4 @@ def test_laplace_scale_is_sensitivity_over_epsilon_and_gaussian_the_classic_one(
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_epsilon_that_no_noise_can_give_is_refused(epsilon):
     with pytest.raises(SpecError, match="epsilon"):
-        Laplace(epsilon)
+        Laplace.pure(epsilon)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tacit import data
 from tacit.admm import compatible
@@ -15,7 +16,9 @@ from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.errors import IncompatibleError, SpecError
 from tacit.experiments.spec import DataSpec, ScheduleSpec, Spec
+from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.domain import Ball, Box, Domain, Everywhere
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
@@ -31,7 +34,7 @@ from tacit.problem.sensitivity import (
 )
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
-from tacit.schedule import Constant, HuangStep, Power, Scaled, Schedule, Staircase
+from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase
 from tacit.types import Federation, Norm, Shard
 
 LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
@@ -85,7 +88,7 @@ def setup(spec: Spec, over: Federation) -> Setup:
     )
     agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
     compatible.check(agents[0].method, problem.domain)
-    return Setup(agents, _rho(spec), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
+    return Setup(agents, _rho(spec, over), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
 
 
 def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
@@ -93,7 +96,7 @@ def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int)
     if a.gradient_weight == "local":
         problem = problem.locally_weighted(shard)
     mechanism = _mechanism(spec)
-    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" else Norm.L1
+    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" or spec.privacy.covers == "run" else Norm.L1
     bound = _bound(spec, over, problem.loss, norm, shard)
     adjacency = Adjacency[spec.privacy.adjacency.upper()]
     calibration = mechanism.multiplier * problem.weight * adjacency.value
@@ -120,7 +123,27 @@ def _mechanism(spec: Spec) -> Mechanism:
         raise IncompatibleError(f"the silence mechanism gives no epsilon, and epsilon = {p.epsilon:g} was asked for.")
     if math.isinf(p.epsilon):
         return Silence()
-    return Laplace(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
+    if p.covers == "run":
+        return _calibrated(spec)
+    return Laplace.pure(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
+
+
+@lru_cache(maxsize=256)
+def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -> Release:
+    return calibrate(release, epsilon, dp_delta, rounds)
+
+
+def _calibrated(spec: Spec) -> Mechanism:
+    """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
+    p = spec.privacy
+    if p.mechanism == "gaussian":
+        found = _calibrate(GaussianRelease(1.0), p.epsilon, p.dp_delta, spec.run.rounds)
+        assert isinstance(found, GaussianRelease)
+        return Gaussian(found.multiplier)
+    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, p.dp_delta, spec.run.rounds)
+    assert isinstance(found, LaplaceRelease)
+    assert found.l2 is not None
+    return Laplace(1 / found.l2, Norm.L2)
 
 
 def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
@@ -187,8 +210,10 @@ def _perturbation(spec: Spec) -> Perturbation:
     return Output(spec.privacy.squared_std) if output else Objective()
 
 
-def _rho(spec: Spec) -> Schedule:
+def _rho(spec: Spec, over: Federation) -> Schedule:
     s = spec.schedule
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
+    if s.rho == "cooling":
+        return Scaled(s.rho_factor, Cooling(1 / (over.n_agents * s.step), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

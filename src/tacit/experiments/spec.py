@@ -66,11 +66,15 @@ class AlgorithmSpec:
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    rho: str = _key("dynamic", "c1 1.2^floor(t/period) + c2/epsilon, or rho_static", "dynamic", "static")
+    rho: str = _key(
+        "dynamic", "c1 1.2^floor(t/period) + c2/epsilon; rho_static; or 1/(P step), rising as steps fall to zero",
+        "dynamic", "static", "cooling",
+    )  # fmt: skip
     rho_c1: float = _key(2.0, "of the dynamic rho")
     rho_c2: float = _key(5.0, "of the dynamic rho")
     rho_period: float = _key(10_000.0, "of the dynamic rho")
     rho_static: float = _key(1.0, "the static rho")
+    step: float = _key(1.0, "the first step on sum_p f_p of the cooling rho")
     rho_factor: float = _key(1.0, "multiplies rho; 0.01 is the paper's OutP+")
     eta: str = _key("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
     eta_a: float = _key(1.0, "a of eta")
@@ -82,8 +86,9 @@ class ScheduleSpec:
 @dataclass(frozen=True)
 class PrivacySpec:
     mechanism: str = _key("laplace", "the noise", "laplace", "gaussian", "silence")
-    epsilon: float = _key(0.05, "per round, as the paper states it; inf for no noise")
-    dp_delta: float = _key(1e-6, "delta of the Gaussian mechanism")
+    epsilon: float = _key(0.05, "the budget; inf for no noise")
+    covers: str = _key("round", "what epsilon covers: one round, as in the paper, or the whole run", "round", "run")
+    dp_delta: float = _key(1e-6, "delta of (epsilon, delta)")
     sensitivity: str = _key(
         "observed", "where the bound of a record comes from",
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
@@ -158,7 +163,8 @@ _AT_LEAST = {
 }  # fmt: skip
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
-    "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.eta_a", "schedule.c_w",
+    "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step",
+    "schedule.eta_a", "schedule.c_w",
     "schedule.radius_a", "privacy.epsilon", "privacy.clip",
 )  # fmt: skip
 

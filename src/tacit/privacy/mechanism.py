@@ -29,17 +29,19 @@ class Mechanism(Protocol):
 
 @dataclass(frozen=True)
 class Laplace:
-    """b = Delta_1 / epsilon: epsilon-DP for the release of one gradient."""
+    """b = multiplier * Delta. With Delta in l1 one release is (1 / multiplier)-DP; in l2 a run of them is accounted."""
 
-    epsilon: float
+    multiplier: float
     norm: Norm = Norm.L1
 
     def __post_init__(self) -> None:
-        check_epsilon(self.epsilon)
+        check_multiplier(self.multiplier)
 
-    @property
-    def multiplier(self) -> float:
-        return 1 / self.epsilon
+    @classmethod
+    def pure(cls, epsilon: float) -> Laplace:
+        """b = Delta_1 / epsilon: epsilon-DP for the release of one gradient."""
+        check_epsilon(epsilon)
+        return cls(1 / epsilon)
 
     def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
         return noise.laplace(key, t, step, shape)
@@ -53,8 +55,7 @@ class Gaussian:
     norm: Norm = Norm.L2
 
     def __post_init__(self) -> None:
-        if not 0 < self.multiplier < math.inf:
-            raise SpecError(f"the noise multiplier must be positive and finite, got {self.multiplier}.")
+        check_multiplier(self.multiplier)
 
     @classmethod
     def classic(cls, epsilon: float, dp_delta: float) -> Gaussian:
@@ -77,6 +78,12 @@ class Silence:
 
     def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:  # noqa: ARG002
         return np.zeros(shape, dtype=np.float32)
+
+
+def check_multiplier(multiplier: float) -> None:
+    """Refuse noise of no or of infinite size."""
+    if not 0 < multiplier < math.inf:
+        raise SpecError(f"the noise multiplier must be positive and finite, got {multiplier}.")
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -72,6 +72,7 @@ class Declared:
     norm: Norm
     value: float
     row_norm: float = math.inf
+    euclidean: float = math.inf  # a bound in l2 as well, where `value` is in l1
     public: bool = True
 
     def __post_init__(self) -> None:
@@ -115,10 +116,15 @@ class Clipped:
 def from_feature_bounds(norm: Norm, bounds: tuple[float, float], n_features: int, loss: Loss) -> Declared:
     """The bound that features in [lo, hi] give: |x|_1 <= J m or |x|_2 <= sqrt(J) m, m = max(|lo|, |hi|)."""
     largest = max(map(abs, bounds))
-    row_norm = largest * (n_features if norm is Norm.L1 else math.sqrt(n_features))
-    return from_row_norm(norm, row_norm, loss)
+    euclidean = largest * math.sqrt(n_features)
+    return _declared(norm, largest * n_features if norm is Norm.L1 else euclidean, euclidean, loss)
 
 
 def from_row_norm(norm: Norm, row_norm: float, loss: Loss) -> Declared:
-    """The bound that |x_i| <= row_norm gives."""
-    return Declared(norm, row_norm * loss.residual_bound(norm), row_norm)
+    """The bound that |x_i| <= row_norm gives; |x|_2 <= |x|_1, so a bound in l1 is one in l2 too."""
+    return _declared(norm, row_norm, row_norm, loss)
+
+
+def _declared(norm: Norm, row_norm: float, euclidean: float, loss: Loss) -> Declared:
+    value = row_norm * loss.residual_bound(norm)
+    return Declared(norm, value, row_norm, euclidean * loss.residual_bound(Norm.L2))
