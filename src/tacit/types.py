@@ -73,6 +73,8 @@ class Federation:
     classes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None  # public: every feature lies in [lo, hi]
+    active: int | None = None  # public: at most this many features of a record are not zero
+    schema: str = ""  # public: the TOML text of the schema that made the features
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shards", tuple(self.shards))
@@ -89,6 +91,8 @@ class Federation:
         n_features = self.shards[0].x.shape[1]
         for name, shard in zip((*self.agents, "test"), (*self.shards, self.test), strict=True):
             _check_member(name, shard, n_features, self.n_classes, self.bounds)
+            if self.active is not None and np.count_nonzero(shard.x, axis=1).max(initial=0) > self.active:
+                raise DataError(f"{name!r} has a record with more than the {self.active} non-zero features declared.")
 
     @property
     def n_agents(self) -> int:

@@ -1,10 +1,11 @@
-"""tacit data describe: the paper's Table 1 for any federation."""
+"""tacit data describe: the paper's Table 1 for any federation. For check and schema see `tacit.cli.schema`."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
+from tacit.cli import schema
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
 
 
@@ -20,6 +21,7 @@ def add_to(commands: Commands) -> None:
     add_spec_flags(describe, DATA_FLAGS)
     add_common(describe)
     describe.set_defaults(run=run)
+    schema.add_to(actions)
 
 
 def run(options: argparse.Namespace) -> int:

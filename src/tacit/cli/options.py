@@ -16,6 +16,8 @@ DATA_FLAGS = (
     ("--agents", "data.agents", int, "P", "number of agents, where the data do not name them"),
     ("--partition", "data.partition", str, "HOW", "contiguous, shuffled, dirichlet or unequal"),
     ("--test", "data.test", str, "FILE", "test records; without it a part of each agent's is held out"),
+    ("--schema", "data.schema", str, "FILE", "tables: what is publicly known of each column, as TOML; "
+     "tacit data schema init drafts one"),
     ("--label-column", "data.label_column", str, "NAME", "column with the label (default: label)"),
     ("--agent-column", "data.agent_column", str, "NAME", "column that names the agent (default: agent)"),
 )  # fmt: skip

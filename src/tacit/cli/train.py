@@ -28,6 +28,7 @@ EPILOG = """examples:
   tacit train --algorithm outp --epsilon 0.1 --rounds 500
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100
   tacit train --data patients.csv --agent-column hospital --label-column outcome --out runs/patients
+  tacit train --data patients.csv --schema schema.toml --set privacy.sensitivity=feature_bounds
   tacit train --config runs/patients/spec.toml --seed 1
   tacit train --resume runs/patients
   tacit train --keys                                 every key that --set and --config take

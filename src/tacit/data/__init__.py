@@ -33,6 +33,7 @@ def load(
     agent_column: str = "agent",
     class_names: Sequence[str] | None = None,
     bounds: tuple[float, float] | None = None,
+    schema: str | Path | None = None,
     invert: bool = True,
     dedup: bool = False,
     records: int = 2000,
@@ -47,11 +48,13 @@ def load(
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted
     bounds                      tables: the public range of every feature; checked, never read from the data
+    schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
+                                categories are encoded, numbers scaled to [0, 1] and clipped
     invert, dedup               LEAF: x -> 1 - x, and each record once
     records, features, classes  synthetic: its sizes
     """
     path = Path(source)
-    fixed = {"test": test, "class_names": class_names, "bounds": bounds}
+    fixed = {"test": test, "class_names": class_names, "bounds": bounds, "schema": schema}
     n_agents = 10 if agents is None else agents  # mnist and synthetic; the paper has ten for MNIST
     if source == "synthetic":
         _refuse(fixed, "synthetic data")
@@ -70,6 +73,7 @@ def load(
         federation = leaf.load(path, invert=invert, dedup=dedup)
     else:
         from tacit.data import federate
+        from tacit.data.schema import read as read_schema
 
         federation = federate.load(
             path,
@@ -83,6 +87,7 @@ def load(
             agent_column=agent_column,
             classes=class_names,
             bounds=bounds,
+            schema=None if schema is None else read_schema(schema),
         )
     if len({k for shard in federation.shards for k in shard.y.tolist()}) < 2:
         raise DataError(f"every training record of {source} has one label: a classifier needs two classes.")

@@ -1,6 +1,6 @@
-"""A `Table`: records as a file gives them, before they are dealt out to agents.
+"""A `Table`: records as numbers, before they are dealt out to agents; `Cells`: records as a file has them.
 
-Labels and agents are text here: 3, 3.0 and "3" are one name, whatever the format.
+Labels, agents and categories are text here: 3, 3.0 and "3" are one name, whatever the format.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,12 @@ from tacit.types import Array
 
 # an integer without leading zeros, perhaps written as a real number: 3, +3, 3.0
 _WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
+
+
+NOT_NUMBERS = (
+    "encode the column as numbers or drop it; if it holds the labels or the agents, "
+    "name it as the label or agent column."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,21 @@ class Table:
         return len(self.x)
 
 
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Columns of one source (I,) by name: numbers where the format has numbers, else text, "" where empty."""
+
+    source: str
+    columns: Mapping[str, Array]
+
+    def __post_init__(self) -> None:
+        if not len(self):
+            raise DataError(f"{self.source} holds no records: check the file.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+
 def align(table: Table, features: Sequence[str], reference: str) -> Table:
     """The table with its columns in the order of `features`; other columns than those are refused."""
     if tuple(features) == table.features:
@@ -55,7 +76,7 @@ def align(table: Table, features: Sequence[str], reference: str) -> Table:
     lacks = [name for name in features if name not in set(table.features)]
     adds = [name for name in table.features if name not in set(features)]
     if lacks or adds:
-        found = "; ".join(f"{verb} {_some(few)}" for verb, few in (("lacks", lacks), ("adds", adds)) if few)
+        found = "; ".join(f"{verb} {some(few)}" for verb, few in (("lacks", lacks), ("adds", adds)) if few)
         raise DataError(f"{table.source} {found}, unlike {reference}: give both the same feature columns.")
     position = {name: j for j, name in enumerate(table.features)}
     return replace(table, features=tuple(features), x=table.x[:, [position[name] for name in features]])
@@ -94,21 +115,35 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
     """The error for a column that is not there, with the nearest that is."""
     near = {name.lower(): name for name in columns}
     match = difflib.get_close_matches(column.lower(), near, n=1)
-    hint = f"did you mean {near[match[0]]!r}?" if match else f"it has {_some(columns)}."
+    hint = f"did you mean {near[match[0]]!r}?" if match else f"it has {some(columns)}."
     return DataError(f"{source} has no column {column!r}: {hint} {what_to_do}")
+
+
+def no_labels(source: str, label_column: str, columns: Sequence[str]) -> DataError:
+    """The error for a table whose labels are needed and not there."""
+    return missing_column(source, label_column, columns, "Name the label column; the first row is the header.")
 
 
 def names(source: str, column: str, values: Iterable[object]) -> Array:
     """Labels or agents as text, whole numbers without a decimal point."""
     found = []
     for i, value in enumerate(values, start=1):
-        text = value.decode() if isinstance(value, bytes) else "" if value is None else str(value).strip()
-        if not text or value != value:  # NaN differs from itself
+        text = plain(value)
+        if not text:
             raise DataError(f"{source}: {column!r} of record {i} is empty: fill it in or drop the record.")
-        whole = _WHOLE.fullmatch(text)
-        found.append(whole[1] if whole else text)
+        found.append(text)
     return np.array(found, dtype=str)
 
 
-def _some(columns: Sequence[str]) -> str:
+def plain(value: object) -> str:
+    """A cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value).strip()
+    if not text or value != value:  # NaN differs from itself
+        return ""
+    whole = _WHOLE.fullmatch(text)
+    return whole[1] if whole else text
+
+
+def some(columns: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
     return ", ".join(map(repr, columns[:8])) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.data import tables
+from tacit.data import encode, tables
 from tacit.data.columns import Table, align, missing_column, names
 from tacit.data.partition import by_column, by_name, distinct
-from tacit.errors import DataError, SpecError
+from tacit.data.schema import Schema
+from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array, Federation, Shard
 
 # any number, whole or not
@@ -32,15 +33,28 @@ def load(
     agent_column: str = "agent",
     classes: Sequence[str] | None = None,
     bounds: tuple[float, float] | None = None,
+    schema: Schema | None = None,
 ) -> Federation:
     """The federation of a table, or of a directory of tables; see `tacit.data.load`."""
-    columns = {"label_column": label_column, "agent_column": agent_column}
-    table = tables.read(path, need_labels=True, **columns)
+
+    def read(source: str | Path, training: bool) -> Table:
+        if schema is None:
+            return tables.read(source, need_labels=True, label_column=label_column, agent_column=agent_column)
+        return encode.read(source, schema, training=training)[0]  # the counts are the owner's: not kept
+
+    if schema is not None:
+        _check_schema(schema, label_column, agent_column, classes, bounds)
+        classes, bounds = schema.classes, (0.0, 1.0)
+    table = read(path, training=True)
     if table.agents is not None:
         if agents is not None or partition is not None:
             raise DataError(f"{path} already names its agents: drop agents and partition.")
         parts, agent_names = by_column(table.agents), distinct(table.agents)
     else:
+        if agents is None and schema is not None:
+            raise DataError(
+                f'{schema.source} names no agents: give a column kind = "agent", or say into how many to cut.'
+            )
         if agents is None or agent_column != "agent":
             todo = "Name the agent column, or say into how many agents to cut the records."
             raise missing_column(str(path), agent_column, table.features, todo)
@@ -50,13 +64,14 @@ def load(
     return federate(
         table,
         parts,
-        test=None if test is None else tables.read(test, need_labels=True, **columns),
+        test=None if test is None else read(test, training=False),
         test_fraction=test_fraction,
         classes=classes,
         agents=agent_names,
         bounds=bounds,
         name=path.resolve().stem,
         seed=seed,
+        schema=schema,
     )
 
 
@@ -71,6 +86,7 @@ def federate(
     bounds: tuple[float, float] | None = None,
     name: str = "unnamed",
     seed: int = 0,
+    schema: Schema | None = None,
 ) -> Federation:
     """Agent p gets the records parts[p]; without a test table, a fraction of each agent's is held out.
 
@@ -95,6 +111,8 @@ def federate(
         classes=tuple(known),
         features=table.features,
         bounds=bounds,
+        active=None if schema is None else schema.active,
+        schema="" if schema is None else schema.text,
     )
 
 
@@ -114,6 +132,23 @@ def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[A
             "give a test file, raise the fraction, or set it to 0 for no test set."
         )
     return kept, np.concatenate(held)
+
+
+def _check_schema(
+    schema: Schema,
+    label_column: str,
+    agent_column: str,
+    classes: Sequence[str] | None,
+    bounds: tuple[float, float] | None,
+) -> None:
+    """Refuse what the schema says already, and numbers in it that were read from the data."""
+    schema.check_public()
+    for role, given, declared in (("label", label_column, schema.label), ("agent", agent_column, schema.agent)):
+        if given not in (role, declared):
+            says = f"{declared!r}" if declared else "not declared"
+            raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
+    if classes is not None or bounds is not None:
+        raise IncompatibleError(f"{schema.source} declares the classes and scales features to [0, 1]: drop yours.")
 
 
 def _labels(table: Table) -> Array:

@@ -3,6 +3,8 @@
     x (I, J), y (I,), agent (I,)      all records in one; y and agent may be absent
     x_0, y_0, x_1, y_1, ...           one agent after another, named 0, 1, ...; all or no y
     features (J,)                     names for the columns of x, else x0, x1, ...
+
+A schema calls the labels y and the agents agent.
 """
 
 from __future__ import annotations
@@ -14,13 +16,39 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.data.columns import Table, feature_names, names, stack
+from tacit.data.columns import Cells, Table, feature_names, names, plain, stack
 from tacit.errors import DataError
 from tacit.types import Array
 
 
 def read_npz(path: Path, need_labels: bool) -> Table:
     """The table in an NPZ archive."""
+    arrays, suffixes, given = _layout(path, need_labels)
+    tables = [_table(path, arrays, suffix, given) for suffix in suffixes]
+    return stack(str(path), tables) if suffixes != [""] else tables[0]
+
+
+def npz_cells(path: Path) -> list[Cells]:
+    """The columns of x, with y and agent, as they are; one for each numbered agent."""
+    arrays, suffixes, given = _layout(path, need_labels=False)
+    found = []
+    for suffix in suffixes:
+        x, features = _features(path, arrays, suffix, given)
+        columns = dict(zip(features, x.T, strict=True))
+        for name, key in (("y", "y" + suffix), ("agent", "agent")):
+            column = _checked(path, arrays, key, len(x))
+            if column is not None:
+                columns[name] = np.array([plain(cell) for cell in column.tolist()], dtype=object)
+        if suffix:
+            columns["agent"] = np.full(len(x), suffix[1:], dtype=object)
+        named = [*features, *(name for name in ("y", "agent") if name in columns)]
+        feature_names(str(path), named, ())  # a feature called y or agent would hide behind it
+        found.append(Cells(_source(path, suffix), columns))
+    return found
+
+
+def _layout(path: Path, need_labels: bool) -> tuple[dict[str, Array], list[str], Array | None]:
+    """(arrays, the suffix of each agent's, names of the features if given), after a check that none is odd."""
     arrays = _arrays(path)
     given = arrays.pop("features", None)
     numbers = sorted((key[2:] for key in arrays if re.fullmatch(r"x_[0-9]+", key)), key=int)
@@ -34,8 +62,7 @@ def read_npz(path: Path, need_labels: bool) -> Table:
         raise DataError(f"{path}: missing or unknown: {odd}. Store x, y, agent or x_0, y_0, x_1, y_1, ...")
     if need_labels and not labelled:
         raise DataError(f"{path} has no labels: store them as y (or y_0, y_1, ...), one a record.")
-    tables = [_table(path, arrays, suffix, given) for suffix in suffixes]
-    return stack(str(path), tables) if numbers else tables[0]
+    return arrays, suffixes, given
 
 
 def _arrays(path: Path) -> dict[str, Array]:
@@ -51,6 +78,17 @@ def _arrays(path: Path) -> dict[str, Array]:
 
 
 def _table(path: Path, arrays: dict[str, Array], suffix: str, given: Array | None) -> Table:
+    x, features = _features(path, arrays, suffix, given)
+    columns = [_checked(path, arrays, key, len(x)) for key in ("y" + suffix, "agent")]
+    labels, agents = (
+        None if column is None else names(str(path), key, column.tolist())
+        for key, column in zip(("y" + suffix, "agent"), columns, strict=True)
+    )
+    return Table(_source(path, suffix), features, x, labels, np.full(len(x), suffix[1:]) if suffix else agents)
+
+
+def _features(path: Path, arrays: dict[str, Array], suffix: str, given: Array | None) -> tuple[Array, tuple[str, ...]]:
+    """x of one agent, and the names of its columns."""
     x = arrays["x" + suffix]
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(
@@ -59,19 +97,14 @@ def _table(path: Path, arrays: dict[str, Array], suffix: str, given: Array | Non
     features = [f"x{j}" for j in range(x.shape[1])] if given is None else list(map(str, given.ravel()))
     if len(features) != x.shape[1]:
         raise DataError(f"{path}: {len(features)} names for {x.shape[1]} features: give one each.")
-    labels, agents = (_column(path, arrays, key, len(x)) for key in ("y" + suffix, "agent"))
-    return Table(
-        f"{path} (x{suffix})" if suffix else str(path),
-        feature_names(str(path), features, ()),
-        x,
-        labels,
-        np.full(len(x), suffix[1:]) if suffix else agents,
-    )
+    return x, feature_names(str(path), features, ())
 
 
-def _column(path: Path, arrays: dict[str, Array], key: str, n_records: int) -> Array | None:
-    if key not in arrays:
-        return None
-    if arrays[key].shape != (n_records,):
+def _checked(path: Path, arrays: dict[str, Array], key: str, n_records: int) -> Array | None:
+    if key in arrays and arrays[key].shape != (n_records,):
         raise DataError(f"{path}: {key} has shape {arrays[key].shape}: give one a row, {n_records} in all.")
-    return names(str(path), key, arrays[key].tolist())
+    return arrays.get(key)
+
+
+def _source(path: Path, suffix: str) -> str:
+    return f"{path} (x{suffix})" if suffix else str(path)

@@ -9,23 +9,20 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 
-from tacit.data.columns import Table, feature_names, missing_column, names, stack
+from tacit.data.columns import NOT_NUMBERS, Table, feature_names, names, no_labels, stack
 from tacit.data.npz import read_npz
-from tacit.errors import DataError, MissingDependency, SpecError
+from tacit.data.parquet import read_parquet
+from tacit.errors import DataError, SpecError
 from tacit.types import Array
 
 SUFFIXES = (".csv", ".parquet", ".npz")
-
-_NOT_NUMBERS = (
-    "encode the column as numbers or drop it; if it holds the labels or the agents, "
-    "name it as the label or agent column."
-)
 
 
 def read(
@@ -37,28 +34,50 @@ def read(
         raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
     if path.is_dir():
         return _read_directory(path, label_column, agent_column, need_labels)
-    if path.suffix not in SUFFIXES:
-        raise DataError(f"{path} is no table tacit reads: convert it to one of {', '.join(SUFFIXES)}.")
-    if not path.is_file():
-        raise DataError(f"{path} does not exist: check the path.")
-    if path.suffix == ".npz":
-        return read_npz(path, need_labels)
-    reader = _read_csv if path.suffix == ".csv" else _read_parquet
-    return reader(path, label_column, agent_column, need_labels)
+    (file,) = table_files(path)
+    if file.suffix == ".npz":
+        return read_npz(file, need_labels)
+    reader = _read_csv if file.suffix == ".csv" else read_parquet
+    return reader(file, label_column, agent_column, need_labels)
 
 
-def table_files(directory: Path) -> list[Path]:
-    """The table files directly in a directory, by name."""
-    return sorted(path for path in directory.iterdir() if path.suffix in SUFFIXES and path.is_file())
+def table_files(path: Path) -> list[Path]:
+    """The file itself, or the table files directly in a directory, by name; each agent's once."""
+    if not path.is_dir():
+        if path.suffix not in SUFFIXES:
+            raise DataError(f"{path} is no table tacit reads: convert it to one of {', '.join(SUFFIXES)}.")
+        if not path.is_file():
+            raise DataError(f"{path} does not exist: check the path.")
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    if not files:
+        raise DataError(f"{path} holds no table: put a file for each agent in it.")
+    stem, times = Counter(file.stem for file in files).most_common(1)[0]
+    if times > 1:
+        raise DataError(f"{path} has {times} files for {stem!r}: keep one, records would count twice.")
+    return files
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of the header, its names stripped, and of every row under it that is not blank."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            yield rows.line_num, header
+            for row in filter(None, rows):
+                if len(row) != len(header):
+                    raise DataError(
+                        f"{path}, line {rows.line_num}: {len(row)} cells under a header of {len(header)}: "
+                        "every row needs one cell a column; quote cells that hold commas."
+                    )
+                yield rows.line_num, row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
 
 
 def _read_directory(directory: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
     files = table_files(directory)
-    if not files:
-        raise DataError(f"{directory} holds no table: put a file for each agent in it.")
-    stem, times = Counter(path.stem for path in files).most_common(1)[0]
-    if times > 1:
-        raise DataError(f"{directory} has {times} files for {stem!r}: keep one, records would count twice.")
     tables = [
         read(path, label_column=label_column, agent_column=agent_column, need_labels=need_labels)
         for path in files
@@ -73,29 +92,19 @@ def _read_directory(directory: Path, label_column: str, agent_column: str, need_
 
 
 def _read_csv(path: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
+    rows = csv_rows(path)
+    _, header = next(rows)
+    features = feature_names(str(path), header, (label_column, agent_column))
+    if need_labels and label_column not in header:
+        raise no_labels(str(path), label_column, header)
+    at = [header.index(name) for name in features]
     x: list[Array] = []
-    cells: dict[str, list[str]] = {}
-    try:
-        # beyond float32 becomes inf, refused with its cell
-        with path.open(newline="", encoding="utf-8-sig") as file, np.errstate(over="ignore"):
-            rows = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(rows, [])]
-            features = feature_names(str(path), header, (label_column, agent_column))
-            if need_labels and label_column not in header:
-                raise _no_labels(path, label_column, header)
-            cells = {name: [] for name in (label_column, agent_column) if name in header}
-            at = [header.index(name) for name in features]
-            for row in filter(None, rows):
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{path}, line {rows.line_num}: {len(row)} cells under a header of {len(header)}: "
-                        "every row needs one cell a column; quote cells that hold commas."
-                    )
-                x.append(_numbers(path, rows.line_num, features, [row[j] for j in at]))
-                for name, column in cells.items():
-                    column.append(row[header.index(name)])
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
+    cells: dict[str, list[str]] = {name: [] for name in (label_column, agent_column) if name in header}
+    with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
+        for line, row in rows:
+            x.append(_numbers(path, line, features, [row[j] for j in at]))
+            for name, column in cells.items():
+                column.append(row[header.index(name)])
     named = {name: names(str(path), name, column) for name, column in cells.items()}
     return Table(
         str(path),
@@ -125,44 +134,7 @@ def _refuse(path: Path, line: int, features: tuple[str, ...], cells: list[str]) 
         try:
             value = np.float32(float(cell))
         except ValueError:
-            raise DataError(f"{where}: {cell!r} is not a number: {_NOT_NUMBERS}") from None
+            raise DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}") from None
         if not np.isfinite(value):
             raise DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
     raise AssertionError("every cell of the row is a finite number")
-
-
-def _read_parquet(path: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet
-    except ImportError as error:
-        raise MissingDependency(f"{path} needs pyarrow to be read: pip install 'tacit[parquet]'") from error
-    try:
-        # not read_table, which adds columns it reads from the folder names
-        table = pa.parquet.ParquetFile(path).read()
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path} is not a readable Parquet file ({error}): write it again.") from error
-    features = feature_names(str(path), table.column_names, (label_column, agent_column))
-    if need_labels and label_column not in table.column_names:
-        raise _no_labels(path, label_column, table.column_names)
-    x = np.empty((table.num_rows, len(features)), np.float32)
-    with np.errstate(over="ignore"):
-        for j, name in enumerate(features):
-            column = table.column(name)
-            kind = column.type
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-                raise DataError(f"{path}: column {name!r} holds {kind}, not numbers: {_NOT_NUMBERS}")
-            if column.null_count:
-                i = column.is_null().to_pylist().index(True) + 1
-                raise DataError(f"{path}: column {name!r}, record {i} is empty: impute or drop the record.")
-            x[:, j] = column.to_numpy()
-    named = [
-        names(str(path), name, table.column(name).to_pylist()) if name in table.column_names else None
-        for name in (label_column, agent_column)
-    ]
-    return Table(str(path), features, x, *named)
-
-
-def _no_labels(path: Path, label_column: str, columns: list[str]) -> DataError:
-    todo = "Name the label column; the first row is the header."
-    return missing_column(str(path), label_column, columns, todo)

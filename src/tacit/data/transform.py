@@ -31,7 +31,8 @@ def with_intercept(federation: Federation) -> Federation:
 
     bounds = federation.bounds
     wider = None if bounds is None else (min(bounds[0], 1.0), max(bounds[1], 1.0))
-    return federation.map(change, features=(*names, "intercept") if names else (), bounds=wider)
+    active = None if federation.active is None else federation.active + 1
+    return federation.map(change, features=(*names, "intercept") if names else (), bounds=wider, active=active)
 
 
 def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:

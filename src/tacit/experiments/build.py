@@ -59,8 +59,8 @@ def federation(spec: Spec) -> Federation:
     loaded = data.load(
         d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
         test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        bounds=_declared_bounds(d), invert=d.invert, dedup=d.dedup, records=d.records, features=d.features,
-        classes=d.classes,
+        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup, records=d.records,
+        features=d.features, classes=d.classes,
     )  # fmt: skip
     if d.intercept:
         loaded = with_intercept(loaded)
@@ -165,7 +165,7 @@ def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -
         raise IncompatibleError(
             f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
         )
-    return from_feature_bounds(norm, over.bounds, over.n_features, loss)
+    return from_feature_bounds(norm, over.bounds, over.active or over.n_features, loss)
 
 
 def _rule(

@@ -14,13 +14,14 @@ from tacit.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """w (J, K), its average over the rounds, and the names of classes and features."""
+    """w (J, K), its average over the rounds, the names of classes and features, and the schema that made them."""
 
     w: Array
     w_average: Array
     classes: tuple[str, ...]
     features: tuple[str, ...]
     intercept: bool = False
+    schema: str = ""  # TOML; empty where records came as numbers
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -29,6 +30,7 @@ class Model:
             "classes": np.array(self.classes, dtype=np.str_),
             "features": np.array(self.features, dtype=np.str_),
             "intercept": np.array(self.intercept),
+            "schema": np.array(self.schema, dtype=np.str_),
         }
 
     @classmethod
@@ -43,6 +45,7 @@ class Model:
                 tuple(map(str, arrays["classes"])),
                 tuple(map(str, arrays["features"])),
                 bool(arrays["intercept"]),
+                str(arrays.get("schema", "")),  # models of version 0.1.0 have none
             )
         except KeyError as error:
             raise RunDirectoryError(f"{path} is not a tacit model: it has no {error}. Train again.") from None

@@ -104,7 +104,8 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.w_average))
         summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
         if self.directory is not None:
-            model = Model(w, average, self.over.classes, self.over.features, self.spec.data.intercept)
+            over, intercept = self.over, self.spec.data.intercept
+            model = Model(w, average, over.classes, over.features, intercept, over.schema)
             self.directory.finish(model.arrays(), summary)
         return Result(summary, self.rows, w, average)
 

@@ -29,6 +29,7 @@ class DataSpec:
     test_fraction: float = _key(0.2, "share of each agent's records held out for testing")
     label_column: str = _key("label", "the column that holds the label")
     agent_column: str = _key("agent", "the column that names the agent")
+    schema: str | None = _key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
     low: float | None = _key(None, "tables: the public lower bound of every feature")
     high: float | None = _key(None, "tables: the public upper bound of every feature")
     invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")

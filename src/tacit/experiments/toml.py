@@ -49,4 +49,4 @@ def read(path: Path) -> dict[str, Any]:
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value) if isinstance(value, str) else repr(value)
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -1,0 +1,117 @@
+"""A first schema.toml for a file. It looks at the records, so whatever it writes is marked until it is replaced."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from tacit.data.columns import Cells, missing_column, plain
+from tacit.data.kinds import as_numbers
+from tacit.data.partition import distinct
+from tacit.errors import DataError, SpecError
+from tacit.types import Array
+
+# written whatever the file holds, so that the list says nothing about it
+MARKS = ("?", "NA", "N/A", "null", "None")
+
+# a text column with more values than this is taken for a name or a number of the record
+MOST_VALUES = 50
+
+_HEAD = """\
+# Drafted from {source} by: tacit data schema init
+#
+# READ FROM THE DATA: every number and list that is marked so. They are not private: the largest value of a column
+# is somebody's, and a rare category may be one person. Replace each by what is known without these data (a code
+# book, a form, what is physically possible), check the guessed kinds, and delete the lines read_from_data = true.
+# Training refuses until they are gone.
+
+missing_marks = {marks}  # count as missing, beside empty cells; not read from the data
+"""
+
+_LOOKED = "# READ FROM THE DATA: replace by {what}"
+_FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
+
+
+def draft(
+    files: Sequence[Cells], source: str, label_column: str, agent_column: str | None = None
+) -> tuple[str, list[str]]:
+    """(the TOML text, the columns whose numbers or lists were read from the data).
+
+    Without `agent_column`, a column called "agent" is taken for it if there is one.
+    """
+    first, *rest = files
+    if label_column == agent_column:
+        raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
+    for name in (label_column, agent_column):
+        if name is not None and name not in first.columns:
+            raise missing_column(first.source, name, list(first.columns), "Say which column it is.")
+    for other in rest:
+        if set(other.columns) != set(first.columns):
+            odd = sorted(set(other.columns) ^ set(first.columns))[0]
+            raise DataError(f"{odd!r} is a column of only one of {first.source} and {other.source}: make them alike.")
+    sections, looked = [], []
+    for name in first.columns:
+        pooled = [file.columns[name] for file in files]
+        if name == label_column:
+            lines = _label(source, name, pooled)
+        elif name == (agent_column or "agent"):
+            lines = ['kind = "agent"']
+        else:
+            lines = _feature(pooled)
+        if _FLAG in lines:
+            looked.append(name)
+        sections.append("\n".join([f"[columns.{_key(name)}]", *lines]))
+    head = _HEAD.format(source=_text(source), marks=_list(MARKS))
+    return "\n\n".join([head.rstrip("\n"), *sections]) + "\n", looked
+
+
+def _label(source: str, name: str, columns: list[Array]) -> list[str]:
+    classes = _values(columns)
+    if len(classes) < 2:
+        raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
+    what = "the list of all classes there can be"
+    return ['kind = "label"', f"classes = {_list(classes)}  {_LOOKED.format(what=what)}", _FLAG]
+
+
+def _feature(columns: list[Array]) -> list[str]:
+    parsed = [as_numbers(column, MARKS) for column in columns]
+    value = np.concatenate([numbers for numbers, _ in parsed])
+    finite = value[np.isfinite(value)]
+    if len(finite) and not sum(unreadable for _, unreadable in parsed):
+        lo, hi = float(finite.min()), float(finite.max())
+        note = ""
+        if lo == hi:
+            note = " (all values are the same)"
+            hi = lo + max(1.0, abs(lo))
+        bounds = (("lo", lo, "smallest"), ("hi", hi, "largest"))
+        looked = _LOOKED.format(what="the {} value there can be") + note
+        return ['kind = "numeric"', *(f"{key} = {_number(v)}  {looked.format(end)}" for key, v, end in bounds), _FLAG]
+    values = [value for value in _values(columns) if value not in MARKS]
+    if 0 < len(values) <= MOST_VALUES:
+        what = "the list of all values there can be"
+        return ['kind = "categorical"', f"values = {_list(values)}  {_LOOKED.format(what=what)}", _FLAG]
+    return ['kind = "ignore"  # many different texts, or none: a name, a date, a remark? Declare it to use it']
+
+
+def _values(columns: list[Array]) -> list[str]:
+    return distinct({plain(cell) for column in columns for cell in column.tolist()} - {""})
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _list(values: Iterable[str]) -> str:
+    return "[" + ", ".join(map(_text, values)) + "]"
+
+
+def _text(value: str) -> str:
+    # a TOML text is a JSON text, but for surrogate pairs and DEL
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -1,0 +1,231 @@
+"""schema.toml: what is publicly known of each column, so that nothing need be read from private data.
+
+    missing_marks = ["?", "NA"]          texts that count as missing, beside empty cells
+
+    [columns.age]
+    kind = "numeric"
+    lo = 0
+    hi = 120
+    missing = 40                         missing cells are read as this; default: the middle
+
+    [columns.smoker]
+    kind = "categorical"
+    values = ["never", "former", "current"]
+    drop = "never"                       optional: the value without a feature of its own
+    other = "former"                     optional: unknown values are read as this; default: all zeros
+    missing = "never"                    optional: missing cells are read as this; default: all zeros
+
+    [columns.outcome]
+    kind = "label"
+    classes = ["ill", "well"]
+
+    [columns.hospital]
+    kind = "agent"
+
+    [columns.name]
+    kind = "ignore"
+
+A column with `read_from_data = true` holds numbers or lists that `tacit data schema init` took from the data;
+it can be looked at and not trained on. Features come in the order of the schema, whatever that of the file.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.data.columns import plain, some
+from tacit.data.kinds import Agent, Categorical, Feature, Ignored, Kind, Label, Numeric
+from tacit.errors import DataError, SpecError, unknown
+from tacit.types import Norm
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# kind -> the keys it takes beside kind and read_from_data; the first of them it cannot do without
+_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "numeric": (("lo", "hi"), ("missing",)),
+    "categorical": (("values",), ("drop", "other", "missing")),
+    "label": (("classes",), ()),
+    "agent": ((), ()),
+    "ignore": ((), ()),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Schema:
+    """The columns of a table by name; every number here is public."""
+
+    columns: Mapping[str, Kind]
+    marks: tuple[str, ...] = ()
+    drafted: tuple[str, ...] = ()  # columns whose numbers or lists still come from the data
+    text: str = ""  # the TOML it was read from
+    source: str = "schema"
+
+    def __post_init__(self) -> None:
+        for kind, name, least in ((Label, "label", 1), (Agent, "agent", 0)):
+            found = [column for column, is_a in self.columns.items() if isinstance(is_a, kind)]
+            if not least <= len(found) <= 1:
+                raise SpecError(f'{len(found) or "no"} columns have kind = "{name}": give it to one.')
+        if not self.encoded:
+            raise SpecError("no column is numeric or categorical: a model needs at least one.")
+        for column, feature in self.encoded.items():
+            both = sorted(set(feature.values) & set(self.marks)) if isinstance(feature, Categorical) else []
+            if both:
+                raise SpecError(f"{both[0]!r} is a value of {column!r} and a missing mark: it cannot be both.")
+        name, times = Counter(self.features).most_common(1)[0]
+        if times > 1:
+            raise SpecError(f"{times} features would be called {name!r}: rename a column.")
+
+    @property
+    def label(self) -> str:
+        """The column that holds the label."""
+        return next(name for name, kind in self.columns.items() if isinstance(kind, Label))
+
+    @property
+    def agent(self) -> str | None:
+        """The column that names the agent, if there is one."""
+        return next((name for name, kind in self.columns.items() if isinstance(kind, Agent)), None)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        kind = self.columns[self.label]
+        assert isinstance(kind, Label)
+        return kind.classes
+
+    @property
+    def encoded(self) -> dict[str, Feature]:
+        """The columns that become features."""
+        return {name: kind for name, kind in self.columns.items() if isinstance(kind, Numeric | Categorical)}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Their names: age, smoker=former, ..."""
+        return tuple(feature for name, kind in self.encoded.items() for feature in kind.features(name))
+
+    @property
+    def active(self) -> int:
+        """At most this many features of a record are not zero: one a column, however many values it has."""
+        return len(self.encoded)
+
+    def row_bound(self, norm: Norm) -> float:
+        """sup |x|: n in l1 and sqrt(n) in l2 for n columns, against J and sqrt(J) for a box of J features."""
+        return {Norm.L1: float(self.active), Norm.L2: math.sqrt(self.active), Norm.INF: 1.0}[norm]
+
+    def check_columns(self, source: str, found: Collection[str], training: bool) -> None:
+        """Refuse a file whose columns are not these.
+
+        Training needs all but the ignored, and no others. Otherwise the label and the agent may be absent, and
+        other columns are not looked at.
+        """
+        needed = self.encoded if not training else [n for n, k in self.columns.items() if not isinstance(k, Ignored)]
+        lacks = [name for name in needed if name not in found]
+        if lacks:
+            raise DataError(f"{source} lacks {some(lacks)} of {self.source}: add, or take out of the schema.")
+        adds = [name for name in found if name not in self.columns]
+        if training and adds:
+            raise DataError(f'{source} has {some(adds)}, not in {self.source}: declare, if unused as kind = "ignore".')
+
+    def check_public(self) -> None:
+        """Refuse numbers and lists that were read from the data."""
+        if self.drafted:
+            raise SpecError(
+                f"{self.source}: {some(self.drafted)} still hold numbers or lists read from the data, which are not "
+                "private: put public knowledge in their place and delete their lines read_from_data = true."
+            )
+
+
+def read(path: str | Path) -> Schema:
+    """The schema in a TOML file."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path} is not TOML: {error}.") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str = "schema") -> Schema:
+    """The schema in a TOML text; `source` names it in errors."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{source} is not TOML: {error}.") from None
+    try:
+        for key in document:
+            if key not in ("columns", "missing_marks"):
+                raise unknown("key", key, ("columns", "missing_marks"))
+        columns = document.get("columns")
+        if not isinstance(columns, dict) or not columns:
+            raise SpecError('no columns: write [columns.NAME] and kind = "..." for each.')
+        return Schema(
+            {name: _column(name, keys) for name, keys in columns.items()},
+            _texts("missing_marks", document.get("missing_marks", [])),
+            tuple(name for name, keys in columns.items() if keys.get("read_from_data")),
+            text,
+            source,
+        )
+    except SpecError as error:
+        raise SpecError(f"{source}: {error}") from None
+
+
+def _column(name: str, keys: Any) -> Kind:
+    where = f"columns.{name}"
+    if not isinstance(keys, dict):
+        raise SpecError(f"{where} is {keys!r}: write [{where}] and its keys under it.")
+    kind = keys.get("kind")
+    if not isinstance(kind, str):
+        raise SpecError(f"{where} needs a kind: one of {', '.join(_KEYS)}.")
+    if kind not in _KEYS:
+        raise unknown(f"kind of column {name!r}", kind, _KEYS)
+    needed, optional = _KEYS[kind]
+    for key in keys:
+        if key not in (valid := (*needed, *optional, "kind", "read_from_data")):
+            raise unknown(f"key of {kind} column {name!r}", key, valid)
+    for key in needed:
+        if key not in keys:
+            raise SpecError(f"{where} has no {key}: a {kind} column needs it.")
+    if not isinstance(keys.get("read_from_data", False), bool):
+        raise SpecError(f"{where}.read_from_data takes true or false, got {keys['read_from_data']!r}.")
+    try:
+        return _kind(kind, {key: keys[key] for key in (*needed, *optional) if key in keys})
+    except SpecError as error:
+        raise SpecError(f"{where}: {error}") from None
+
+
+def _kind(kind: str, keys: dict[str, Any]) -> Kind:
+    if kind == "numeric":
+        return Numeric(**{key: _real(key, value) for key, value in keys.items()})
+    if kind == "categorical":
+        values = _texts("values", keys.pop("values"))
+        return Categorical(values, **{key: _texts(key, [value])[0] for key, value in keys.items()})
+    if kind == "label":
+        return Label(_texts("classes", keys["classes"]))
+    return Agent() if kind == "agent" else Ignored()
+
+
+def _real(key: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise SpecError(f"{key} takes a number, got {value!r}.")
+    try:
+        return float(value)
+    except OverflowError:
+        raise SpecError(f"{key} is beyond the range of a float: choose a smaller number.") from None
+
+
+def _texts(key: str, values: Any) -> tuple[str, ...]:
+    """A list of texts or numbers, as the texts that a file would hold."""
+    if not isinstance(values, list):
+        raise SpecError(f"{key} takes a list, got {values!r}.")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise SpecError(f"{key} takes texts and numbers, got {value!r}: write it in quotes, as the file does.")
+    return tuple(plain(value) for value in values)

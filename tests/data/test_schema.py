@@ -1,0 +1,434 @@
+"""Schemas: any table becomes features in [0, 1], row by row, from public numbers alone."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.data import encode, load
+from tacit.data.columns import Cells
+from tacit.data.kinds import Categorical, Label, Numeric, Tally
+from tacit.data.schema import Schema, parse
+from tacit.data.transform import with_intercept
+from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.experiments import build
+from tacit.experiments.spec import Spec
+from tacit.types import Array, Norm
+
+PATIENTS = """
+missing_marks = ["?", -9]
+
+[columns.age]
+kind = "numeric"
+lo = 20
+hi = 120
+
+[columns.smoker]
+kind = "categorical"
+values = ["never", "former", "current"]
+
+[columns.stage]
+kind = "categorical"
+values = [1, 2, 3]
+drop = 1
+other = 3
+missing = 2
+
+[columns.outcome]
+kind = "label"
+classes = ["ill", "well", "unsure"]
+
+[columns.hospital]
+kind = "agent"
+
+[columns.name]
+kind = "ignore"
+"""
+
+RECORDS: dict[str, list[Any]] = {
+    "name": ["Ada", "Bo", "Cy", "Di", "Ed", "Flo"],
+    "hospital": ["a", "a", "a", "b", "b", "b"],
+    "age": ["20", "120", "70.0", "-1", "?", "old"],
+    "smoker": ["never", "former", "current", "pipe", "", "?"],
+    "stage": ["1", "2.0", "3", "4", "-9", ""],
+    "outcome": ["ill", "well", "ill", "well", "ill", "well"],
+}
+ENCODED = [
+    [0, 1, 0, 0, 0, 0],
+    [1, 0, 1, 0, 1, 0],
+    [0.5, 0, 0, 1, 0, 1],
+    [0, 0, 0, 0, 0, 1],  # clipped, unknown to zeros, unknown to `other`
+    [0.5, 0, 0, 0, 1, 0],  # missing to the middle, to zeros, to `missing`
+    [0.5, 0, 0, 0, 1, 0],  # unreadable counts as missing
+]
+
+
+def write_csv(path: Path, columns: dict[str, list[Any]] = RECORDS) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(columns)
+        rows.writerows(zip(*columns.values(), strict=True))
+    return path
+
+
+def write_schema(path: Path, text: str = PATIENTS) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def cells(columns: dict[str, list[Any]] = RECORDS) -> Cells:
+    return Cells("t.csv", {name: np.array(column, dtype=object) for name, column in columns.items()})
+
+
+def without(*names: str) -> dict[str, list[Any]]:
+    return {name: column for name, column in RECORDS.items() if name not in names}
+
+
+# --- the encoding
+
+
+def test_each_cell_is_encoded_by_its_declaration_and_what_changed_is_counted() -> None:
+    table, counts = encode.encode(cells(), parse(PATIENTS), training=True)
+    assert table.x.tolist() == ENCODED
+    assert table.x.dtype == np.float32
+    assert table.features == ("age", "smoker=never", "smoker=former", "smoker=current", "stage=2", "stage=3")
+    assert counts.records == 6
+    assert counts.columns == {
+        "age": Tally(clipped=1, missing=1, unreadable=1),
+        "smoker": Tally(missing=2, unknown=1),
+        "stage": Tally(missing=2, unknown=1),
+    }
+
+
+TEXT = st.one_of(
+    st.text(max_size=5),
+    st.floats().map(repr),
+    st.integers(-(10**400), 10**400).map(lambda n: f"{n:.1e}" if abs(n) < 10**300 else "9" * 400),
+    st.sampled_from(["a", "b", "?", " 3.0 ", "3", "nan", "-inf", "1e999", "True", "1_000", "٣"]),
+)
+FINITE = st.floats(-1e300, 1e300)
+NUMERIC = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: Numeric(*ends))
+CATEGORICAL = st.lists(st.sampled_from(["a", "b", "3", "c", "0.5"]), min_size=2, unique=True).flatmap(
+    lambda values: st.builds(
+        Categorical,
+        st.just(tuple(values)),
+        *(st.none() | st.sampled_from(values) for _ in ("drop", "other", "missing")),
+    )
+)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Array]]:
+    """Any schema, and columns of text or of numbers that need not fit it."""
+    kinds = draw(st.lists(NUMERIC | CATEGORICAL, min_size=1, max_size=4))
+    declared = {f"c{j}": kind for j, kind in enumerate(kinds)}
+    n = draw(st.integers(1, 6))
+    columns = {}
+    for name in declared:
+        texts = st.lists(TEXT, min_size=n, max_size=n).map(lambda found: np.array(found, dtype=object))
+        numbers = st.lists(st.floats(width=32), min_size=n, max_size=n).map(lambda found: np.array(found, np.float32))
+        columns[name] = draw(texts | numbers)
+    return Schema(declared | {"y": Label(("0", "1"))}, marks=("?", "-9")), columns
+
+
+@given(tables())
+def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
+    schema, columns = found
+    table, counts = encode.encode(Cells("t", columns), schema)
+    assert table.x.shape == (counts.records, len(schema.features))
+    assert table.x.dtype == np.float32
+    assert table.x.min() >= 0
+    assert table.x.max() <= 1
+    assert np.count_nonzero(table.x, axis=1).max() <= schema.active
+    for norm in Norm:
+        assert norm.of_rows(table.x).max() <= schema.row_bound(norm)
+
+
+@given(tables(), st.randoms(use_true_random=False))
+def test_a_row_depends_on_its_own_record_alone(found: tuple[Schema, dict[str, Array]], random: Any) -> None:
+    schema, columns = found
+    n = len(columns["c0"])
+    whole, counts = encode.encode(Cells("t", columns), schema)
+    order = random.sample(range(n), n)
+    shuffled, same = encode.encode(Cells("t", {name: column[order] for name, column in columns.items()}), schema)
+    assert np.array_equal(shuffled.x, whole.x[order])
+    assert same == counts
+    alone = [encode.encode(Cells("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
+    assert np.array_equal(np.concatenate([table.x for table, _ in alone]), whole.x)
+    assert sum((one for _, one in alone), encode.Counts(0, {})) == counts
+
+
+@given(NUMERIC, FINITE)
+def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: Numeric, value: float) -> None:
+    x, tally = kind.encode(np.array([value, kind.lo, kind.hi]), ())
+    expected = (min(max(value, kind.lo), kind.hi) - kind.lo) / (kind.hi - kind.lo)
+    assert x[:, 0].tolist() == pytest.approx([expected, 0, 1], rel=1e-6, abs=1e-30)
+    assert tally == Tally(clipped=not kind.lo <= value <= kind.hi)
+
+
+def test_the_row_bounds_are_reached() -> None:
+    schema = parse(PATIENTS)
+    table, _ = encode.encode(cells({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
+    assert [float(norm.of_rows(table.x)[0]) for norm in Norm] == [schema.row_bound(norm) for norm in Norm]
+    assert (schema.row_bound(Norm.L1), schema.row_bound(Norm.L2)) == (3, math.sqrt(3))
+
+
+def test_a_missing_number_can_be_declared_in_the_units_of_the_column() -> None:
+    x, tally = Numeric(0, 10, missing=9).encode(np.array(["", "1"], dtype=object), ())
+    assert x[:, 0].tolist() == pytest.approx([0.9, 0.1])
+    assert tally == Tally(missing=1)
+
+
+def test_a_numeric_mark_is_missing_however_it_is_written() -> None:
+    kind, marks = Numeric(-10, 10), ("-9",)
+    texts, _ = kind.encode(np.array(["-9", "-9.0", "-9e0"], dtype=object), marks)
+    numbers, tally = kind.encode(np.array([-9.0, -9, -9]), marks)
+    assert texts.tolist() == numbers.tolist() == [[0.5]] * 3
+    assert tally == Tally(missing=3)
+
+
+def test_csv_parquet_and_npz_encode_alike(tmp_path: Path) -> None:
+    text = """
+        [columns.u]
+        kind = "numeric"
+        lo = 0
+        hi = 4
+        [columns.c]
+        kind = "categorical"
+        values = [1, 2]
+        [columns.y]
+        kind = "label"
+        classes = [0, 1]
+        [columns.agent]
+        kind = "agent"
+    """
+    u, c, y, agent = [1.5, 9.0, math.nan], [1, 2, 3], [0, 1, 1], ["b", "a", "b"]
+    write_csv(tmp_path / "t.csv", {"u": ["1.5", "9", ""], "c": c, "y": y, "agent": agent})
+    pq.write_table(pa.table({"u": [1.5, 9.0, None], "c": c, "y": y, "agent": agent}), tmp_path / "t.parquet")
+    np.savez(tmp_path / "t.npz", x=np.array([u, c]).T, features=["u", "c"], y=y, agent=agent)
+    for kind in ("csv", "parquet", "npz"):
+        table, counts = encode.read(tmp_path / f"t.{kind}", parse(text), training=True)
+        assert table.x.tolist() == [[0.375, 1, 0], [1, 0, 1], [0.5, 0, 0]]
+        assert table.labels is not None
+        assert table.agents is not None
+        assert (table.labels.tolist(), table.agents.tolist()) == (["0", "1", "1"], ["b", "a", "b"])
+        assert counts.columns == {"u": Tally(clipped=1, missing=1), "c": Tally(unknown=1)}
+
+
+def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Path) -> None:
+    columns = {"u": pa.array([None, None], pa.int64()), "b": [b"\xff", b""], "l": [[1], None], "y": [0, 1]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    unused = 'b={kind="ignore"}\nl={kind="ignore"}'
+    text = '[columns]\nu={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\n' + unused
+    table, counts = encode.read(tmp_path / "t.parquet", parse(text), training=True)
+    assert table.x.tolist() == [[0.5], [0.5]]
+    assert counts.columns == {"u": Tally(missing=2)}
+
+
+def test_a_feature_of_an_npz_cannot_be_called_as_its_labels(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", x=[[1.0]], y=[0], features=["y"])
+    with pytest.raises(DataError, match="2 columns are named 'y'"):
+        encode.read_cells(tmp_path / "t.npz")
+
+
+def test_numbered_arrays_of_an_npz_are_agents(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", x_0=[[1.0], [2.0]], y_0=[0, 1], x_7=[[3.0]], y_7=[1])
+    text = '[columns]\nx0={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\nagent={kind="agent"}'
+    table, counts = encode.read(tmp_path / "t.npz", parse(text), training=True)
+    assert table.agents is not None
+    assert (table.x.ravel().tolist(), table.agents.tolist()) == ([0.25, 0.5, 0.75], ["0", "0", "7"])
+    assert counts.records == 3
+
+
+# --- what a schema may say
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("lo = 20", "low = 20", "unknown key of numeric column 'age' 'low': did you mean 'lo'?"),
+        ("drop = 1", "dropp = 1", "did you mean 'drop'?"),
+        ("missing_marks", "missing_mark", "unknown key 'missing_mark': did you mean 'missing_marks'?"),
+        ('kind = "numeric"', 'kind = "numerical"', "did you mean 'numeric'?"),
+        ('kind = "numeric"', "", "columns.age needs a kind: one of numeric"),
+        ("hi = 120", "hi = 20", "columns.age: lo must be less than hi"),
+        ("hi = 120", "hi = inf", "both finite"),
+        ("hi = 120", "hi = nan", "both finite"),
+        ("hi = 120", "hi = true", "hi takes a number, got True"),
+        ("hi = 120", 'hi = "120"', "hi takes a number"),
+        ("hi = 120", f"hi = 1{'0' * 400}", "hi is beyond the range"),
+        ("hi = 120", "", "columns.age has no hi"),
+        ("hi = 120", "hi = 120\nmissing = 121", "missing = 121 lies outside"),
+        ("hi = 120", "hi = 120\nread_from_data = 1", "takes true or false"),
+        ("[1, 2, 3]", "[]", "columns.stage: values needs at least 2 of them, got 0"),
+        ("[1, 2, 3]", "[1]", "values needs at least 2"),
+        ('["never", "former", "current"]', "[]", "values needs at least 1 of them, got 0"),
+        ("[1, 2, 3]", '[1, 2, 3, "3.0"]', "values holds '3' 2 times"),
+        ("[1, 2, 3]", '[1, 2, 3, " "]', "values holds an empty text"),
+        ("[1, 2, 3]", "[1, 2, true]", "write it in quotes"),
+        ("[1, 2, 3]", '"1, 2, 3"', "values takes a list"),
+        ("drop = 1", "drop = 5", "drop = '5' is not among the values"),
+        ("other = 3", "other = 5", "other = '5' is not among the values"),
+        ('"unsure"]', '"ill"]', "classes holds 'ill' 2 times"),
+        ('["ill", "well", "unsure"]', '["ill"]', "classes needs at least 2"),
+        ('kind = "label"\nclasses = ["ill", "well", "unsure"]', 'kind = "ignore"', 'no columns have kind = "label"'),
+        ('kind = "ignore"', 'kind = "agent"', '2 columns have kind = "agent"'),
+        ('["?", -9]', '["never"]', "'never' is a value of 'smoker' and a missing mark"),
+        ("[columns.age]", '[columns."stage=2"]', "2 features would be called 'stage=2'"),
+        ("[columns.age]", "[columns.age", "is not TOML"),
+        ("[columns.name]", "[columns]\nx = 3\n[columns.name]", "not TOML|columns.x is 3"),
+    ],
+)  # fmt: skip
+def test_a_bad_schema_is_named_with_its_place(tmp_path: Path, old: str, new: str, says: str) -> None:
+    assert old in PATIENTS
+    path = write_schema(tmp_path / "s.toml", PATIENTS.replace(old, new, 1))
+    with pytest.raises(SpecError) as error:
+        load(str(write_csv(tmp_path / "t.csv")), schema=path)
+    assert re.search("|".join(map(re.escape, says.split("|"))), str(error.value))
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "columns = 3", "[columns]", '[columns]\ny = {kind="label",classes=[0,1]}'])
+def test_a_schema_without_features_is_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="no column"):
+        parse(text)
+
+
+def test_an_unreadable_schema_is_refused(tmp_path: Path) -> None:
+    table = str(write_csv(tmp_path / "t.csv"))
+    with pytest.raises(SpecError, match="cannot read"):
+        load(table, schema=tmp_path / "absent.toml")
+    (tmp_path / "s.toml").write_bytes(b"\xff")
+    with pytest.raises(SpecError, match="is not TOML"):
+        load(table, schema=tmp_path / "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        (without("age", "smoker"), r"t\.csv lacks 'age', 'smoker' of schema: add"),
+        (without("outcome"), "lacks 'outcome'"),
+        (without("hospital"), "lacks 'hospital'"),
+        (RECORDS | {"weight": [1] * 6}, r"t\.csv has 'weight', not in schema: declare"),
+    ],
+)
+def test_columns_that_do_not_match_are_named(columns: dict[str, list[Any]], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        encode.encode(cells(columns), parse(PATIENTS), training=True)
+
+
+def test_ignored_columns_may_be_absent_and_predicting_needs_features_only() -> None:
+    schema = parse(PATIENTS)
+    assert encode.encode(cells(without("name")), schema, training=True)[0].x.tolist() == ENCODED
+    table, _ = encode.encode(cells(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
+    assert table.x.tolist() == ENCODED
+    assert table.labels is None
+    assert table.agents is None
+    with pytest.raises(DataError, match="lacks 'age'"):
+        encode.encode(cells(without("age")), schema)
+
+
+# --- federations
+
+
+def test_a_federation_knows_what_the_schema_declares_and_no_counts(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml")
+    federation = load(str(write_csv(tmp_path / "t.csv")), schema=schema, test_fraction=0.0)
+    assert federation.classes == ("ill", "well", "unsure")  # the last is in no record
+    assert federation.features == parse(PATIENTS).features
+    assert (federation.bounds, federation.active) == ((0.0, 1.0), 3)
+    assert federation.agents == ("a", "b")
+    assert np.concatenate([shard.x for shard in federation.shards]).tolist() == ENCODED
+    assert federation.schema == PATIENTS
+    held = [getattr(federation, field.name) for field in dataclasses.fields(federation)]
+    assert not any(isinstance(value, encode.Counts | Tally) for value in held)
+
+
+def test_the_order_of_the_columns_in_the_file_is_no_matter(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml")
+    turned = dict(reversed(RECORDS.items()))
+    ways = [load(str(write_csv(tmp_path / f"{n}.csv", t)), schema=schema) for n, t in enumerate((RECORDS, turned))]
+    assert all(np.array_equal(a.x, b.x) for a, b in zip(ways[0].shards, ways[1].shards, strict=True))
+
+
+def test_a_directory_without_agent_column_has_an_agent_a_file(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml", PATIENTS.replace('[columns.hospital]\nkind = "agent"', ""))
+    (tmp_path / "sites").mkdir()
+    for site in ("north", "south"):
+        write_csv(tmp_path / "sites" / f"{site}.csv", without("hospital"))
+    federation = load(str(tmp_path / "sites"), schema=schema, test_fraction=0.0)
+    assert federation.agents == ("north", "south")
+    assert federation.shards[1].x.tolist() == ENCODED
+    with pytest.raises(DataError, match="names no agents"):
+        load(str(tmp_path / "sites" / "north.csv"), schema=schema)
+    assert load(str(tmp_path / "sites" / "north.csv"), schema=schema, agents=2).n_agents == 2
+
+
+def test_test_records_go_through_the_same_schema(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml")
+    test = write_csv(tmp_path / "test.csv", without("hospital", "name"))
+    assert load(str(write_csv(tmp_path / "t.csv")), schema=schema, test=str(test)).test.x.tolist() == ENCODED
+
+
+def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml", PATIENTS.replace('"well", ', ""))
+    with pytest.raises(DataError, match="label 'well' is not among the classes"):
+        load(str(write_csv(tmp_path / "t.csv")), schema=schema)
+
+
+def test_numbers_read_from_the_data_are_refused(tmp_path: Path) -> None:
+    schema = write_schema(tmp_path / "s.toml", PATIENTS.replace("hi = 120", "hi = 120\nread_from_data = true"))
+    with pytest.raises(SpecError, match="'age' still hold numbers or lists read from the data"):
+        load(str(write_csv(tmp_path / "t.csv")), schema=schema)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"label_column": "age"}, "label column is 'outcome'"),
+        ({"agent_column": "site"}, "agent column is 'hospital'"),
+        ({"bounds": (0.0, 1.0)}, "drop yours"),
+        ({"class_names": ["ill", "well"]}, "drop yours"),
+    ],
+)
+def test_what_the_schema_says_is_not_said_again(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(IncompatibleError, match=says):
+        load(str(write_csv(tmp_path / "t.csv")), schema=write_schema(tmp_path / "s.toml"), **options)
+
+
+def test_data_that_are_no_tables_take_no_schema(tmp_path: Path) -> None:
+    for source in ("mnist", "synthetic"):
+        with pytest.raises(IncompatibleError, match="schema is for tables"):
+            load(source, schema=write_schema(tmp_path / "s.toml"))
+
+
+@pytest.mark.parametrize(("mechanism", "norm"), [("laplace", Norm.L1), ("gaussian", Norm.L2)])
+def test_noise_is_scaled_by_the_columns_of_the_schema_and_not_by_its_features(
+    tmp_path: Path, mechanism: str, norm: Norm
+) -> None:
+    table, schema = write_csv(tmp_path / "t.csv"), write_schema(tmp_path / "s.toml")
+    values = {"data.source": str(table), "data.schema": str(schema), "privacy.sensitivity": "feature_bounds"}
+    spec = Spec().with_values(values | {"privacy.mechanism": mechanism})
+    over = build.federation(spec)
+    bound = build.setup(spec, over).agents[0].method.bound
+    assert bound.row_norm == parse(PATIENTS).row_bound(norm)  # type: ignore[attr-defined]
+    wider = build.setup(spec, with_intercept(over)).agents[0].method.bound
+    assert wider.row_norm == (4 if norm is Norm.L1 else 2)  # type: ignore[attr-defined]
+
+
+def test_a_record_with_more_features_than_declared_is_refused(tmp_path: Path) -> None:
+    federation = load(str(write_csv(tmp_path / "t.csv")), schema=write_schema(tmp_path / "s.toml"))
+    with pytest.raises(DataError, match="more than the 1 non-zero features"):
+        dataclasses.replace(federation, active=1)
