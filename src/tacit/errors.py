@@ -7,6 +7,10 @@
     │   ├── IncompatibleError    two choices that do not go together
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
     │   └── MissingDependency    an optional package that the request needs
+    ├── Refused                  an agent does not answer; the server is told `public` and no more
+    │   ├── BudgetExhausted      the next release would pass the limit of the agent
+    │   ├── QuestionChanged      the round was answered before, to another question
+    │   └── LedgerCorrupt        the record of earlier releases cannot be trusted
     └── Interrupted              the user stopped the run; what was done is saved
 
     TacitWarning
@@ -49,6 +53,24 @@ class RunDirectoryError(InputError):
 
 class MissingDependency(InputError):
     """An optional package that the request needs is not installed."""
+
+
+class Refused(TacitError):
+    """An agent does not answer. The message is for its owner; `public` is all that may leave."""
+
+    public = "this agent does not answer."
+
+
+class BudgetExhausted(Refused):
+    """The next release would pass the limit of the agent."""
+
+
+class QuestionChanged(Refused):
+    """The round was answered before, to another question."""
+
+
+class LedgerCorrupt(Refused):
+    """The record of earlier releases cannot be trusted."""
 
 
 class Interrupted(TacitError):

@@ -1,0 +1,99 @@
+"""tacit ledger show|verify: what an agent has given away, and whether its record is whole."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from tacit.cli.options import Commands, add_common
+
+if TYPE_CHECKING:
+    from tacit.privacy.book import Account
+    from tacit.privacy.ledger import Ledger
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "ledger",
+        help="look at an agent's record of releases",
+        description="Look at the file in which an agent records every release before it leaves.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    show = actions.add_parser(
+        "show",
+        help="print what each data set has spent, run by run",
+        description="Print the composed total of each data set, its runs, the limit and what remains of it.",
+    )
+    show.add_argument("--dp-delta", type=float, metavar="D", help="delta of the totals (default: the limit's, or 1e-6)")
+    verify = actions.add_parser(
+        "verify",
+        help="check every entry and stored answer",
+        description="Check every entry and stored answer, and print the head: note it elsewhere, and give it to --head "
+        "later to see that the file was neither shortened nor replaced. Exit code 1 if the ledger is not whole.",
+    )
+    verify.add_argument("--head", metavar="HASH", help="a head noted earlier, which the ledger must go through")
+    for action, run in ((show, run_show), (verify, run_verify)):
+        action.add_argument("file", metavar="FILE", help="the ledger of an agent")
+        add_common(action)
+        action.set_defaults(run=run)
+
+
+def run_show(options: argparse.Namespace) -> int:
+    if options.dp_delta is not None and not 0 <= options.dp_delta < 1:
+        from tacit.errors import SpecError
+
+        raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
+    with _open(options.file) as ledger:
+        accounts, limit = ledger.show(options.dp_delta), ledger.book().limit
+    if options.json:
+        limits = None if limit is None else asdict(limit)
+        print(json.dumps(_finite({"limit": limits, "data": [asdict(account) for account in accounts]})))
+        return 0
+    print(f"limit       {limit} over all runs on the same data" if limit else "limit       none: nothing is refused")
+    for account in accounts:
+        print("\n" + _table(account))
+    if not accounts:
+        print("nothing has been released")
+    return 0
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    with _open(options.file) as ledger:
+        found = ledger.verify(options.head)
+    if options.json:
+        print(json.dumps({"whole": True, **asdict(found)}))
+        return 0
+    print(f"whole       {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
+    print(f"head        {found.head}")
+    return 0
+
+
+def _open(file: str) -> Ledger:
+    from tacit.privacy import budget
+    from tacit.privacy.ledger import Ledger
+
+    return Ledger.open(file, lambda events, dp_delta: budget.total(events, dp_delta).epsilon, create=False)
+
+
+def _table(account: Account) -> str:
+    rows = [("run", "rounds", "releases", "epsilon", "mechanism")]
+    for run in account.runs:
+        rows.append((run.run, str(run.rounds), str(run.releases), f"{run.epsilon:.4g}", "; ".join(run.mechanisms)))
+    rows.append(("all runs", "", str(account.releases), f"{account.epsilon:.4g}", "composed, not added"))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    total = f"({account.epsilon:.4g}, {account.dp_delta:g})"
+    left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
+    return "\n".join([f"{account.data_id}: spent {total}{left}", *lines])
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,224 @@
+"""An append-only file of entries, each sealed by a hash over itself and all before it.
+
+    hash_n = sha256(hash_{n-1} + body_n),   hash_0 = 0
+
+One SQLite file: WAL, synchronous=FULL (a commit returns after fsync), readable by its owner alone. A body is canonical
+JSON; its payload (what the entry is about, by sha256) stands beside it and may be forgotten without breaking the
+chain. The number of entries and the last hash are kept too, so a missing tail shows.
+
+The hashes carry no secret: they reveal an accident, a partial edit or a stale index, not an owner who rewrites the
+whole file, deletes it or puts an old copy back. Note the head elsewhere from time to time: `verify` takes it back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import DataError, LedgerCorrupt, Refused
+
+_APPLICATION = 0x7AC17  # marks the file as ours
+_FORMAT = 1
+_TABLES = (
+    "CREATE TABLE entry (n INTEGER PRIMARY KEY, key TEXT UNIQUE NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE TABLE payload (n INTEGER PRIMARY KEY REFERENCES entry, data BLOB NOT NULL)",
+    "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL)",
+)
+START = "0" * 64
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The n-th entry, n = 1, 2, ...; the key is unique."""
+
+    n: int
+    key: str
+    body: dict[str, Any]
+    hash: str
+
+
+def canonical(value: Any) -> str:
+    """JSON in one spelling only."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def link(before: str, key: str, body: str) -> str:
+    """hash_n from hash_{n-1}, and the text of an entry."""
+    return hashlib.sha256(f"{before}\n{canonical(key)}\n{body}".encode()).hexdigest()
+
+
+class Chain:
+    """The file, open. Entries are read and written inside `transaction()` only."""
+
+    def __init__(self, path: Path, first: tuple[str, dict[str, Any]] | None, patience: float = 60.0) -> None:
+        """Open the file; create it with a first entry if it is absent and one is given."""
+        self.path = path
+        self._lock = threading.RLock()  # asking from inside an answer is then an error of SQLite, not a deadlock
+        self._process = os.getpid()
+        if not path.exists():
+            if first is None:
+                raise DataError(f"{path} does not exist: name the ledger file of an agent.")
+            try:
+                _create(path, *first)
+            except OSError as error:
+                raise DataError(f"cannot create the ledger {path} ({error.strerror}): name a place you own.") from error
+        os.chmod(path, 0o600)
+        with self._explained():
+            self._connection = _connect(path, patience)
+        try:
+            with self._explained():
+                self._check_kind()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Release the file."""
+        if os.getpid() == self._process:  # SQLite must not be touched after a fork, closing included
+            self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The only reader and writer until the end; then everything is on disk, or after an error nothing is."""
+        if os.getpid() != self._process:
+            raise Refused(f"{self.path} was opened before a fork: open the ledger again in each process.")
+        with self._lock, self._explained():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def changed_by_others(self) -> int:
+        """A number that moves when another connection has written."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def tip(self) -> tuple[int, str]:
+        """How many entries there are, and the last hash."""
+        rows = self._connection.execute("SELECT one, n, hash FROM tip").fetchall()
+        if len(rows) != 1:
+            raise self.corrupt("the record of its last entry is missing")
+        return rows[0][1], rows[0][2]
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry in order, its hash checked against all before it; at the end the tip must agree."""
+        n, before = 0, START
+        for row in self._connection.execute("SELECT n, key, body, hash FROM entry ORDER BY n"):
+            n += 1
+            if row[0] != n:
+                raise self.corrupt(f"entry {n} is missing")
+            if not all(isinstance(text, str) for text in row[1:]) or link(before, row[1], row[2]) != row[3]:
+                raise self.corrupt(f"entry {n} was altered")
+            before = row[3]
+            yield Entry(n, row[1], json.loads(row[2]), before)
+        if (n, before) != self.tip():
+            raise self.corrupt(f"entries after the {n}-th are missing")
+
+    def append(self, key: str, body: dict[str, Any], payload: bytes | None = None) -> Entry:
+        """One more entry, at the end; the body should hold the digest of its payload."""
+        n, before = self.tip()
+        text = canonical(body)
+        entry = Entry(n + 1, key, body, link(before, key, text))
+        self._connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (entry.n, key, text, entry.hash))
+        if payload is not None:
+            self._connection.execute("INSERT INTO payload VALUES (?, ?)", (entry.n, payload))
+        self._connection.execute("UPDATE tip SET n = ?, hash = ?", (entry.n, entry.hash))
+        return entry
+
+    def payload(self, n: int) -> bytes | None:
+        """What stands beside entry n, unless it was forgotten."""
+        row = self._connection.execute("SELECT data FROM payload WHERE n = ?", (n,)).fetchone()
+        if row is not None and not isinstance(row[0], bytes):
+            raise self.corrupt(f"the payload of entry {n} was altered")
+        return None if row is None else row[0]
+
+    def payloads(self) -> list[int]:
+        """The entries that still have a payload."""
+        return [n for (n,) in self._connection.execute("SELECT n FROM payload ORDER BY n")]
+
+    def forget(self, n: int) -> None:
+        """Drop the payload of entry n, and keep the entry."""
+        self._connection.execute("DELETE FROM payload WHERE n = ?", (n,))
+
+    def check_storage(self) -> None:
+        """SQLite's own check of pages and indexes."""
+        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise self.corrupt(f"its storage is damaged ({found})")
+
+    def corrupt(self, what: str) -> LedgerCorrupt:
+        """The error for a file that cannot be trusted."""
+        return LedgerCorrupt(
+            f"{self.path} cannot be trusted: {what}. Nothing is released from it: restore a copy no older than the "
+            f"last release, or count the budget of these data as spent."
+        )
+
+    def _check_kind(self) -> None:
+        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if mark != _APPLICATION or version != _FORMAT:
+            raise self.corrupt(f"it is not a ledger of format {_FORMAT}")
+        found = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if found != set(_TABLES):
+            raise self.corrupt("its tables are not those of a ledger")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Errors of SQLite and of decoding, in our words."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:  # locked for too long, a full disk, a missing right
+            raise Refused(f"{self.path} cannot be used now ({error}): nothing was released; try again.") from error
+        except (sqlite3.Error, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise self.corrupt(f"SQLite cannot read it ({error})") from error
+
+
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA wal_autocheckpoint = 1")  # the file alone, without its -wal, is then rarely behind
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(path: Path, key: str, body: dict[str, Any]) -> None:
+    """The file appears whole or not at all, and never in place of another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # mode 0600
+    os.close(number)
+    draft = Path(name)
+    try:
+        with closing(_connect(draft, 1.0)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            text = canonical(body)
+            sealed = link(START, key, text)
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("INSERT INTO entry VALUES (1, ?, ?, ?)", (key, text, sealed))
+            connection.execute("INSERT INTO tip VALUES (1, 1, ?)", (sealed,))
+            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            connection.execute("COMMIT")
+        with suppress(FileExistsError):  # another process was first: its ledger is the ledger
+            os.link(draft, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+    finally:
+        draft.unlink()

@@ -1,0 +1,241 @@
+"""What an agent has already given away, on disk, and its refusal to give more.
+
+A release is asked for by key (data, run, round, step) and question. One transaction looks the key up, composes all
+releases ever made from the same data, compares with the agent's own limit, computes the answer, and writes the
+answer together with its price; only after the commit is on disk does the answer leave. So
+
+* no release leaves without an entry, and no entry is free;
+* killed before the commit, nothing has left, nothing is charged, and the noise drawn is lost with the memory;
+  killed after it, the answer is stored, and asking again sends it again: the same numbers, at no new cost;
+* a key answered once is never answered with other noise, nor for another question (another w);
+* transactions exclude one another, so processes that share the file cannot spend the same budget twice.
+
+`data_id` names the data set for good: a hash of its records would start a new budget whenever one of them changes.
+The total is over everything the file has seen of that name. The answers stored are what the server has seen; records
+never enter the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import secrets
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused, SpecError
+from tacit.privacy.book import Account, Answer, Book, Key, Limit, Price, accounts, describe, limit_terms
+from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.release import Release
+from tacit.types import Array
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A ledger found whole: its head is worth noting elsewhere."""
+
+    entries: int
+    head: str
+    releases: int
+    forgotten: int
+
+
+class Ledger:
+    """The ledger of one agent, open. `price` composes releases into an epsilon at a dp_delta."""
+
+    def __init__(self, chain: Chain, price: Price) -> None:
+        self._chain = chain
+        self._price = price
+        self._book = Book()
+        self._version = -1
+        self._safe: tuple[str, Limit, Counter[Release]] | None = None
+
+    @classmethod
+    def open(cls, path: str | Path, price: Price, limit: Limit | None = None, create: bool = True) -> Ledger:
+        """The ledger at `path`, read and checked; a new one, with this limit, where there is none."""
+        chain = Chain(Path(path), ("limit 0", _limit_body(limit)) if create else None)
+        ledger = cls(chain, price)
+        try:
+            ledger.verify()
+            with chain.transaction():
+                held = ledger._current().limit
+            if limit is not None and limit != held:
+                raise IncompatibleError(
+                    f"{path} holds the limit {held or 'none'} and {limit} was given: open it without, or change it "
+                    f"on purpose with Ledger.set_limit."
+                )
+        except BaseException:
+            chain.close()
+            raise
+        return ledger
+
+    def close(self) -> None:
+        """Release the file."""
+        self._chain.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def release(self, key: Key, asked: str, release: Release, make: Callable[[], Array]) -> Array:
+        """The answer to `asked`: stored, or made now and stored; or Refused, with nothing written.
+
+        `make` computes value and noise. It runs while the file is locked, and must not use the ledger.
+        """
+        with self._chain.transaction():
+            book = self._current()
+            answer = book.answers.get(key)
+            if answer is not None:
+                return self._again(answer, asked, release)
+            self._check_limit(key.data_id, release)
+            payload = _pack(make())
+            body = {
+                "kind": "release", "data": key.data_id, "run": key.run, "round": key.round, "step": key.step,
+                "asked": asked, "release": describe(release), "payload": _digest(payload), "at": _now(),
+            }  # fmt: skip
+            book.add(self._chain.append(str(key), body, payload))
+        return _unpack(payload)
+
+    def set_limit(self, limit: Limit | None) -> None:
+        """Put another limit in force; the change is an entry like any other."""
+        with self._chain.transaction():
+            book = self._current()
+            book.add(self._chain.append(f"limit {book.tip[0]}", _limit_body(limit)))
+
+    def forget(self, run: str, before: int) -> int:
+        """Drop the stored answers of a run to rounds < before, which then can never be sent again; their count."""
+        with self._chain.transaction():
+            held = set(self._chain.payloads())
+            old = [a.n for a in self._current().answers.values() if a.key.run == run and a.key.round < before]
+            for n in (gone := held.intersection(old)):
+                self._chain.forget(n)
+        return len(gone)
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Read everything again, stored answers included; a `head` noted earlier must still be in the chain."""
+        with self._chain.transaction():
+            self._chain.check_storage()
+            book = self._read()
+            held = set(self._chain.payloads())
+            for answer in book.answers.values():
+                if answer.n in held:
+                    self._stored(answer)
+            if not held <= {a.n for a in book.answers.values()}:
+                raise self._chain.corrupt("it stores an answer that no entry speaks of")
+            if head is not None and head.lower() not in {entry.hash for entry in self._chain.entries()}:
+                raise self._chain.corrupt(f"it does not go through {head[:12]}..., the head noted earlier")
+        return Verified(*book.tip, len(book.answers), len(book.answers) - len(held))
+
+    def book(self) -> Book:
+        """Everything on record; a copy to look at."""
+        with self._chain.transaction():
+            return self._read()
+
+    def show(self, dp_delta: float | None = None) -> tuple[Account, ...]:
+        """What each data set has spent at dp_delta (that of the limit, or else 1e-6)."""
+        book = self.book()
+        if dp_delta is None:
+            dp_delta = book.limit.dp_delta if book.limit is not None else 1e-6
+        return accounts(book, self._price, dp_delta)
+
+    def _current(self) -> Book:
+        """The book, read again from the first entry when anything but this object has written."""
+        version = self._chain.changed_by_others()
+        if version != self._version or self._book.tip != self._chain.tip():
+            self._book = self._read()
+            self._version = version
+        return self._book
+
+    def _read(self) -> Book:
+        book = Book()
+        for entry in self._chain.entries():
+            try:
+                book.add(entry)
+            except (KeyError, TypeError, ValueError, SpecError) as error:
+                raise self._chain.corrupt(f"entry {entry.n} is of no kind this version of tacit knows") from error
+        return book
+
+    def _again(self, answer: Answer, asked: str, release: Release) -> Array:
+        key = answer.key
+        if asked != answer.asked or release != answer.release:
+            raise QuestionChanged(
+                f"round {key.round}, step {key.step} of run {key.run!r} was answered at {answer.at}, to another "
+                f"question: a second answer would be a second release. Start a run with a new name."
+            )
+        payload = self._stored(answer)
+        if payload is None:
+            raise Refused(
+                f"the answer to round {key.round}, step {key.step} of run {key.run!r} is no longer stored and cannot "
+                f"be sent again: go on from a later round, or start a run with a new name."
+            )
+        return _unpack(payload)
+
+    def _stored(self, answer: Answer) -> bytes | None:
+        payload = self._chain.payload(answer.n)
+        if payload is not None and _digest(payload) != answer.payload:
+            raise self._chain.corrupt(f"the answer stored with entry {answer.n} was altered")
+        return payload
+
+    def _check_limit(self, data_id: str, release: Release) -> None:
+        """Refuse a release that would pass the limit.
+
+        When it would not, the same is asked of more such releases, as many as already made, then half as many, ...:
+        fewer cost less, so the rounds up to there need no composition of their own.
+        """
+        limit = self._book.limit
+        if limit is None:
+            return
+        after = self._book.spent.get(data_id, Counter()) + Counter([release])
+        if self._safe and self._safe[:2] == (data_id, limit) and after <= self._safe[2]:
+            return
+        epsilon = self._price(tuple(after.items()), limit.dp_delta)
+        if not epsilon <= limit.epsilon:  # NaN is refused too
+            raise BudgetExhausted(
+                f"one more release of {data_id!r} would bring the total to epsilon = {epsilon:.4g} at delta = "
+                f"{limit.dp_delta:g}, beyond the limit of {limit.epsilon:g}: the data are used up for this ledger."
+            )
+        self._safe = data_id, limit, after
+        more = after[release]
+        while more:
+            ahead = after + Counter({release: more})
+            if self._price(tuple(ahead.items()), limit.dp_delta) <= limit.epsilon:
+                self._safe = data_id, limit, ahead
+                break
+            more //= 2
+
+
+def question(w: Array, t: int, rho: float) -> str:
+    """The fingerprint of a broadcast: any other w, t or rho has another."""
+    w = np.ascontiguousarray(w)
+    head = canonical([w.dtype.str, list(w.shape), int(t), float(rho).hex()])
+    return hashlib.sha256(head.encode() + b"\n" + w.tobytes()).hexdigest()
+
+
+def _limit_body(limit: Limit | None) -> dict[str, Any]:
+    return {"kind": "limit", **limit_terms(limit), "at": _now(), "nonce": secrets.token_hex(16)}  # no two heads agree
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _digest(payload: bytes) -> str:
+    return hashlib.sha256(payload).hexdigest()
+
+
+def _pack(answer: Array) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.asarray(answer), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _unpack(payload: bytes) -> Array:
+    return np.asarray(np.load(io.BytesIO(payload), allow_pickle=False))

@@ -1,0 +1,84 @@
+"""tacit ledger: an agent's owner sees what was spent, and whether the record is whole."""
+
+import json
+import sqlite3
+
+import pytest
+
+from tacit.cli import main
+from tacit.privacy import budget
+from tacit.privacy.ledger import Key, Ledger, Limit
+from tacit.privacy.release import GaussianRelease, LaplaceRelease
+
+from .rounds import asked, noisy
+
+
+def composed(events, dp_delta):
+    return budget.total(events, dp_delta).epsilon
+
+
+@pytest.fixture
+def path(tmp_path):
+    with Ledger.open(tmp_path / "agent.ledger", composed, Limit(3.0, 1e-6)) as ledger:
+        for run, rounds in (("monday", 3), ("tuesday", 2)):
+            for t in range(1, rounds + 1):
+                ledger.release(Key("hospital", run, t), asked(t), GaussianRelease(20.0), noisy)
+    return tmp_path / "agent.ledger"
+
+
+def test_show_prints_runs_their_total_and_the_limit(capsys, path):
+    assert main(["ledger", "show", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    total = composed([(GaussianRelease(20.0), 5)], 1e-6)
+    assert "limit       (3, 1e-06)" in out
+    assert f"hospital: spent ({total:.4g}, 1e-06) of (3, 1e-06)" in out
+    assert [line.split()[:3] for line in out.splitlines() if "gaussian" in line] == [
+        ["monday", "3", "3"],
+        ["tuesday", "2", "2"],
+    ]
+
+
+def test_show_as_json_is_one_object_without_infinities(capsys, path):
+    with Ledger.open(path, composed) as ledger:
+        ledger.set_limit(None)
+        ledger.release(Key("bare", "run", 1), asked(1), LaplaceRelease(float("inf")), noisy)
+    assert main(["ledger", "show", str(path), "--json", "--dp-delta", "1e-5"]) == 0
+    shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+    assert shown["limit"] is None
+    hospital, bare = shown["data"]
+    assert hospital["epsilon"] == pytest.approx(composed([(GaussianRelease(20.0), 5)], 1e-5))
+    assert [run["rounds"] for run in hospital["runs"]] == [3, 2]
+    assert bare["epsilon"] is None
+
+
+def test_verify_prints_the_head_and_takes_it_back(capsys, path):
+    assert main(["ledger", "verify", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["whole"], found["entries"], found["releases"]) == (True, 6, 5)
+    assert main(["ledger", "verify", str(path), "--head", found["head"]]) == 0
+    assert found["head"] in capsys.readouterr().out
+    assert main(["ledger", "verify", str(path), "--head", "0" * 64]) == 1
+    assert "noted earlier" in capsys.readouterr().err
+
+
+def test_a_ledger_that_is_not_whole_is_exit_code_1_and_a_missing_one_2(capsys, path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM entry WHERE n = 3")
+    connection.close()
+    for action in ("show", "verify"):
+        assert main(["ledger", action, str(path)]) == 1
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "entry 3 is missing" in err
+        assert main(["ledger", action, str(path.with_name("absent"))]) == 2
+        assert "does not exist" in capsys.readouterr().err
+    assert not path.with_name("absent").exists()
+
+
+def test_an_empty_ledger_and_a_bad_delta(capsys, tmp_path):
+    Ledger.open(tmp_path / "new", composed).close()
+    assert main(["ledger", "show", str(tmp_path / "new")]) == 0
+    assert "nothing has been released" in capsys.readouterr().out
+    assert main(["ledger", "show", str(tmp_path / "new"), "--dp-delta", "2"]) == 2
+    assert "probability" in capsys.readouterr().err
