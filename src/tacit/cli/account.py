@@ -1,0 +1,125 @@
+"""tacit account: what a run costs in all, or how much noise a total budget needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+from tacit.cli.options import Commands, add_common
+from tacit.errors import SpecError
+
+EPILOG = """examples:
+  tacit account --mechanism laplace --epsilon 0.05 --rounds 20000 --dp-delta 1e-6    the paper's headline run
+  tacit account --mechanism laplace --epsilon 0.05 --rounds 20000 --l2-ratio 0.0253  the same noise, accounted in l2
+  tacit account --mechanism gaussian --target-epsilon 1 --rounds 100                 noise for a total budget
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "account",
+        help="compose rounds into a total, or invert",
+        description="Print every valid bound on the privacy of a whole run. Each record lives at one agent, so agents "
+        "do not add up. The noise scale must be public: a scale read from the data has no total.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--mechanism", choices=("laplace", "gaussian"), default="gaussian", help="the noise")
+    parser.add_argument("--rounds", type=int, required=True, metavar="T", help="releases of each agent")
+    parser.add_argument("--local-steps", type=int, default=1, metavar="E", help="noisy steps in a round (default 1)")
+    parser.add_argument("--dp-delta", type=float, default=1e-6, metavar="D", help="delta of the total (default 1e-6)")
+    parser.add_argument("--epsilon", type=float, metavar="E", help="of one round, as the paper states it: for Gaussian "
+                        "noise the classic sigma = Delta sqrt(2 ln(1.25/D)) / E")  # fmt: skip
+    parser.add_argument("--multiplier", type=float, metavar="M", help="noise scale over sensitivity")
+    parser.add_argument("--l2-ratio", type=float, metavar="R", help="Laplace: l2 over l1 sensitivity, both public")
+    parser.add_argument("--target-epsilon", type=float, metavar="E", help="invert: the least noise for this total")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.privacy import budget
+
+    count = options.rounds * options.local_steps
+    if options.rounds < 1 or options.local_steps < 1:
+        raise SpecError(f"rounds and local steps are at least 1, got {options.rounds} and {options.local_steps}.")
+    if options.target_epsilon is not None:
+        if options.epsilon is not None or options.multiplier is not None:
+            raise SpecError("--target-epsilon asks for the noise: drop --epsilon and --multiplier.")
+        shape = _release(options, 1.0)
+        found = budget.calibrate(shape, options.target_epsilon, options.dp_delta, options.rounds, options.local_steps)
+    else:
+        found = _release(options, _multiplier(options))
+    guarantee = budget.total([(found, count)], options.dp_delta)
+    bounds = {bound.name: bound.epsilon for bound in guarantee.bounds}
+    if options.mechanism == "gaussian":
+        bounds["pld"] = bounds["gdp"]  # the law of the loss of composed Gaussians is known exactly
+        bounds["basic"] = _basic(found, count, options.dp_delta)
+    facts: dict[str, Any] = {
+        "mechanism": options.mechanism,
+        "rounds": options.rounds,
+        "local_steps": options.local_steps,
+        "dp_delta": options.dp_delta,
+        "multiplier": _of(found),
+        "epsilon_per_round": None if options.mechanism == "gaussian" else 1 / _of(found),
+        "epsilon": guarantee.epsilon,
+        "bound": guarantee.name,
+        **dict(sorted(bounds.items(), key=lambda item: item[1])),
+    }
+    print(json.dumps(facts) if options.json else _text(facts, bounds, guarantee))
+    return 0
+
+
+def _multiplier(options: argparse.Namespace) -> float:
+    from tacit.privacy.mechanism import Gaussian, Laplace
+
+    if (options.epsilon is None) == (options.multiplier is None):
+        raise SpecError("give one of --epsilon, --multiplier and --target-epsilon.")
+    if options.multiplier is not None:
+        return float(options.multiplier)
+    if options.mechanism == "laplace":
+        return Laplace.pure(options.epsilon).multiplier
+    return Gaussian.classic(options.epsilon, options.dp_delta).multiplier
+
+
+def _release(options: argparse.Namespace, multiplier: float) -> Any:
+    from tacit.privacy.mechanism import check_multiplier
+    from tacit.privacy.release import GaussianRelease, LaplaceRelease
+
+    check_multiplier(multiplier)
+    if options.mechanism == "gaussian":
+        if options.l2_ratio is not None:
+            raise SpecError("--l2-ratio is for Laplace noise: a Gaussian is accounted in l2 already.")
+        return GaussianRelease(multiplier)
+    if options.l2_ratio is not None and not 0 < options.l2_ratio <= 1:
+        raise SpecError(f"--l2-ratio lies in (0, 1], got {options.l2_ratio}.")
+    return LaplaceRelease(1 / multiplier, None if options.l2_ratio is None else options.l2_ratio / multiplier)
+
+
+def _of(release: Any) -> float:
+    from tacit.privacy.release import GaussianRelease
+
+    return float(release.multiplier if isinstance(release, GaussianRelease) else 1 / release.l1)
+
+
+def _basic(release: Any, count: int, dp_delta: float) -> float:
+    """The exact epsilon of one Gaussian release at delta / T, T times."""
+    from tacit.privacy.divergence import gaussian_epsilon
+
+    return count * gaussian_epsilon(1 / release.multiplier, dp_delta / count)
+
+
+def _text(facts: dict[str, Any], bounds: dict[str, float], guarantee: Any) -> str:
+    from tacit.privacy.budget import MEANING
+
+    per_round = facts["epsilon_per_round"]
+    noise = f"scale = {facts['multiplier']:.6g} x sensitivity"
+    noise += f" (epsilon {per_round:.6g} a round)" if per_round else ""
+    count = facts["rounds"] * facts["local_steps"]
+    lines = [f"{facts['mechanism']} noise, {noise}, {count} releases, delta = {facts['dp_delta']:g}", ""]
+    for name, epsilon in sorted(bounds.items(), key=lambda item: item[1]):
+        lines.append(f"  {name:<6} {epsilon:>12.6g}   {MEANING[name]}")
+    total = "no finite total" if math.isinf(guarantee.epsilon) else f"{guarantee}"
+    return "\n".join([*lines, "", f"total: {total}", *guarantee.notes])
