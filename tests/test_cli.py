@@ -11,7 +11,8 @@ import pytest
 
 from tacit.cli import main
 
-SMALL = ["train", "--data", "synthetic", "--agents", "4", "--set", "data.records=200", "--rounds", "5"]
+SMALL = ["train", "--preset", "released", "--data", "synthetic", "--agents", "4"]
+SMALL += ["--set", "data.records=200", "--rounds", "5"]
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,7 @@ def test_a_written_spec_can_be_run_again_with_another_seed():
     main([*SMALL, "--out", "first", "-qq"])
     assert main(["train", "--config", "first/spec.toml", "--out", "second", "-qq"]) == 0
     assert main(["train", "--config", "first/spec.toml", "--out", "third", "--seed", "1", "-qq"]) == 0
+    assert main(["train", "--config", "first/spec.toml", "--out", "no", "--preset", "paper", "-qq"]) == 2
     first, second, third = (np.load(f"{name}/model.npz")["w"] for name in ("first", "second", "third"))
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, third)
@@ -122,6 +124,9 @@ def test_describe_prints_table_one(capsys, table):
     (["--rounds", "0"], "run.rounds must be at least 1"),
     (["--seed", "-1"], "run.seed"),
     (["--algorithm", "admm", "--epsilon", "1"], "adds no noise"),
+    (["--set", "algorithm.name=outp"], "choose it with --algorithm"),
+    (["--set", "run.preset=paper"], "choose it with --preset"),
+    (["--algorithm", "outp", "--epsilon", "100"], "classic Gaussian formula does not give"),
     (["--resume", "nowhere"], "--resume takes everything from the run"),
     (["--engine", "quantum"], "unknown value of run.engine"),
 ])  # fmt: skip

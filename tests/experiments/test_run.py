@@ -94,6 +94,65 @@ def test_an_interrupted_run_resumes_to_the_same_bits(tmp_path):
     assert resume(tmp_path / "cut").summary == resumed.summary  # a finished run is only read
 
 
+SIGNALLED = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import tacit
+from tacit.cli import main
+print("ready", flush=True)
+sys.exit(main(["train", "--config", sys.argv[1], "--out", sys.argv[2], "-qq"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("engine", ["fast", "plain"])
+def test_a_signal_at_any_moment_saves_a_whole_round(tmp_path, number, engine):
+    """Real signals, wherever they land: what is resumed ends where the uninterrupted run does."""
+    values = {"run.rounds": 400, "run.record_every": 37, "run.engine": engine, "data.records": 2000}
+    spec = preset("released", "objt").with_values(SMALL | values)
+    whole = quiet_train(spec)
+    (tmp_path / "spec.toml").write_text(toml.dumps(spec))
+    for trial in range(3):
+        out = tmp_path / f"cut{trial}"
+        arguments = [sys.executable, "-c", SIGNALLED, str(tmp_path / "spec.toml"), str(out)]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            while not (out / "rounds.jsonl").exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(0.003 * trial)
+            process.send_signal(number)
+            code = process.wait()
+        assert code in (130, 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tacit.errors.TacitWarning)
+            resumed = resume(out)
+        np.testing.assert_array_equal(resumed.w, whole.w)
+        assert [row["objective"] for row in resumed.rounds] == [row["objective"] for row in whole.rounds]
+
+
+def test_a_run_that_diverges_says_so(tmp_path):
+    values = {"schedule.rho": "static", "schedule.rho_static": 1e-300, "schedule.radius_a": 1e300}
+    with pytest.raises(tacit.errors.TacitError, match="diverged in round"):
+        quiet_train(preset("released", "objt").with_values(SMALL | values), out=tmp_path / "run")
+
+
+def test_resuming_on_other_data_is_refused(tmp_path):
+    def stop(done, _row):
+        if done == 5:
+            raise KeyboardInterrupt
+
+    over, spec = federation(), preset("released", "objt").with_values({"run.rounds": 12})
+    with pytest.raises(Interrupted):
+        quiet_train(spec, over, out=tmp_path / "run", listener=stop)
+    with pytest.raises(RunDirectoryError, match="given in Python"):
+        resume(tmp_path / "run")
+    with pytest.warns(NotPrivateWarning), pytest.raises(RunDirectoryError, match="other data"):
+        resume(tmp_path / "run", federation(seed=1, sizes=(5, 8, 12)))
+    with pytest.warns(NotPrivateWarning):
+        resumed = resume(tmp_path / "run", over)
+    np.testing.assert_array_equal(resumed.w, quiet_train(spec, over).w)
+
+
 KILLED = """
 import sys, time, warnings
 warnings.simplefilter("ignore")
@@ -220,7 +279,10 @@ def test_a_scale_read_from_the_data_is_never_called_private():
 def test_a_declared_bound_states_its_composition():
     values = {"run.rounds": 10, "privacy.sensitivity": "feature_bounds", "privacy.epsilon": 0.1}
     result = train(preset("released", "objt").with_values(values), federation())
-    assert "0.1-DP in each of 10 rounds, 1-DP for the run" in result.guarantee
+    assert result.summary["changed"] == {"privacy.sensitivity": "feature_bounds"}
+    assert "-DP for the whole run of 10 rounds" in result.guarantee
+    assert result.summary["epsilon"] <= 1.0  # no more than the sum
+    assert result.summary["epsilon_per_round"] == 0.1
 
 
 def test_public_names_are_these():

@@ -11,6 +11,7 @@ from tacit.admm.rule import Exact, Point, Trust
 from tacit.errors import IncompatibleError, NotPrivateWarning, StabilityWarning, SummableRadiusWarning
 from tacit.privacy.mechanism import Laplace, Silence
 from tacit.problem.domain import Box, Domain, Everywhere
+from tacit.problem.sensitivity import Observed
 from tacit.schedule import Schedule
 from tacit.types import Norm
 
@@ -70,8 +71,10 @@ def caveats(method: Method) -> list[str]:
     if isinstance(method.mechanism, Silence):
         return ["no noise is added."]
     reasons = []
-    if not method.bound.public:
+    if isinstance(method.bound, Observed):
         reasons.append("the noise scale is read from the private data (sensitivity 'observed').")
+    elif not method.bound.public:
+        reasons.append("the number of records stands in for the bound of a gradient (sensitivity 'record_count').")
     if isinstance(method.perturbation, Output) and method.perturbation.squared:
         reasons.append("the Gaussian standard deviation is sigma^2 in place of sigma (privacy.squared_std).")
     return reasons

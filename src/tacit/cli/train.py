@@ -12,20 +12,23 @@ from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, 
 from tacit.cli.progress import Progress
 from tacit.errors import SpecError
 
-DEFAULT_PRESET, DEFAULT_ALGORITHM = "released", "objt"
+DEFAULT_PRESET, DEFAULT_ALGORITHM = "sound", "objt"
 
 RUN_FLAGS = (
-    ("--epsilon", "privacy.epsilon", float, "E", "privacy of one round, as the paper states it; inf adds no noise"),
-    ("--dp-delta", "privacy.dp_delta", float, "D", "delta of Gaussian noise (default 1e-6)"),
-    ("--rounds", "run.rounds", int, "T", "number of rounds (default 100)"),
+    ("--epsilon", "privacy.epsilon", float, "E", "the budget: for the whole run under sound (default 1), for one "
+     "round, as the paper states it, under paper and released; inf adds no noise"),
+    ("--dp-delta", "privacy.dp_delta", float, "D", "delta of the budget (default 1e-6)"),
+    ("--adjacency", "privacy.adjacency", str, "HOW", "add_remove (default) or replace_one"),
+    ("--rounds", "run.rounds", int, "T", "number of rounds (default: 300 under sound, else 100)"),
     ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
     ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default) or plain"),
-)
+)  # fmt: skip
 
 EPILOG = """examples:
-  tacit train                                        the bundled MNIST, ten agents, under a minute
-  tacit train --algorithm outp --epsilon 0.1 --rounds 500
+  tacit train                                        the bundled MNIST, ten agents, (1, 1e-6)-DP in all
+  tacit train --epsilon 3 --dp-delta 1e-6 --adjacency replace_one
+  tacit train --preset released --algorithm outp --epsilon 0.1 --rounds 500
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100
   tacit train --data patients.csv --agent-column hospital --label-column outcome --out runs/patients
   tacit train --data patients.csv --schema schema.toml --set privacy.sensitivity=feature_bounds
@@ -44,7 +47,10 @@ def add_to(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_spec_flags(parser, DATA_FLAGS)
-    parser.add_argument("--preset", help="paper (the text) or released (what made the printed numbers; default)")
+    parser.add_argument(
+        "--preset", help="sound (a guarantee for the whole run; default), paper (the text), or released (what made the "
+        "paper's numbers)"
+    )  # fmt: skip
     parser.add_argument("--algorithm", help="admm, iadmm-prox, iadmm-trust, objp, objt (default) or outp")
     add_spec_flags(parser, RUN_FLAGS)
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
@@ -101,17 +107,29 @@ def _spec(options: argparse.Namespace) -> Any:
     from tacit.experiments.presets import preset
 
     config = toml.read(options.config) if options.config else {}
-    flags = given(options, DATA_FLAGS + RUN_FLAGS)
+    flags, sets = given(options, DATA_FLAGS + RUN_FLAGS), assignments(options.set)
+    for flag, key, said in (
+        ("--preset", "run.preset", options.preset),
+        ("--algorithm", "algorithm.name", options.algorithm),
+    ):
+        if key in sets:
+            raise SpecError(f"{key} names a bundle of values: choose it with {flag}.")
+        if said is not None and said != config.get(key, said):
+            raise SpecError(f"{options.config} was made for {key} = {config[key]}: drop {flag}, or that file.")
+        if not isinstance(config.get(key, ""), str):
+            raise SpecError(f"{options.config}: {key} takes a name, got {config[key]!r}.")
     name = options.preset or config.get("run.preset", DEFAULT_PRESET)
     algorithm = options.algorithm or config.get("algorithm.name", DEFAULT_ALGORITHM)
-    source = flags.get("data.source") or config.get("data.source", "mnist")
-    return preset(name, algorithm, source).with_values(config | flags | assignments(options.set)).checked()
+    source = (config | flags | sets).get("data.source", "mnist")
+    if not isinstance(source, str):
+        raise SpecError(f"{options.config}: data.source takes a name or a path, got {source!r}.")
+    return preset(name, algorithm, source).with_values(config | flags | sets).checked()
 
 
 def _free_name(source: str, algorithm: str) -> Path:
     """runs/mnist-objt-1, or the first number that is not taken."""
     stem = f"{Path(source).stem}-{algorithm}"
-    taken = {path.name for path in Path("runs").glob(f"{stem}-*")}
+    taken = {path.name for path in Path("runs").iterdir()} if Path("runs").is_dir() else set()
     number = next(n for n in range(1, len(taken) + 2) if f"{stem}-{n}" not in taken)
     return Path("runs") / f"{stem}-{number}"
 
@@ -121,7 +139,7 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         print(json.dumps(summary | {"out": str(out)}))
         return
     rows = [
-        ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset), {summary['rounds']} rounds"),
+        ("algorithm", f"{summary['algorithm']} ({_bundle(summary)}), {summary['rounds']} rounds"),
         ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
         ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
         ("objective", f"{summary['objective']:.5f}"),
@@ -132,6 +150,11 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
     for name, text in rows:
         print(f"{name:<11} {text}")
     sys.stdout.flush()
+
+
+def _bundle(summary: dict[str, Any]) -> str:
+    changed = ", ".join(summary["changed"])
+    return f"{summary['preset']} preset" + (f", changed: {changed}" if changed else "")
 
 
 def _percent(value: float | None) -> str:

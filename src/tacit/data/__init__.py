@@ -17,7 +17,7 @@ from typing import Any
 from tacit.errors import DataError, IncompatibleError, InputError, unknown
 from tacit.types import Array, Federation, Shard
 
-__all__ = ["load"]
+__all__ = ["is_leaf", "load"]
 
 
 def load(
@@ -64,7 +64,7 @@ def load(
         federation = _mnist(n_agents, partition or "contiguous", alpha, seed)
     elif not path.exists():
         raise _absent(source)
-    elif _is_leaf(path):
+    elif is_leaf(source):
         _refuse(fixed, "a LEAF directory")
         if agents is not None or partition is not None:
             raise DataError(f"{source} already names its agents, one a user: drop agents and partition.")
@@ -123,8 +123,11 @@ def _deal(pooled: Federation, parts: Sequence[Array]) -> Federation:
     return replace(pooled, shards=tuple(Shard(everything.x[r], everything.y[r]) for r in rows), agents=())
 
 
-def _is_leaf(path: Path) -> bool:
-    return path.is_dir() and all(any((path / part).glob("*.json*")) for part in ("train", "test"))
+def is_leaf(source: str) -> bool:
+    """Whether `source` names a LEAF directory: a folder, and no name of ours, with JSON in train/ and test/."""
+    path = Path(source)
+    ours = source in ("mnist", "synthetic")
+    return not ours and path.is_dir() and all(any((path / part).glob("*.json*")) for part in ("train", "test"))
 
 
 def _absent(source: str) -> InputError:

@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { STRIP = 2048 };      /* entries decoded at a time: 16 KB of scratch */
 enum { CHUNK = 2048 };      /* noise drawn at a time in an update: 8 KB of scratch a run */
@@ -46,6 +47,17 @@ typedef struct {            /* scratch for one block of records */
     float *value;
     void *memory;
 } Block;
+
+static double now(void)      /* seconds; 0 where the system has no such clock */
+{
+#ifdef CLOCK_MONOTONIC
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+#else
+    return 0;
+#endif
+}
 
 static void *carve(char **free, size_t bytes)   /* the next 64-byte aligned piece of one allocation */
 {
@@ -161,7 +173,7 @@ typedef struct {
     void (*evaluate)(const Lists *, const int64_t *, const Shape *, const float *, int, double *, int64_t *, Block *);
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
-                   float *, float *, double *);
+                   float *, float *, double *, double *);
     void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, float *);
 } Loops;
 #define LIST(set) {#set, gradient_##set, evaluate_##set, noise_##set, update_##set, reduce_##set}
@@ -370,14 +382,14 @@ static PyObject *py_noise(PyObject *self, PyObject *args)
 
 static PyObject *py_update(PyObject *self, PyObject *args)
 {
-    PyObject *o[8];
+    PyObject *o[9];
     Buffers list = {.n = 0};
     long long classes;
     unsigned long long round, step;
     int64_t size = -1, n_params = -1;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOOOOOOKKLO", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 7, &round, &step,
-                          &classes, o + 6))
+    if (!PyArg_ParseTuple(args, "OOOOOOOKKLOO", o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 7, &round, &step,
+                          &classes, o + 6, o + 8))
         return NULL;
     float *grad = borrow(&list, o[0], "grad", "f", &size), *z = borrow(&list, o[1], "z", "!f", &size);
     float *dual = borrow(&list, o[2], "dual", "!f", &size), *w = borrow(&list, o[3], "w", "f", &size);
@@ -386,7 +398,8 @@ static PyObject *py_update(PyObject *self, PyObject *args)
     int64_t two = 2 * s.runs, W = s.width;
     const uint64_t *keys = borrow(&list, o[5], "keys", "Q", &two);
     const int32_t *kinds = borrow(&list, o[7], "kinds", "i", &s.runs);
-    double *sums = borrow(&list, o[6], "sums", "!d", &s.runs);
+    int64_t one = 1;
+    double *sums = borrow(&list, o[6], "sums", "!d", &s.runs), *clock = borrow(&list, o[8], "clock", "!d", &one);
     for (int64_t r = 0; !list.failed && r < s.runs; r++)
         refuse(&list, kinds[r] != LAPLACE && kinds[r] != GAUSSIAN, "kinds must be LAPLACE or GAUSSIAN");
     if (list.failed)
@@ -415,7 +428,7 @@ static PyObject *py_update(PyObject *self, PyObject *args)
         }
     }
     Py_BEGIN_ALLOW_THREADS
-    loops->update(&s, grad, z, dual, w, columns, streams, noise, buffer, total);
+    loops->update(&s, grad, z, dual, w, columns, streams, noise, buffer, total, clock);
     Py_END_ALLOW_THREADS
     for (int64_t r = 0; r < s.runs; r++) {
         sums[r] = 0;
@@ -468,7 +481,7 @@ static PyMethodDef methods[] = {
      "evaluate((start, index, value), scale, label, w, n_classes, n_runs, squared, loss, errors)"},
     {"noise", py_noise, METH_VARARGS, "noise(kind, key0, key1, round, step, out)"},
     {"update", py_update, METH_VARARGS,
-     "update(grad, z, dual, w, params, keys, kinds, round, step, n_classes, sums)"},
+     "update(grad, z, dual, w, params, keys, kinds, round, step, n_classes, sums, clock)"},
     {"reduce", py_reduce, METH_VARARGS, "reduce(z, out, start, stop)"},
     {"use", py_use, METH_VARARGS, "use(name=None) -> the instruction set in use until now"},
     {NULL, NULL, 0, NULL}};

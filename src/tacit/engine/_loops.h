@@ -243,7 +243,8 @@ TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *
 /* One local step of one agent, all runs; p[parameter] holds `width` floats, one a column. */
 TARGET static void NAME(update)(const Shape *s, const float *restrict grad, float *restrict z,
                                 float *restrict dual, const float *restrict w, float *const *p, const Stream *streams,
-                                float *restrict noise, float *restrict buffer, double *restrict sums)
+                                float *restrict noise, float *restrict buffer, double *restrict sums,
+                                double *clock)
 {
     const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(K);
     const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
@@ -253,12 +254,14 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
     const float *restrict before = p[DUAL_BEFORE], *restrict after = p[DUAL_AFTER];
     for (int64_t begin = 0; begin < s->features; begin += rows) {
         const int64_t n = s->features - begin < rows ? s->features - begin : rows;
+        *clock -= now();
         for (int64_t r = 0; r < s->runs; r++)
             if (slope_noise[r * K] != 0 || step_noise[r * K] != 0) {
                 NAME(noise)(streams + r, begin * K, n * K, buffer);
                 for (int64_t j = 0; j < n; j++)
                     memcpy(noise + j * W + r * K, buffer + j * K, sizeof(float) * K);
             }
+        *clock += now();
         for (int64_t j = 0; j < n; j++) {
             const int64_t row = (begin + j) * W;
             for (int64_t c = 0; c < W; c++) {

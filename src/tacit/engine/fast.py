@@ -119,11 +119,13 @@ class FastEngine:
             params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
             facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * float(bound[r])))
         kinds = np.array([isinstance(run[p].method.mechanism, Gaussian) for run in self.lanes], np.int32)
-        noise = np.zeros(len(self.lanes))  # sum |xi|
+        noise, drawing = np.zeros(len(self.lanes)), np.zeros(1)  # sum |xi|, and the seconds it took
         self.kernels.update(
-            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, noise
-        )
-        clock = {"gradient": asked - start, "noise": 0.0, "update": perf_counter() - asked}
+            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, noise,
+            drawing,
+        )  # fmt: skip
+        spent = perf_counter() - asked
+        clock = {"gradient": asked - start, "noise": float(drawing[0]), "update": spent - float(drawing[0])}
         share = {part: spent / len(self.lanes) for part, spent in clock.items()}
         return [
             Trace(noise[r] / size, noise[r] / size / mu, scale, sensitivity, share)

@@ -42,7 +42,7 @@ class Sparse:
         self.records = [pack(agent.shard, width(self.runs, n_classes)) for agent in agents]
         norms = {norm: [norm.of_rows(agent.shard.x) for agent in agents] for norm in {self.norm, *_norms(lanes)}}
         self.x_norm = [sizes.astype(np.float32) for sizes in norms[self.norm]]
-        self.public = np.array([run[0].method.bound.public for run in lanes])
+        self.measured = np.array([isinstance(run[0].method.bound, Observed) for run in lanes])
         self.constant = np.array(
             [[_constant(run[p], norms[run[p].method.bound.norm][p]) for run in lanes] for p in range(len(agents))]
         )
@@ -53,7 +53,7 @@ class Sparse:
             own.rows, own.columns, own.scale, own.block, own.label, self.x_norm[p], point, self.classes, self.runs,
             self.squared, 1 if self.norm is Norm.L1 else 2, self.clip, grad, bound,
         )  # fmt: skip
-        return grad, np.where(self.public, self.constant[p], bound)
+        return grad, np.where(self.measured, bound, self.constant[p])
 
 
 class Dense:
@@ -117,9 +117,9 @@ def _clip(agent: Agent) -> float:
 
 
 def _constant(agent: Agent, x_norm: Array) -> float:
-    """A public bound, after one check that the records keep it; zero where it is measured instead."""
+    """A constant bound, after one check that the records keep it; zero where it is measured instead."""
     bound = agent.method.bound
-    if not bound.public:
+    if isinstance(bound, Observed):
         return 0.0
     nothing = np.zeros((len(x_norm), 1))
     bound.shrink(nothing, x_norm)

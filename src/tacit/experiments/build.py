@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+
+import numpy as np
 
 from tacit import data
 from tacit.admm import compatible
@@ -39,6 +41,7 @@ from tacit.types import Federation, Norm, Shard
 
 LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
 DOMAINS: dict[str, Callable[[float], Domain]] = {"everywhere": lambda _: Everywhere(), "box": Box, "ball": Ball}
+LARGEST_STEP = 1000.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
 REGULARIZERS: dict[str, Callable[[], Regularizer]] = {"l2": L2, "none": NoRegularizer}
 
 
@@ -88,7 +91,7 @@ def setup(spec: Spec, over: Federation) -> Setup:
     )
     agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
     compatible.check(agents[0].method, problem.domain)
-    return Setup(agents, _rho(spec, over), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
+    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
 
 
 def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
@@ -153,7 +156,7 @@ def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -
     if p.sensitivity == "clip":
         return Clipped(norm, p.clip)
     if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
-        return Declared(norm, float(len(shard)))
+        return Declared(norm, float(len(shard)), public=False)
     if p.sensitivity == "row_norm":
         if d.row_norm != norm.value:
             raise IncompatibleError(
@@ -210,10 +213,24 @@ def _perturbation(spec: Spec) -> Perturbation:
     return Output(spec.privacy.squared_std) if output else Objective()
 
 
-def _rho(spec: Spec, over: Federation) -> Schedule:
+def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
+    """The first of steps falling in a line to zero with which w gathers noise of std score_noise along any unit record.
+
+    One round adds sum_p xi_p, of std s, times its step: over the run s^2 sum_t step_t^2 = s^2 step^2 rounds / 3.
+    Everything in it is public. Without noise, or with very little, the step stops at LARGEST_STEP.
+    """
+    law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
+    nothing = (np.zeros((0, 1)), np.zeros(0))
+    scales = [agent.calibration * agent.method.bound.bound(*nothing) for agent in agents if agent.method.bound.public]
+    std = law * math.sqrt(sum(scale**2 for scale in scales))
+    return min(LARGEST_STEP, score_noise * math.sqrt(3 / rounds) / std) if std else LARGEST_STEP
+
+
+def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
     s = spec.schedule
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
     if s.rho == "cooling":
-        return Scaled(s.rho_factor, Cooling(1 / (over.n_agents * s.step), spec.run.rounds))
+        step = s.step or _step(s.score_noise, agents, spec.run.rounds)
+        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

@@ -8,9 +8,21 @@ from typing import Any
 
 from tacit._version import __version__
 from tacit.admm import compatible
+from tacit.admm.price import release
 from tacit.experiments.build import Setup
+from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
+from tacit.privacy.budget import Guarantee, total
+from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.types import Array, Federation
+
+COVERS = "every z_p an agent releases, and the model; against the server, the other agents and the public"
+NOT_COVERED = (
+    "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
+    "as they are",
+    "hyper-parameters chosen by looking at private results",
+    "the number of records, which is taken to be public",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +50,29 @@ def summarize(
     spec: Spec, over: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
 ) -> dict[str, Any]:
     """The content of result.json."""
-    epsilon = None if math.isinf(spec.privacy.epsilon) else spec.privacy.epsilon
-    gaussian = epsilon is not None and spec.privacy.mechanism == "gaussian"
+    p = spec.privacy
+    private = not math.isinf(p.epsilon)
+    spent = spent_by(spec, setup)
     return {
         "algorithm": spec.algorithm.name,
         "preset": spec.run.preset,
+        "changed": changed(spec),
         "dataset": over.name,
         "agents": over.n_agents,
         "records": over.n_records,
         "rounds": spec.run.rounds,
         "seed": spec.run.seed,
         **{key: last[key] for key in ("test_error", "test_error_averaged", "objective", "consensus_violation")},
-        "epsilon_per_round": epsilon,
-        "dp_delta": spec.privacy.dp_delta if gaussian else 0.0 if epsilon else None,
         "guarantee": guarantee(spec, setup),
-        "simulated_noise": epsilon is not None,
+        "epsilon": None if spent is None else spent.epsilon,
+        "epsilon_per_round": _per_round(spec, setup) if private else None,
+        "dp_delta": (0.0 if p.mechanism == "laplace" and p.covers == "round" else p.dp_delta) if private else None,
+        "accountant": None if spent is None else spent.name,
+        "adjacency": p.adjacency,
+        "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
+        "covers": COVERS if spent else None,
+        "not_covered": list(NOT_COVERED) if spent else None,
+        "simulated_noise": private,
         "engine": spec.run.engine,
         "path": path,
         "seconds": round(seconds, 3),
@@ -60,17 +80,49 @@ def summarize(
     }
 
 
+def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
+    """The total of the run, from what each agent releases; None where it has none."""
+    if compatible.caveats(setup.agents[0].method):
+        return None
+    one = release(setup.agents[0].method)
+    return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)
+
+
 def guarantee(spec: Spec, setup: Setup) -> str:
     """What the run promises, and the reasons where it promises nothing."""
     reasons = compatible.caveats(setup.agents[0].method)
     if reasons:
         return " ".join(["not private:", *reasons, "For reproduction only."])
-    p, rounds = spec.privacy, spec.run.rounds
-    gaussian = p.mechanism == "gaussian"
-    each, total = (
-        f"({p.epsilon * n:g}, {p.dp_delta * n:g})-DP" if gaussian else f"{p.epsilon * n:g}-DP" for n in (1, rounds)
-    )
+    spent = spent_by(spec, setup)
+    assert spent is not None  # a method without caveats has a release
+    one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
     return (
-        f"{each} in each of {rounds} rounds, {total} for the run by basic composition, "
-        f"{p.adjacency.replace('_', '/')} one record; simulated noise."
+        f"({spent.epsilon:.4g}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds ({spent.name}), "
+        f"{one}; {_price(setup)} a round; simulated noise"
     )
+
+
+def changed(spec: Spec) -> dict[str, Any]:
+    """The values that are not the preset's, but for the data, the length and the seed, which it does not fix."""
+    free = ("data.", "run.", "privacy.epsilon", "privacy.dp_delta", "privacy.adjacency")
+    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
+    return {
+        key: value for key, value in spec.values().items() if value != usual[key] and not key.startswith(free)
+    }
+
+
+def _price(setup: Setup) -> str:
+    one = release(setup.agents[0].method)
+    if isinstance(one, GaussianRelease):
+        return f"Gaussian noise of {one.multiplier:.4g} sensitivities"
+    assert isinstance(one, LaplaceRelease)
+    norm = one.l1 if math.isfinite(one.l1) else one.norms[1]
+    return f"Laplace noise of {1 / norm:.4g} sensitivities"
+
+
+def _per_round(spec: Spec, setup: Setup) -> float | None:
+    """As the paper states it where epsilon is per round; else the exact price of one release at the same delta."""
+    if spec.privacy.covers == "round":
+        return spec.privacy.epsilon
+    one = release(setup.agents[0].method)
+    return None if one is None else total([(one, 1)], spec.privacy.dp_delta, pld=False).epsilon

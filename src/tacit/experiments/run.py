@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,16 +13,18 @@ import numpy as np
 from tacit.admm import compatible
 from tacit.admm.algorithm import State, ask, conclude, init
 from tacit.engine.batch import ENGINES
-from tacit.errors import Interrupted
+from tacit.errors import Interrupted, RunDirectoryError, TacitError
 from tacit.experiments import build
 from tacit.experiments.metrics import Clock, measure
 from tacit.experiments.model import Model
+from tacit.experiments.patience import Patience
 from tacit.experiments.result import Result, summarize
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import RunDirectory
 from tacit.types import Array, Federation
 
 CHECKPOINT_SECONDS = 15.0
+GIVEN = "given in Python: "
 
 Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row if one was recorded)
 
@@ -33,6 +36,8 @@ def train(
     spec: Spec, federation: Federation | None = None, out: Path | str | None = None, listener: Listener = _nobody
 ) -> Result:
     """Train from the start; with `out`, everything is written there as it happens."""
+    if federation is not None:
+        spec = spec.with_values({"data.source": GIVEN + federation.name})
     over = build.federation(spec.checked()) if federation is None else federation
     run = Run(spec, over, build.setup(spec, over))
     if out is not None:
@@ -40,14 +45,16 @@ def train(
     return together([run], listener)[0]
 
 
-def resume(path: Path | str, listener: Listener = _nobody) -> Result:
+def resume(path: Path | str, federation: Federation | None = None, listener: Listener = _nobody) -> Result:
     """Continue a run that was stopped; it ends where the uninterrupted run would."""
     directory = RunDirectory.open(Path(path))
     spec = directory.spec()
     if directory.finished:
         model = Model.read(directory.path)
         return Result(directory.result(), directory.rows(), model.w, model.w_average)
-    over = build.federation(spec)
+    if federation is None and spec.data.source.startswith(GIVEN):
+        raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
+    over = build.federation(spec) if federation is None else federation
     return together([Run(spec, over, build.setup(spec, over), directory)], listener)[0]
 
 
@@ -67,6 +74,8 @@ class Run:
         saved = self.directory.restore() if self.directory is not None else None
         if self.directory is None or saved is None:
             return None
+        if str(saved.get("data")) != fingerprint(self.over):
+            raise RunDirectoryError(f"{self.directory.path} was started on other data: restore them, or start again.")
         self.state = State(int(saved["t"]), saved["w"], saved["z_mean"], saved["dual_mean"], saved["w_average"])
         self.seconds = float(saved["seconds"])
         names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
@@ -79,6 +88,7 @@ class Run:
         if self.directory is not None:
             own = {
                 "t": np.array(self.state.t),
+                "data": np.array(fingerprint(self.over)),
                 "w": self.state.w,
                 "z_mean": self.state.z_mean,
                 "dual_mean": self.state.dual_mean,
@@ -104,10 +114,16 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.w_average))
         summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
         if self.directory is not None:
-            over, intercept = self.over, self.spec.data.intercept
-            model = Model(w, average, over.classes, over.features, intercept, over.schema)
+            over = self.over
+            model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
             self.directory.finish(model.arrays(), summary)
         return Result(summary, self.rows, w, average)
+
+
+def fingerprint(over: Federation) -> str:
+    """Enough of the data to tell that a run is resumed on the same."""
+    sizes = ",".join(str(len(shard)) for shard in over.shards)
+    return f"J={over.n_features} K={over.n_classes} I={sizes}"
 
 
 def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
@@ -128,25 +144,31 @@ def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
     rounds = first.spec.run.rounds
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS
-    try:
+    with Patience() as stop:
         while first.state.t < rounds:
             msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
             row = None
             for run, msg, replies in zip(runs, msgs, engine.exchange_all(msgs), strict=True):
                 run.state, info = conclude(run.state, msg, replies, run.setup.order)
                 run.clock.add(info)
+                if not math.isfinite(info.step):
+                    raise TacitError(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.")
                 row = run.record(info) or row
             now = time.monotonic()
             for run in runs:
                 run.seconds += (now - tick) / len(runs)
             tick = now
-            listener(first.state.t, row)
+            try:
+                listener(first.state.t, row)
+            except KeyboardInterrupt:
+                stop.asked = True
+            if stop.asked and first.state.t < rounds:
+                save()
+                where = first.directory
+                place = "" if where is None else f"; continue with: tacit train --resume {where.path}"
+                raise Interrupted(f"stopped after {first.state.t} of {rounds} rounds{place}")
             if now - saved_at > pause:
                 save()
                 saved_at = time.monotonic()
                 pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
-    except KeyboardInterrupt:
-        save()
-        place = "" if first.directory is None else f"; continue with: tacit train --resume {first.directory.path}"
-        raise Interrupted(f"stopped after {first.state.t} of {rounds} rounds{place}") from None
     return [run.finish(engine.path) for run in runs]

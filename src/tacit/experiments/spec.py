@@ -75,7 +75,8 @@ class ScheduleSpec:
     rho_c2: float = _key(5.0, "of the dynamic rho")
     rho_period: float = _key(10_000.0, "of the dynamic rho")
     rho_static: float = _key(1.0, "the static rho")
-    step: float = _key(1.0, "the first step on sum_p f_p of the cooling rho")
+    step: float | None = _key(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
+    score_noise: float = _key(1.5, "noise that a record's scores may gather in the run, where step is unset")
     rho_factor: float = _key(1.0, "multiplies rho; 0.01 is the paper's OutP+")
     eta: str = _key("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
     eta_a: float = _key(1.0, "a of eta")
@@ -149,6 +150,8 @@ class Spec:
                 raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {self.values()[key]}.")
         for key in _POSITIVE:
             value = self.values()[key]
+            if value is None:
+                continue
             if not value > 0 or (math.isinf(value) and key != "privacy.epsilon"):
                 raise SpecError(f"{key} must be positive, got {value}.")
         if not 0 < self.data.test_fraction < 1:
@@ -164,7 +167,7 @@ _AT_LEAST = {
 }  # fmt: skip
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
-    "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step",
+    "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
     "schedule.eta_a", "schedule.c_w",
     "schedule.radius_a", "privacy.epsilon", "privacy.clip",
 )  # fmt: skip

@@ -21,9 +21,12 @@ is nowhere below. R(t) is the Renyi divergence of order alpha between Laplace no
        d/dt E G(epsilon - L_t, v(t)), v' = -2t,  is a positive multiple of
        (1 - t/2) mean of phi over [epsilon - t, epsilon + t]  -  (phi(epsilon - t) + phi(epsilon + t)) / 2,
 
-   which is largest, relative to its last term, at epsilon = 0, and there has the sign of
-   (1 - t/2) sum_n r^n/(2n+1)!! - 1,  r = t^2/v. As (2n+1)!! >= 3^n, this is <= 0 when r <= 3t/2, that is
-   v >= 2t/3. So a residue of 2c/3, never spent, lets every Laplace coordinate be traded for a Gaussian one.
+   which is largest, relative to its last term, at epsilon = 0 (their ratio is the mean over |u| <= t of
+   e^((t^2 - u^2)/2v) cosh(epsilon u/v) / cosh(epsilon t/v), which falls in |epsilon|), and there has the sign of
+   (1 - t/2) sum_n r^n/(2n+1)!! - 1,  r = t^2/v. For t >= 2 the first factor is <= 0; else, as (2n+1)!! >= 3^n, this
+   is <= 0 when r <= 3t/2, that is v >= 2t/3. So a residue of 2c/3, never spent, lets every Laplace coordinate be
+   traded for a Gaussian one. Backward in time, delta after any history is at most G(epsilon, V left + 2c/3): the
+   shifts may depend on what was released before, and Gaussian rounds may stand between.
    Without the residue it is false: a single Laplace(t) has total variation near t/2, a Gaussian t/sqrt(2 pi).
 """
 
@@ -47,7 +50,8 @@ def laplace_renyi(t: float, alpha: Array) -> Array:
     whole = np.log(2 * alpha - 1)
     rise = np.log(alpha) - whole + (alpha - 1) * t
     fall = np.log(alpha - 1) - whole - alpha * t
-    return np.asarray(np.minimum(np.logaddexp(rise, fall) / (alpha - 1), alpha * (t * t / 2)))
+    # near t = 1e-4 the logarithms cancel to a relative 2e-7: rounded up beyond that
+    return np.asarray(np.minimum((1 + 1e-6) * np.logaddexp(rise, fall) / (alpha - 1), alpha * (t * t / 2)))
 
 
 def shift_renyi(l1: float, l2: float, alpha: Array) -> Array:
@@ -109,10 +113,11 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def gaussian_epsilon(mu: float, dp_delta: float) -> float:
     """The epsilon at which a Gaussian mean mu has the given delta, rounded up."""
+    if mu > 1e12:
+        return math.inf
+    dp_delta -= min(1e-15, dp_delta / 10)  # what the differences of tails below may round off
     if mu == 0 or gaussian_delta(0.0, mu) <= dp_delta:
         return 0.0
-    if math.isinf(mu):
-        return math.inf
     low, high = 0.0, mu * mu / 2 + mu * math.sqrt(2 * math.log(1 / dp_delta))  # Chernoff on the privacy loss
     while high - low > 1e-12 * high:
         middle = (low + high) / 2

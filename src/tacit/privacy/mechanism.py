@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.errors import SpecError
 from tacit.privacy import noise
+from tacit.privacy.divergence import gaussian_delta
 from tacit.types import Array, Norm
 
 
@@ -63,7 +64,13 @@ class Gaussian:
         check_epsilon(epsilon)
         if not 0 < dp_delta < 1:
             raise SpecError(f"dp_delta must lie between 0 and 1, got {dp_delta}: 1e-6 is the paper's.")
-        return cls(math.sqrt(2 * math.log(1.25 / dp_delta)) / epsilon)
+        multiplier = math.sqrt(2 * math.log(1.25 / dp_delta)) / epsilon
+        if gaussian_delta(epsilon, 1 / multiplier) > dp_delta:
+            raise SpecError(
+                f"the classic Gaussian formula does not give ({epsilon:g}, {dp_delta:g}): it holds for small epsilon. "
+                "Use a smaller one, or privacy.covers = run, which is calibrated exactly."
+            )
+        return cls(multiplier)
 
     def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
         return noise.gaussian(key, t, step, shape)

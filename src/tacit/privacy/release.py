@@ -34,7 +34,7 @@ class LaplaceRelease:
         """(l1, l2, peak), each no larger than the others allow: peak <= l2 <= l1 and l2^2 <= l1 peak."""
         l2 = min(self.l1, math.inf if self.l2 is None else self.l2)
         peak = min(l2, math.inf if self.peak is None else self.peak)
-        return self.l1, min(l2, math.sqrt(self.l1 * peak)) if peak else 0.0, peak
+        return self.l1, min(l2, math.sqrt(self.l1) * math.sqrt(peak)) if peak else 0.0, peak
 
     def quieter(self, factor: float) -> LaplaceRelease:
         """The release with its noise divided by `factor`."""
