@@ -45,6 +45,10 @@ class Agent:
         """|x_i| in the norm of the bound, (I_p,)."""
         return self.method.bound.norm.of_rows(self.shard.x)
 
+    def in_double(self) -> Agent:
+        """The same over records in float64."""
+        return replace(self, shard=replace(self.shard, dtype=np.float64))
+
     @property
     def calibration(self) -> float:
         """Scale of the noise a bound of one on a record's gradient would need."""

@@ -9,7 +9,7 @@ from tacit.admm.messages import Broadcast, Replies
 from tacit.admm.rule import Exact
 from tacit.engine.fast import FastEngine
 from tacit.engine.gradients import Lane
-from tacit.engine.plain import PlainEngine
+from tacit.engine.plain import PlainEngine, Responder
 from tacit.types import Array
 
 
@@ -31,7 +31,7 @@ class Separately:
 
     path = "plain"
 
-    def __init__(self, lanes: Sequence[Lane], shape: tuple[int, int]) -> None:
+    def __init__(self, lanes: Sequence[Sequence[Responder]], shape: tuple[int, int]) -> None:
         self.engines = [PlainEngine(run, shape) for run in lanes]
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:

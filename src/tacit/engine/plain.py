@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
-from tacit.admm.agent import Agent
-from tacit.admm.messages import Broadcast, Local, Replies, mean_trace
+from tacit.admm.messages import Broadcast, Local, Replies, Reply, Trace, mean_trace
 from tacit.types import Array
+
+
+class Responder(Protocol):
+    """An agent, simulated (admm.agent) or guarded (engine.guarded)."""
+
+    def in_double(self) -> Responder: ...
+
+    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]: ...
 
 
 class PlainEngine:
     """Agents in one process, asked in turn. It holds what each carries between rounds."""
 
-    def __init__(self, agents: Sequence[Agent], shape: tuple[int, int]) -> None:
-        self.agents = tuple(replace(agent, shard=replace(agent.shard, dtype=np.float64)) for agent in agents)
+    def __init__(self, agents: Sequence[Responder], shape: tuple[int, int]) -> None:
+        self.agents = tuple(agent.in_double() for agent in agents)
         zero = np.zeros(shape)
         self.locals = [Local(zero, zero) for _ in self.agents]
 

@@ -16,6 +16,7 @@ from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.transform import rescale_rows, with_intercept
+from tacit.engine.guarded import DELTA_FOR_THE_GRID
 from tacit.errors import IncompatibleError, SpecError
 from tacit.experiments.spec import DataSpec, ScheduleSpec, Spec
 from tacit.privacy.budget import calibrate
@@ -136,14 +137,20 @@ def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -
     return calibrate(release, epsilon, dp_delta, rounds)
 
 
+def accounted_delta(spec: Spec) -> float:
+    """dp_delta, less what discrete noise may add to the delta of continuous noise."""
+    share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
+    return spec.privacy.dp_delta * (1 - share)
+
+
 def _calibrated(spec: Spec) -> Mechanism:
     """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p = spec.privacy
     if p.mechanism == "gaussian":
-        found = _calibrate(GaussianRelease(1.0), p.epsilon, p.dp_delta, spec.run.rounds)
+        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
         assert isinstance(found, GaussianRelease)
         return Gaussian(found.multiplier)
-    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, p.dp_delta, spec.run.rounds)
+    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
     assert isinstance(found, LaplaceRelease)
     assert found.l2 is not None
     return Laplace(1 / found.l2, Norm.L2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit._version import __version__
 from tacit.admm import compatible
 from tacit.admm.price import release
-from tacit.experiments.build import Setup
+from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
 from tacit.privacy.budget import Guarantee, total
@@ -72,7 +72,8 @@ def summarize(
         "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
         "covers": COVERS if spent else None,
         "not_covered": list(NOT_COVERED) if spent else None,
-        "simulated_noise": private,
+        "noise": (_noise(spec) if private else None),
+        "simulated_noise": private and spec.privacy.noise == "simulated",
         "engine": spec.run.engine,
         "path": path,
         "seconds": round(seconds, 3),
@@ -85,7 +86,10 @@ def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
     if compatible.caveats(setup.agents[0].method):
         return None
     one = release(setup.agents[0].method)
-    return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)
+    if one is None:
+        return None
+    spent = total([(one, spec.run.rounds)], accounted_delta(spec))
+    return replace(spent, dp_delta=spec.privacy.dp_delta)
 
 
 def guarantee(spec: Spec, setup: Setup) -> str:
@@ -98,17 +102,23 @@ def guarantee(spec: Spec, setup: Setup) -> str:
     one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
     return (
         f"({spent.epsilon:.4g}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds ({spent.name}), "
-        f"{one}; {_price(setup)} a round; simulated noise"
+        f"{one}; {_price(setup)} a round; {_noise(spec)}"
     )
 
 
 def changed(spec: Spec) -> dict[str, Any]:
     """The values that are not the preset's, but for the data, the length and the seed, which it does not fix."""
-    free = ("data.", "run.", "privacy.epsilon", "privacy.dp_delta", "privacy.adjacency")
+    open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
+    free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
     usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
     return {
         key: value for key, value in spec.values().items() if value != usual[key] and not key.startswith(free)
     }
+
+
+def _noise(spec: Spec) -> str:
+    exact = spec.privacy.noise == "exact"
+    return "exact noise from the operating system" if exact else "simulated noise"
 
 
 def _price(setup: Setup) -> str:

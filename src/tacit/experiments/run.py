@@ -12,9 +12,9 @@ import numpy as np
 
 from tacit.admm import compatible
 from tacit.admm.algorithm import State, ask, conclude, init
-from tacit.engine.batch import ENGINES
-from tacit.errors import Interrupted, RunDirectoryError, TacitError
-from tacit.experiments import build
+from tacit.engine.batch import ENGINES, Batch, Separately
+from tacit.errors import Interrupted, Refused, RunDirectoryError, TacitError
+from tacit.experiments import build, guard
 from tacit.experiments.metrics import Clock, measure
 from tacit.experiments.model import Model
 from tacit.experiments.patience import Patience
@@ -38,6 +38,7 @@ def train(
     """Train from the start; with `out`, everything is written there as it happens."""
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
+    spec = guard.named(spec)
     over = build.federation(spec.checked()) if federation is None else federation
     run = Run(spec, over, build.setup(spec, over))
     if out is not None:
@@ -120,6 +121,13 @@ class Run:
         return Result(summary, self.rows, w, average)
 
 
+def _engine(runs: Sequence[Run]) -> Batch:
+    first = runs[0]
+    if any(guard.wanted(run.spec) for run in runs):
+        return Separately([guard.guarded(run.spec, run.setup, run.over) for run in runs], first.setup.shape)
+    return ENGINES[first.spec.run.engine]([run.setup.agents for run in runs], first.setup.shape)
+
+
 def fingerprint(over: Federation) -> str:
     """Enough of the data to tell that a run is resumed on the same."""
     sizes = ",".join(str(len(shard)) for shard in over.shards)
@@ -131,7 +139,7 @@ def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
     first = runs[0]
     for run in runs:
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
-    engine = ENGINES[first.spec.run.engine]([run.setup.agents for run in runs], first.setup.shape)
+    engine = _engine(runs)
     for r, run in enumerate(runs):
         saved = run.restore()
         if saved is not None:
@@ -148,7 +156,12 @@ def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
         while first.state.t < rounds:
             msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
             row = None
-            for run, msg, replies in zip(runs, msgs, engine.exchange_all(msgs), strict=True):
+            try:
+                answers = engine.exchange_all(msgs)
+            except Refused:
+                save()
+                raise
+            for run, msg, replies in zip(runs, msgs, answers, strict=True):
                 run.state, info = conclude(run.state, msg, replies, run.setup.order)
                 run.clock.add(info)
                 if not math.isfinite(info.step):

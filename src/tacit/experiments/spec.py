@@ -97,12 +97,18 @@ class PrivacySpec:
     )  # fmt: skip
     clip: float = _key(1.0, "the clipping norm of sensitivity = clip")
     adjacency: str = _key("add_remove", "which data sets are neighbours", "add_remove", "replace_one")
+    noise: str = _key(
+        "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
+    )
+    ledger: str | None = _key(None, "directory of the agents' ledgers; each release is written there before it leaves")
+    limit: float | None = _key(None, "epsilon that an agent's ledger allows over all runs on the same data")
     squared_std: bool = _key(False, "released OutP: sigma^2 where sigma belongs")
 
 
 @dataclass(frozen=True)
 class RunSpec:
     preset: str = _key("released", "where the other values came from")
+    name: str | None = _key(None, "of the run in the ledgers; drawn at random where a ledger is kept")
     rounds: int = _key(100, "T")
     seed: int = _key(0, "seed of the noise")
     record_every: int | None = _key(None, "rounds between two records; default about 100 records in all")
@@ -169,7 +175,7 @@ _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
     "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
     "schedule.eta_a", "schedule.c_w",
-    "schedule.radius_a", "privacy.epsilon", "privacy.clip",
+    "schedule.radius_a", "privacy.epsilon", "privacy.clip", "privacy.limit",
 )  # fmt: skip
 
 

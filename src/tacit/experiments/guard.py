@@ -1,0 +1,73 @@
+"""Agents behind their own ledgers, for a run whose spec asks for it."""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+from pathlib import Path
+
+from tacit.engine.guarded import DELTA_FOR_THE_GRID, Guarded
+from tacit.errors import IncompatibleError
+from tacit.experiments.build import Setup
+from tacit.experiments.spec import Spec
+from tacit.privacy import lattice
+from tacit.privacy.book import Limit
+from tacit.privacy.budget import total
+from tacit.privacy.exact import Law
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.release import Events
+from tacit.types import Federation
+
+
+def wanted(spec: Spec) -> bool:
+    """Whether agents draw exact noise; a ledger is for that alone."""
+    if spec.privacy.noise == "exact":
+        return True
+    if spec.privacy.ledger or spec.privacy.limit:
+        raise IncompatibleError(
+            "a ledger records releases with real noise, and simulated noise can be drawn again from its seed: "
+            "set privacy.noise = exact, or drop the ledger and the limit."
+        )
+    return False
+
+
+def named(spec: Spec) -> Spec:
+    """The spec with a name for the run: the ledgers know a round by it, so it must be new, and kept on resume."""
+    if spec.run.name or not spec.privacy.ledger:
+        return spec
+    return spec.with_values({"run.name": secrets.token_hex(8)})
+
+
+def price(events: Events, dp_delta: float) -> float:
+    """The epsilon of everything an agent has released."""
+    return total(events, dp_delta).epsilon
+
+
+def guarded(spec: Spec, setup: Setup, over: Federation) -> list[Guarded]:
+    """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone."""
+    p, dimension = spec.privacy, math.prod(setup.shape)
+    if p.limit and not p.ledger:
+        raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
+    agents = []
+    for agent, name in zip(setup.agents, over.agents, strict=True):
+        ledger = None
+        if p.ledger:
+            Path(p.ledger).mkdir(parents=True, exist_ok=True)
+            path = Path(p.ledger) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.ledger"
+            limit = Limit(p.limit, p.dp_delta) if p.limit else None
+            ledger = Ledger.open(path, price, limit)
+        agents.append(Guarded(agent, name, dimension, ledger, over.name, spec.run.name or ""))
+    _check_gap(spec, agents[0])
+    return agents
+
+
+def _check_gap(spec: Spec, first: Guarded) -> None:
+    """Discrete noise is within `gap` of continuous noise a round; what was kept back of delta must cover it."""
+    gap = lattice.gap(Law.LAPLACE, first.scale, first.dimension)
+    cost = (1 + math.exp(min(spec.privacy.epsilon, 700))) * spec.run.rounds * gap
+    if cost > DELTA_FOR_THE_GRID * spec.privacy.dp_delta:
+        raise IncompatibleError(
+            f"exact noise costs {cost:.2g} of delta here, more than is kept back of {spec.privacy.dp_delta:g}: "
+            "use a larger dp_delta or a smaller epsilon."
+        )

@@ -1,0 +1,142 @@
+"""A deployed agent: exact noise, every answer in its ledger first, and a refusal when the budget is spent."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tacit.admm.messages import Broadcast, Local
+from tacit.cli import main
+from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused
+from tacit.experiments import build, guard
+from tacit.experiments.presets import preset
+from tacit.experiments.run import resume, train
+from tacit.privacy.ledger import Ledger
+from tests.conftest import federation
+
+EXACT = {"privacy.noise": "exact", "run.rounds": 6, "data.source": "synthetic", "data.agents": 3, "data.records": 60}
+
+
+def spec(tmp_path, **values):
+    chosen = {"privacy.ledger": str(tmp_path / "ledgers"), **values}
+    return preset("sound", "objt").with_values(EXACT | chosen)
+
+
+def spent(tmp_path, agent="0"):
+    with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+        return ledger.show()[0]
+
+
+def guarded(tmp_path, **values):
+    over = federation()
+    chosen = guard.named(spec(tmp_path, **values))
+    return guard.guarded(chosen, build.setup(chosen, over), over)
+
+
+ASK = Broadcast(1, np.full((4, 3), 0.1), 0.5)
+OWN = Local(np.zeros((4, 3)), np.zeros((4, 3)))
+
+
+def test_a_run_with_ledgers_spends_what_it_says(tmp_path):
+    result = train(spec(tmp_path), out=tmp_path / "run")
+    assert result.summary["noise"] == "exact noise from the operating system"
+    assert not result.summary["simulated_noise"]
+    assert result.summary["epsilon"] <= 1.0
+    account = spent(tmp_path)
+    assert account.releases == 6
+    assert account.epsilon == pytest.approx(result.summary["epsilon"], rel=1e-3)
+
+
+def test_the_same_round_is_answered_with_the_same_numbers_at_no_new_cost(tmp_path):
+    agent = guarded(tmp_path)[0]
+    first, again = agent.respond(OWN, ASK)[1].z, agent.respond(OWN, ASK)[1].z
+    np.testing.assert_array_equal(first, again)
+    assert len(agent.ledger.book().answers) == 1
+
+
+def test_another_question_for_the_same_round_is_refused(tmp_path):
+    agent = guarded(tmp_path)[0]
+    agent.respond(OWN, ASK)
+    with pytest.raises(QuestionChanged, match="another question") as refusal:
+        agent.respond(OWN, Broadcast(1, ASK.w + 1e-9, ASK.rho))
+    assert refusal.value.public == Refused.public  # the server is told no more
+
+
+def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
+    agents = guarded(tmp_path) + guarded(tmp_path)  # two runs: each has a name of its own
+    answers = [agent.respond(OWN, ASK)[1].z for agent in agents]
+    for i, first in enumerate(answers):
+        assert not any(np.isclose(first, second, atol=1e-12).any() for second in answers[:i])
+
+
+def test_the_noise_has_the_scale_that_was_calibrated():
+    over = federation()
+    chosen = preset("sound", "objt").with_values(EXACT)
+    agent = guard.guarded(chosen, build.setup(chosen, over), over)[0]
+    draws = np.array([agent.respond(OWN, ASK)[1].z for _ in range(400)]) * ASK.rho
+    assert draws.std(axis=0).mean() == pytest.approx(agent.scale, rel=0.05)
+    wanted = agent.agent.calibration * agent.agent.method.bound.value
+    assert wanted <= agent.scale <= wanted * (1 + 1e-6)
+
+
+def test_an_agent_at_its_limit_refuses_and_nothing_is_spent(tmp_path):
+    train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
+    with pytest.raises(BudgetExhausted, match="agent 0"):
+        train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "second")
+    account = spent(tmp_path)
+    assert account.epsilon <= 1.2
+    assert (tmp_path / "second" / "checkpoint.npz").exists()
+    before = account.releases
+    with pytest.raises(BudgetExhausted):
+        resume(tmp_path / "second")
+    assert spent(tmp_path).releases == before
+
+
+def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    arguments = ["train", "--data", "synthetic", "--rounds", "6", "--noise", "exact", "--ledger", "l", "--limit", "1.2"]
+    assert main([*arguments, "-q"]) == 0
+    capsys.readouterr()
+    assert main([*arguments, "-q"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+import tacit
+from tacit.experiments import run, toml
+def stop(done, row):
+    if done == 3:
+        os._exit(9)  # the answers of three rounds are out, and no checkpoint was written
+spec = tacit.Spec().with_values(toml.read(Path(sys.argv[1])))
+run.train(spec, out=sys.argv[2], listener=stop)
+"""
+
+
+def test_a_run_killed_after_a_release_sends_it_again_and_spends_nothing_twice(tmp_path):
+    from tacit.experiments import toml
+
+    chosen = spec(tmp_path, **{"run.name": "once"})
+    (tmp_path / "spec.toml").write_text(toml.dumps(chosen))
+    arguments = [sys.executable, "-c", KILLED, str(tmp_path / "spec.toml"), str(tmp_path / "run")]
+    assert subprocess.run(arguments, check=False).returncode == 9
+    assert spent(tmp_path).releases == 3
+    resume(tmp_path / "run")
+    assert [spent(tmp_path, name).releases for name in "012"] == [6, 6, 6]
+
+
+@pytest.mark.parametrize(("values", "says"), [
+    ({"privacy.noise": "simulated"}, "drawn again from its seed"),
+    ({"algorithm.perturbation": "output"}, "added to gradients"),
+    ({"privacy.sensitivity": "observed", "privacy.covers": "round", "privacy.mechanism": "laplace"}, "public bound"),
+])  # fmt: skip
+def test_what_a_ledger_cannot_guard_is_refused(tmp_path, values, says):
+    with pytest.raises(IncompatibleError, match=says):
+        train(spec(tmp_path, **values), out=tmp_path / "run")
+
+
+def test_a_limit_needs_a_ledger():
+    with pytest.raises(IncompatibleError, match="kept in a ledger"):
+        train(preset("sound", "objt").with_values(EXACT | {"privacy.limit": 1.0}))
