@@ -135,6 +135,7 @@ def test_a_run_killed_after_a_release_sends_it_again_and_spends_nothing_twice(tm
 def test_what_a_ledger_cannot_guard_is_refused(tmp_path, values, says):
     with pytest.raises(IncompatibleError, match=says):
         train(spec(tmp_path, **values), out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_limit_needs_a_ledger():

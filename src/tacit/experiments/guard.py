@@ -44,11 +44,17 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta).epsilon
 
 
+def check(spec: Spec, setup: Setup) -> None:
+    """Refuse what cannot be guarded, before anything is written."""
+    if wanted(spec):
+        if spec.privacy.limit and not spec.privacy.ledger:
+            raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
+        _check_gap(spec, Guarded(setup.agents[0], "", math.prod(setup.shape)))
+
+
 def guarded(spec: Spec, setup: Setup, over: Federation) -> list[Guarded]:
     """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone."""
     p, dimension = spec.privacy, math.prod(setup.shape)
-    if p.limit and not p.ledger:
-        raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
     agents = []
     for agent, name in zip(setup.agents, over.agents, strict=True):
         ledger = None
@@ -58,7 +64,6 @@ def guarded(spec: Spec, setup: Setup, over: Federation) -> list[Guarded]:
             limit = Limit(p.limit, p.dp_delta) if p.limit else None
             ledger = Ledger.open(path, price, limit)
         agents.append(Guarded(agent, name, dimension, ledger, over.name, spec.run.name or ""))
-    _check_gap(spec, agents[0])
     return agents
 
 

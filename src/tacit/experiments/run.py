@@ -65,6 +65,7 @@ class Run:
     def __init__(
         self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
     ) -> None:
+        guard.check(spec, setup)
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
         self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
