@@ -113,7 +113,7 @@ def _norms(lanes: Sequence[Lane]) -> set[Norm]:
 
 def _clip(agent: Agent) -> float:
     bound = agent.method.bound
-    return bound.value if isinstance(bound, Clipped) else np.inf
+    return bound.target if isinstance(bound, Clipped) else np.inf
 
 
 def _constant(agent: Agent, x_norm: Array) -> float:

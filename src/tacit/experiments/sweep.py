@@ -27,6 +27,8 @@ from tacit.types import Federation
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
 STATE_BYTES = 2e9  # of z and duals at most in a batch
 
+CURVE = 50
+
 Values = dict[str, Any]
 
 
@@ -69,7 +71,7 @@ def run(
     for member in members:
         directory = _directory(out / member.name, member.spec)
         if directory is not None and directory.finished:
-            records[member.name] = _record(member, directory.result())
+            records[member.name] = _record(member, directory.result(), directory.rows())
         else:
             waiting.append(member)
     before = 0
@@ -86,7 +88,7 @@ def run(
         named = {member.name: member for member in members}
         for lane, result in zip(batch, results, strict=True):
             name = lane.directory.path.name if lane.directory is not None else ""
-            records[name] = _record(named[name], result.summary)
+            records[name] = _record(named[name], result.summary, result.rounds)
         before += rounds
     ordered = [records[member.name] for member in members]
     text = "".join(json.dumps(record) + "\n" for record in ordered)
@@ -140,8 +142,11 @@ def _lockstep_key(run: Run) -> str:
     return repr((own.rounds, own.record_every, own.engine, t, type(agent.problem.loss).__name__, norms))
 
 
-def _record(member: Member, summary: Values) -> Values:
-    return {"name": member.name, **member.varied, **summary}
+def _record(member: Member, summary: Values, rows: list[Values]) -> Values:
+    """One run in one line: what sets it apart, its result, and its curve thinned to at most CURVE points."""
+    thin = rows[:: -(-len(rows) // CURVE)] + rows[-1:]
+    curve = {key: [row[key] for row in thin] for key in ("t", "test_error", "test_error_averaged")}
+    return {"name": member.name, **member.varied, **summary, "curve": curve}
 
 
 def _name(varied: Values) -> str:

@@ -24,6 +24,9 @@ from tacit.problem.loss import Loss
 from tacit.types import Array, Norm
 
 
+ROOM = 1 - 1e-5  # what a record's gradient may be of its bound, so that float32 sums keep it too
+
+
 class Adjacency(enum.Enum):
     """Which data sets are neighbours; the value is how many records' gradients they differ by."""
 
@@ -95,7 +98,10 @@ class Declared:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Each record's gradient is scaled by min(1, C / (|x_i| |a_i|)): exact, and free for these losses."""
+    """Each record's gradient is scaled by min(1, C / (|x_i| |a_i|)): exact, and free for these losses.
+
+    C is ROOM times the bound that is declared.
+    """
 
     norm: Norm
     value: float
@@ -107,7 +113,12 @@ class Clipped:
 
     def shrink(self, residual: Array, x_norm: Array) -> Array:
         size = x_norm * self.norm.of_rows(residual)
-        return np.asarray(residual * (self.value / np.maximum(size, self.value))[:, None])
+        return np.asarray(residual * (self.target / np.maximum(size, self.target))[:, None])
+
+    @property
+    def target(self) -> float:
+        """C."""
+        return self.value * ROOM
 
     def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
         return self.value
@@ -126,5 +137,5 @@ def from_row_norm(norm: Norm, row_norm: float, loss: Loss) -> Declared:
 
 
 def _declared(norm: Norm, row_norm: float, euclidean: float, loss: Loss) -> Declared:
-    value = row_norm * loss.residual_bound(norm)
-    return Declared(norm, value, row_norm, euclidean * loss.residual_bound(Norm.L2))
+    value, in_l2 = row_norm * loss.residual_bound(norm), euclidean * loss.residual_bound(Norm.L2)
+    return Declared(norm, value / ROOM, row_norm, in_l2 / ROOM)

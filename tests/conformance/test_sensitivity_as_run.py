@@ -1,0 +1,58 @@
+"""In float32, as the fast engine runs it: no neighbour moves an agent's gradient beyond the declared sensitivity."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.data.transform import rescale_rows
+from tacit.engine.gradients import Dense, Sparse
+from tacit.engine.kernels import compiled
+from tacit.engine.layout import aligned, lane, width
+from tacit.experiments.build import setup
+from tacit.experiments.presets import preset
+from tacit.problem.sensitivity import Adjacency
+from tacit.types import Federation, Norm, Shard
+
+J, K = 6, 3
+MODES = {
+    "clip": {"privacy.sensitivity": "clip", "privacy.clip": 0.3},
+    "feature_bounds": {"privacy.sensitivity": "feature_bounds"},
+    "row_norm": {"privacy.sensitivity": "row_norm"},
+}
+COMPUTE = ["dense", pytest.param("sparse", marks=pytest.mark.skipif(compiled() is None, reason="not built"))]
+
+
+def gradient(kind, shard, values, point, norm):
+    """The data gradient (float64 view of the float32 numbers) and the sensitivity it was declared to have."""
+    over = Federation((shard,), shard, K, bounds=(0.0, 1.0))
+    if values["privacy.sensitivity"] == "row_norm":
+        over = rescale_rows(over, norm.value, 1.0, "clip")
+        values = values | {"data.row_norm": norm.value}
+    law = "laplace" if norm is Norm.L1 else "gaussian"
+    agents = setup(preset("paper", "objt").with_values(values | {"privacy.mechanism": law}), over).agents
+    compute = Dense([agents], K) if kind == "dense" else Sparse([agents], K, compiled())
+    packed = aligned(J, width(1, K))
+    packed[:, :K] = point
+    total, bound = compute(0, packed)
+    return lane(total, 0, K).astype(np.float64), float(bound[0])
+
+
+@pytest.mark.parametrize("kind", COMPUTE)
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 60), size=st.sampled_from([0.0, 0.1, 3.0, 300.0]))
+def test_one_record_moves_the_gradient_no_further_than_declared(kind, norm, mode, seed, n, size):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n + 1, J)) * (rng.uniform(size=(n + 1, J)) < 0.7)
+    x[0] = 1.0  # the largest record there is
+    y = rng.integers(K, size=n + 1)
+    point = (size * rng.normal(size=(J, K))).astype(np.float32)
+    with_first, without = Shard(x[:n], y[:n]), Shard(x[1:n], y[1:n])
+    other = Shard(np.roll(x, -1, 0)[:n], np.roll(y, -1)[:n])
+    g, bound = gradient(kind, with_first, MODES[mode], point, norm)
+    removed, _ = gradient(kind, without, MODES[mode], point, norm)
+    replaced, _ = gradient(kind, other, MODES[mode], point, norm)
+    assert norm.of_rows((g - removed).reshape(1, -1))[0] <= bound * Adjacency.ADD_REMOVE.value
+    assert norm.of_rows((g - replaced).reshape(1, -1))[0] <= bound * Adjacency.REPLACE_ONE.value
