@@ -129,6 +129,8 @@ def test_describe_prints_table_one(capsys, table):
     (["--algorithm", "outp", "--epsilon", "100"], "classic Gaussian formula does not give"),
     (["--resume", "nowhere"], "--resume takes everything from the run"),
     (["--engine", "quantum"], "unknown value of run.engine"),
+    (["--device", "gpu"], "unknown value of run.device"),
+    (["--device", "cuda"], "add --engine torch"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_exit_code_2_and_nothing_left_behind(capsys, tmp_path, arguments, says):
     assert main([*SMALL, "--out", "run", *arguments]) == 2

@@ -25,7 +25,8 @@ RUN_FLAGS = (
     ("--rounds", "run.rounds", int, "T", "number of rounds (default: 300 under sound, else 100)"),
     ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
-    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default) or plain"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default), plain or torch"),
+    ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
 )  # fmt: skip
 
 EPILOG = """examples:

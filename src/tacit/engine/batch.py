@@ -10,6 +10,7 @@ from tacit.admm.rule import Exact
 from tacit.engine.fast import FastEngine
 from tacit.engine.gradients import Lane
 from tacit.engine.plain import PlainEngine, Responder
+from tacit.errors import IncompatibleError
 from tacit.types import Array
 
 
@@ -44,10 +45,33 @@ class Separately:
         self.engines[r].load(saved)
 
 
-def _fast(lanes: Sequence[Lane], shape: tuple[int, int]) -> Batch:
+def _fast(lanes: Sequence[Lane], shape: tuple[int, int], _device: str) -> Batch:
+    return Separately(lanes, shape) if _exact(lanes) else FastEngine(lanes, shape)
+
+
+def _torch(lanes: Sequence[Lane], shape: tuple[int, int], device: str) -> Batch:
+    from tacit.engine.torch import TorchEngine  # torch takes seconds to import, and may not be there
+
+    return Separately(lanes, shape) if _exact(lanes) else TorchEngine(lanes, shape, device)
+
+
+def _exact(lanes: Sequence[Lane]) -> bool:
     """Exact local solves need float64 to reach their tolerance: those runs stay with the plain engine."""
-    exact = any(isinstance(run[0].method.rule, Exact) for run in lanes)
-    return Separately(lanes, shape) if exact else FastEngine(lanes, shape)
+    return any(isinstance(run[0].method.rule, Exact) for run in lanes)
 
 
-ENGINES: dict[str, Callable[[Sequence[Lane], tuple[int, int]], Batch]] = {"plain": Separately, "fast": _fast}
+ENGINES: dict[str, Callable[[Sequence[Lane], tuple[int, int], str], Batch]] = {
+    "plain": lambda lanes, shape, _device: Separately(lanes, shape),
+    "fast": _fast,
+    "torch": _torch,
+}
+
+
+def require(engine: str, device: str) -> None:
+    """Refuse an engine or a device that is not on this machine, before anything is written."""
+    if engine == "torch":
+        from tacit.engine.torch import find_device
+
+        find_device(device)
+    elif device != "cpu":
+        raise IncompatibleError(f"the {engine} engine runs on the cpu, not on {device!r}: add --engine torch.")

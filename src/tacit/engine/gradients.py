@@ -44,7 +44,7 @@ class Sparse:
         self.x_norm = [sizes.astype(np.float32) for sizes in norms[self.norm]]
         self.measured = np.array([isinstance(run[0].method.bound, Observed) for run in lanes])
         self.constant = np.array(
-            [[_constant(run[p], norms[run[p].method.bound.norm][p]) for run in lanes] for p in range(len(agents))]
+            [[constant(run[p], norms[run[p].method.bound.norm][p]) for run in lanes] for p in range(len(agents))]
         )
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def _clip(agent: Agent) -> float:
     return bound.target if isinstance(bound, Clipped) else np.inf
 
 
-def _constant(agent: Agent, x_norm: Array) -> float:
+def constant(agent: Agent, x_norm: Array) -> float:
     """A constant bound, after one check that the records keep it; zero where it is measured instead."""
     bound = agent.method.bound
     if isinstance(bound, Observed):

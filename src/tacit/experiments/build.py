@@ -16,6 +16,7 @@ from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.transform import rescale_rows, with_intercept
+from tacit.engine.batch import require
 from tacit.engine.guarded import DELTA_FOR_THE_GRID
 from tacit.errors import IncompatibleError, SpecError
 from tacit.experiments.spec import DataSpec, ScheduleSpec, Spec
@@ -80,8 +81,9 @@ def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
 
 
 def setup(spec: Spec, over: Federation) -> Setup:
-    """Agents, each with its problem and method; impossible combinations are refused."""
+    """Agents, each with its problem and method; what cannot go together, or not on this machine, is refused."""
     spec = spec.checked()
+    require(spec.run.engine, spec.run.device)
     problem = Problem(
         over.n_agents,
         1 / over.n_records,

@@ -126,7 +126,8 @@ def _engine(runs: Sequence[Run]) -> Batch:
     first = runs[0]
     if any(guard.wanted(run.spec) for run in runs):
         return Separately([guard.guarded(run.spec, run.setup, run.over) for run in runs], first.setup.shape)
-    return ENGINES[first.spec.run.engine]([run.setup.agents for run in runs], first.setup.shape)
+    own = first.spec.run
+    return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 
 
 def fingerprint(over: Federation) -> str:

@@ -112,7 +112,8 @@ class RunSpec:
     rounds: int = _key(100, "T")
     seed: int = _key(0, "seed of the noise")
     record_every: int | None = _key(None, "rounds between two records; default about 100 records in all")
-    engine: str = _key("fast", "who computes a round", "plain", "fast")
+    engine: str = _key("fast", "who computes a round", "plain", "fast", "torch")
+    device: str = _key("cpu", "where the torch engine computes", "cpu", "cuda", "mps")
 
 
 @dataclass(frozen=True)

@@ -111,9 +111,9 @@ def _batches(members: Sequence[Member], out: Path) -> Iterator[list[Run]]:
 
 
 def _start(member: Member, out: Path, over: Federation) -> Run:
-    path = out / member.name
+    path, setup = out / member.name, build.setup(member.spec, over)
     directory = _directory(path, member.spec) or RunDirectory.create(path, member.spec)
-    return Run(member.spec, over, build.setup(member.spec, over), directory)
+    return Run(member.spec, over, setup, directory)
 
 
 def _directory(path: Path, spec: Spec) -> RunDirectory | None:
@@ -139,7 +139,7 @@ def _lockstep_key(run: Run) -> str:
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
     if not fusable(agent):
         norms = [run.directory.path.name]
-    return repr((own.rounds, own.record_every, own.engine, t, type(agent.problem.loss).__name__, norms))
+    return repr((own.rounds, own.record_every, own.engine, own.device, t, type(agent.problem.loss).__name__, norms))
 
 
 def _record(member: Member, summary: Values, rows: list[Values]) -> Values:

@@ -23,7 +23,6 @@ from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.problem.loss import Loss
 from tacit.types import Array, Norm
 
-
 ROOM = 1 - 1e-5  # what a record's gradient may be of its bound, so that float32 sums keep it too
 
 
