@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -27,6 +30,21 @@ def federation(
 
     shards = tuple(shard(n, 0.2 * p / n_agents) for p, n in enumerate(sizes))
     return Federation(shards, shard(20, 0.0), n_classes, "small", bounds=(0.0, 1.0))
+
+
+def claim_too_much(path: Path) -> None:
+    """Write an archive of one array, x, whose header says that it has 72 TiB."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (10000000000000,), }".ljust(117) + b"\n"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00v\x00" + header + b"\0" * 64)
+
+
+def encrypt(path: Path) -> None:
+    """Set the flag that says the first member of an archive is encrypted, in both of its headers."""
+    data = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        data[data.index(mark) + at] |= 1
+    path.write_bytes(data)
 
 
 @pytest.fixture(scope="session")

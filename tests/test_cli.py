@@ -145,7 +145,7 @@ def test_an_out_directory_that_cannot_be_used_is_refused(capsys, tmp_path):
     (tmp_path / "file").write_text("x")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
-    for out, says in (("file/run", "cannot write"), ("full", "not empty"), ("file", "not empty")):
+    for out, says in (("file/run", "cannot write"), ("full", "not empty"), ("file", "is a file")):
         assert main([*SMALL, "--out", out, "-q"]) == 2
         assert says in capsys.readouterr().err
 
@@ -173,6 +173,75 @@ def test_resume_of_a_damaged_spec_names_the_file(capsys, tmp_path):
     (tmp_path / "run" / "spec.toml").write_text("[run]\nround = 5\n")
     assert main(["train", "--resume", "run"]) == 2
     assert "did you mean 'run.rounds'" in capsys.readouterr().err
+
+
+def test_without_a_test_set_the_error_is_null(capsys, table, tmp_path):
+    arguments = ["train", "--data", str(table), *TABLE, "--set", "data.test_fraction=0", "--rounds", "3"]
+    assert main([*arguments, "--out", "run", "--json", "-qq"]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["test_error"], summary["test_error_averaged"], summary["records"]) == (None, None, 90)
+    assert main([*arguments, "-v"]) == 0
+    out, err = capsys.readouterr()
+    assert "no test records" in out
+    assert "test error -" in err
+    assert main(["train", "--resume", "run", "-qq"]) == 0
+    assert "Training objective" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_describe_takes_any_key_from_a_file_or_from_set(capsys, tmp_path):
+    (tmp_path / "spec.toml").write_text('[data]\nsource = "synthetic"\nrecords = 50\nagents = 5\nfeatures = 4\n')
+    arguments = ["--config", "spec.toml", "--agents", "2", "--set", "data.records=60"]
+    assert main(["data", "describe", *arguments, "--json"]) == 0
+    described = json.loads(capsys.readouterr().out)
+    assert (described["I"], described["J"], described["P"]) == (60, 4, 2)
+    assert main(["data", "describe", "synthetic", "--set", "data.recods=60"]) == 2
+    assert "did you mean 'data.records'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "says"), [
+    (MemoryError("Unable to allocate 72 TiB"), "not enough memory: Unable to allocate 72 TiB"),
+    (PermissionError(13, "Permission denied", "secret"), "Permission denied: 'secret'"),
+])  # fmt: skip
+def test_what_the_machine_refuses_is_one_line(capsys, monkeypatch, error, says):
+    def fail(_spec):
+        raise error
+
+    monkeypatch.setattr("tacit.experiments.build.federation", fail)
+    assert main([*SMALL, "--out", "run"]) == 1
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
+
+
+def test_output_that_the_terminal_cannot_write_is_escaped(tmp_path):
+    command = [sys.executable, "-m", "tacit", *SMALL, "--out", "rün", "-qq"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "r\\xfcn/report.html" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_is_one_line(tmp_path):
+    command = f"{sys.executable} -m tacit train --keys > /dev/full"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "No space left" in done.stderr
+
+
+def test_a_folder_whose_name_is_not_utf8_is_refused_before_training(capsys, table, tmp_path, monkeypatch):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes only UTF-8 names")
+    (folder / "a.csv").write_text(table.read_text())
+    assert main(["train", "--data", str(folder), *TABLE, "-q"]) == 2
+    assert "not UTF-8" in capsys.readouterr().err
+    monkeypatch.chdir(folder)
+    assert main(["train", "--data", ".", *TABLE, "-q"]) == 2
+    assert "is not Unicode" in capsys.readouterr().err
+    assert [path.name for path in folder.iterdir()] == ["a.csv"]
 
 
 def test_help_and_keys_teach(capsys):

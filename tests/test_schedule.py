@@ -25,6 +25,14 @@ def test_without_privacy_the_second_constant_drops_out():
 
 def test_rho_is_capped_and_never_overflows():
     assert Staircase(2, 5, 1, 0.05)(10**9) == 1e9
+    assert Staircase(2, 5, 1e-320, 0.05)(10**9) == 1e9
+
+
+@pytest.mark.parametrize("bad", [-5, math.nan, math.inf])
+def test_a_second_constant_that_could_make_rho_negative_is_refused(bad):
+    with pytest.raises(SpecError, match="c2"):
+        Staircase(2, bad, 1e4, 0.05)
+    assert Staircase(2, 0, 1e4, 0.05)(1) == 2
 
 
 def test_only_radii_that_shrink_faster_than_one_over_t_are_summable():

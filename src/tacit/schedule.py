@@ -65,10 +65,12 @@ class Staircase:
     def __post_init__(self) -> None:
         for constant in (self.c1, self.period, self.epsilon):
             _check(constant, finite=False)
+        if not 0 <= self.c2 < math.inf:
+            raise SpecError(f"c2 of the dynamic rho must be zero or more and finite, got {self.c2}: rho is positive.")
 
     def __call__(self, t: int) -> float:
-        # in the exponent, 1.2^200 / 1e9 > 1 already: stay clear of float overflow
-        steps = min(int(t // self.period), 2000)
+        # c1 1.2^2000 is beyond 1e9 for any c1 above 1e-149: stay clear of float overflow, t // period first
+        steps = int(min(t // self.period, 2000))
         return min(1e9, self.c1 * 1.2**steps + self.c2 / self.epsilon)
 
 

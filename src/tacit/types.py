@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -88,11 +89,13 @@ class Federation:
             raise DataError(f"{len(self.agents)} agent names for {len(self.shards)} shards: give one each.")
         if len(self.classes) != self.n_classes:
             raise DataError(f"{len(self.classes)} class names for {self.n_classes} classes: give one each.")
-        n_features = self.shards[0].x.shape[1]
-        for name, shard in zip((*self.agents, "test"), (*self.shards, self.test), strict=True):
-            _check_member(name, shard, n_features, self.n_classes, self.bounds)
-            if self.active is not None and np.count_nonzero(shard.x, axis=1).max(initial=0) > self.active:
-                raise DataError(f"{name!r} has a record with more than the {self.active} non-zero features declared.")
+        _check_names((self.name, *self.agents, *self.classes, *self.features))
+        _check_bounds(self.bounds)
+        for name, shard in zip(self.agents, self.shards, strict=True):
+            if not len(shard):
+                raise DataError(f"agent {name!r} has no records: drop it, or choose a partition that gives it some.")
+            self._check_member(f"agent {name!r}", shard)
+        self._check_member("the test set", self.test)
 
     @property
     def n_agents(self) -> int:
@@ -109,18 +112,38 @@ class Federation:
         """J."""
         return int(self.shards[0].x.shape[1])
 
+    def _check_member(self, who: str, shard: Shard) -> None:
+        if shard.x.shape[1] != self.n_features:
+            raise DataError(f"{who} has {shard.x.shape[1]} features where the first agent has {self.n_features}.")
+        if len(shard) and not 0 <= shard.y.min() <= shard.y.max() < self.n_classes:
+            bad = int(shard.y.min()) if shard.y.min() < 0 else int(shard.y.max())
+            raise DataError(f"{who} has label {bad}, outside 0..{self.n_classes - 1}: encode labels as 0..K-1.")
+        bounds = self.bounds
+        if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
+            raise DataError(f"{who} has features outside the declared bounds {bounds}: clip them or widen the bounds.")
+        if self.active is not None and np.count_nonzero(shard.x, axis=1).max(initial=0) > self.active:
+            raise DataError(f"{who} has a record with more than the {self.active} non-zero features declared.")
+
     def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:
         """The federation with every shard, the test set too, passed through `change`."""
         return replace(self, shards=tuple(map(change, self.shards)), test=change(self.test), **metadata)
 
 
-def _check_member(name: str, shard: Shard, n_features: int, n_classes: int, bounds: tuple[float, float] | None) -> None:
-    if name != "test" and not len(shard):
-        raise DataError(f"agent {name!r} has no records: drop it, or choose a partition that gives it some.")
-    if shard.x.shape[1] != n_features:
-        raise DataError(f"{name!r} has {shard.x.shape[1]} features where the first agent has {n_features}.")
-    if len(shard) and not 0 <= shard.y.min() <= shard.y.max() < n_classes:
-        bad = int(shard.y.min()) if shard.y.min() < 0 else int(shard.y.max())
-        raise DataError(f"{name!r} has label {bad}, outside 0..{n_classes - 1}: encode labels as 0..K-1.")
-    if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
-        raise DataError(f"{name!r} has features outside the declared bounds {bounds}: clip them or widen the bounds.")
+def is_unicode(text: str) -> bool:
+    """Whether UTF-8 can hold the text; file names with other bytes, and half of a surrogate pair, it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    for name in names:
+        if not is_unicode(name):
+            raise DataError(f"the name {name!r} is not Unicode, and no report could hold it: rename it.")
+
+
+def _check_bounds(bounds: tuple[float, float] | None) -> None:
+    if bounds is not None and not -math.inf < bounds[0] <= bounds[1] < math.inf:
+        raise DataError(f"bounds are two finite numbers, the lower first, got {bounds}: give None for no bounds.")

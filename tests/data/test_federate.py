@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tacit.data import load
 from tacit.data.federate import hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError
-from tacit.types import Federation
+from tacit.experiments import build
+from tacit.experiments.spec import Spec
+from tacit.types import Federation, Shard
 
 
 def table(path: Path, *rows: str) -> str:
@@ -49,6 +51,36 @@ def test_bounds_are_declared_and_checked_and_never_read_from_the_data(sites: str
     assert load(sites, bounds=(0.0, 20.0)).bounds == (0.0, 20.0)
     with pytest.raises(DataError, match="outside the declared bounds"):
         load(sites, bounds=(0.0, 1.0))
+
+
+def test_bounds_that_bound_nothing_are_refused(sites: str) -> None:
+    for bounds in ((-np.inf, np.inf), (0.0, np.inf), (1.0, 0.0), (np.nan, 1.0)):
+        with pytest.raises(DataError, match="two finite numbers"):
+            load(sites, bounds=bounds)
+    values = {"data.source": sites, "data.low": -np.inf, "data.high": np.inf}
+    with pytest.raises(SpecError, match=r"data\.low and data\.high go together, both finite"):
+        build.federation(Spec().with_values(values))
+
+
+def test_an_agent_called_test_is_an_agent() -> None:
+    records, none = Shard(np.ones((2, 1)), np.array([0, 1])), Shard(np.ones((0, 1)), np.empty(0, int))
+    assert Federation((records,), none, 2, agents=("test",)).agents == ("test",)
+    with pytest.raises(DataError, match="agent 'test' has no records"):
+        Federation((records, none), records, 2, agents=("a", "test"))
+    with pytest.raises(DataError, match="the test set has label 2"):
+        Federation((records,), Shard(np.ones((1, 1)), np.array([2])), 2)
+
+
+def test_names_that_no_report_can_hold_are_refused(sites: str) -> None:
+    for path in ("caf\udce9.csv", "caf\udce9/sites.csv"):
+        with pytest.raises(DataError, match="is not UTF-8"):
+            load(path)
+    with pytest.raises(DataError, match="is not UTF-8"):
+        load(sites, test="caf\udce9.csv")
+    records = Shard(np.ones((2, 1)), np.array([0, 1]))
+    for field in ("agents", "features", "name"):
+        with pytest.raises(DataError, match="is not Unicode"):
+            Federation((records,), records, 2, **{field: "caf\udce9" if field == "name" else ("caf\udce9",)})
 
 
 def test_the_same_seed_holds_out_the_same_records(sites: str) -> None:
@@ -187,7 +219,7 @@ def test_sources_that_are_not_there_are_named(tmp_path: Path) -> None:
 def test_options_of_tables_do_not_go_with_other_sources(source: str) -> None:
     with pytest.raises(IncompatibleError, match="test is for tables"):
         load(source, test="t.csv")
-    with pytest.raises(IncompatibleError, match="bounds is for tables"):
+    with pytest.raises(IncompatibleError, match=r"data\.low, data\.high\) is for tables"):
         load(source, bounds=(0.0, 1.0))
 
 

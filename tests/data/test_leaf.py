@@ -12,6 +12,8 @@ import pytest
 
 from tacit.data import leaf, load
 from tacit.errors import DataError, IncompatibleError
+from tacit.experiments import build
+from tacit.experiments.spec import Spec
 
 FEMNIST = Path(__file__).parents[3] / "shared" / "data" / "femnist"
 
@@ -89,10 +91,33 @@ def test_a_user_in_two_files_is_one_agent(directory: Path) -> None:
     assert federation.shards[0].y.tolist() == [2, 0]
 
 
-def test_features_outside_the_unit_box_get_no_bounds_and_cannot_be_inverted(directory: Path) -> None:
-    write(directory / "train/all_3_train.json", {"d": ([[-3, 7]], [0])})
-    assert leaf.load(directory, invert=False).bounds is None
-    with pytest.raises(DataError, match="invert=False"):
+def test_bounds_follow_from_inverting_or_are_declared_and_never_read_from_the_data(directory: Path) -> None:
+    assert leaf.load(directory).bounds == (0.0, 1.0)
+    assert leaf.load(directory, invert=False).bounds is None  # though every feature happens to lie in [0, 1]
+    assert load(str(directory), invert=False, bounds=(-1.0, 2.0)).bounds == (-1.0, 2.0)
+    with pytest.raises(DataError, match="outside the declared bounds"):
+        leaf.load(directory, invert=False, bounds=(0.0, 0.5))
+    with pytest.raises(IncompatibleError, match="inverted features"):
+        leaf.load(directory, bounds=(0.0, 1.0))
+
+
+def test_features_outside_the_unit_box_cannot_be_inverted(directory: Path) -> None:
+    write(directory / "test/all_3_test.json", {"d": ([[-3, 7]], [0])})
+    with pytest.raises(DataError, match="set invert to false"):
+        leaf.load(directory)
+
+
+def test_the_number_of_classes_can_be_declared(directory: Path) -> None:
+    assert load(str(directory), class_count=62).n_classes == 62
+    spec = Spec().with_values({"data.source": str(directory), "data.class_count": 62})
+    assert build.federation(spec).n_classes == 62
+    with pytest.raises(IncompatibleError, match="class_count is for LEAF"):
+        load("mnist", class_count=10)
+
+
+def test_a_label_that_would_mean_more_classes_than_records_is_refused(directory: Path) -> None:
+    write(directory / "train/all_3_train.json", {"d": ([[0, 0]], [10**7])})
+    with pytest.raises(DataError, match="10000001 classes in 10 records"):
         leaf.load(directory)
 
 
@@ -106,14 +131,15 @@ def test_features_outside_the_unit_box_get_no_bounds_and_cannot_be_inverted(dire
         ({"d": (["a line of Hamlet"], ["t"])}, "'d'"),
         ({"d": ([[0.1, 0.2]], [0.5])}, "labels must be integers"),
         ({"d": ([[0.1, 0.2, 0.3]], [0])}, "3 features where 'c' has 2"),
-        ({"d": ([[0.1, 0.2]], [-1])}, "label -1"),
+        ({"d": ([[0.1, 0.2]], [-1])}, "label -1: labels must be >= 0"),
         ({"d": ([[0.1, 0.2], [0.3, 0.4]], [1])}, "num_samples says 1"),
     ],
 )
 def test_records_that_cannot_be_used_are_named(directory: Path, users: Users, message: str) -> None:
     write(directory / "train/all_9_train.json", users)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as error:
         leaf.load(directory)
+    assert ".." not in str(error.value).replace("0..", "")
 
 
 @pytest.mark.parametrize(
@@ -136,9 +162,12 @@ def test_files_that_contradict_themselves_are_named(
 
 
 @pytest.mark.parametrize("name", ["all_9_train.json", "all_9_train.json.gz"])
-@pytest.mark.parametrize("content", [b'{"users": ["d"', b"", b"\xff\xfe", gzip.compress(b"{}" * 99)[:-9]])
+@pytest.mark.parametrize(
+    "content", [b'{"users": ["d"', b"", b"\xff\xfe", gzip.compress(b"{}" * 99)[:-9], b"[" * 200_000], ids=range(5)
+)
 def test_corrupt_files_are_refused(directory: Path, name: str, content: bytes) -> None:
-    (directory / "train" / name).write_bytes(content)
+    deep = content.startswith(b"[[") and name.endswith(".gz")
+    (directory / "train" / name).write_bytes(gzip.compress(content) if deep else content)
     with pytest.raises(DataError, match="not readable JSON"):
         leaf.load(directory)
 

@@ -306,6 +306,12 @@ def test_a_schema_without_features_is_refused(text: str) -> None:
         parse(text)
 
 
+def test_an_underscore_in_a_number_makes_it_unreadable_here_as_in_tables_without_schema() -> None:
+    x, tally = Numeric(0, 20).encode(np.array(["1_0", "10"], dtype=object), ())
+    assert tally == Tally(unreadable=1)
+    assert x.tolist() == [[0.5], [0.5]]
+
+
 def test_an_unreadable_schema_is_refused(tmp_path: Path) -> None:
     table = str(write_csv(tmp_path / "t.csv"))
     with pytest.raises(SpecError, match="cannot read"):

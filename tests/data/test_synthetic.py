@@ -78,6 +78,9 @@ def test_unequal_agents_have_unequal_numbers_and_at_least_one_record() -> None:
         {"n_features": 0},
         {"n_classes": 1},
         {"n_test": -1},
+        {"n_records": 10**12},
+        {"n_features": 10**8},
+        {"n_classes": 10**8},
     ],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, float]) -> None:

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.data.columns import Table, align
+from tacit.data.encode import read_cells
 from tacit.data.tables import read
 from tacit.errors import DataError, MissingDependency, SpecError
+from tests.conftest import claim_too_much, encrypt
 
 COLUMNS: dict[str, list[Any]] = {
     "age": [1.5, 2.0, -3.25],
@@ -137,6 +139,7 @@ def test_csv_forgives_a_byte_order_mark_blank_lines_spaces_and_quotes(tmp_path: 
     [
         ("u,v,label\n1,2,a\n1,b\n", "line 3: 2 cells under a header of 3"),
         ("u,v,label\n1,2,a\n1,red,b\n", "line 3, column 'v': 'red' is not a number: encode"),
+        ("u,v,label\n1_0,2,a\n", "line 2, column 'u': '1_0' is not a number"),
         ("u,v,label\n1,,a\n", "line 2, column 'v' is empty: impute"),
         ("u,v,label\nnan,2,a\n", "line 2, column 'u': 'nan' is not a finite"),
         ("u,v,label\n1,-inf,a\n", "column 'v': '-inf' is not a finite"),
@@ -254,6 +257,25 @@ def test_npz_files_are_never_unpickled(tmp_path: Path) -> None:
     np.savez(path, x=np.array([[object()]]))
     with pytest.raises(DataError, match="not a readable NPZ"):
         read(path)
+
+
+def test_npz_files_that_ask_for_72_terabytes_or_a_password_are_refused(tmp_path: Path) -> None:
+    claim_too_much(tmp_path / "large.npz")
+    encrypt(write_npz(tmp_path / "secret.npz", COLUMNS))
+    for name in ("large.npz", "secret.npz"):
+        with pytest.raises(DataError, match=f"{name} is not a readable NPZ"):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_suffixes_may_be_in_capitals(tmp_path: Path, kind: str) -> None:
+    lower = WRITERS[kind](tmp_path / f"t.{kind}", COLUMNS)
+    upper = lower.with_name(f"U.{kind.upper()}")
+    upper.write_bytes(lower.read_bytes())
+    assert_same(read(lower), read(upper))
+    lower.unlink()
+    assert_same(read(upper), read(tmp_path))
+    assert len(read_cells(tmp_path)[0]) == 3
 
 
 def test_corrupt_npz_files_are_refused(tmp_path: Path) -> None:

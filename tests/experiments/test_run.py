@@ -208,6 +208,11 @@ def test_a_bad_combination_leaves_no_directory_behind(tmp_path):
     ({"problem.beta": "nan"}, "problem.beta"),
     ({"nowhere.epsilon": 1}, "unknown key"),
     ({"data.dedup": "maybe"}, "bool"),
+    ({"run.rounds": "²"}, "run.rounds takes a value of type int"),
+    ({"run.rounds": "9" * 5000}, "run.rounds takes a value of type int"),
+    ({"run.rounds": 10**5000}, "run.rounds takes a value of type int"),
+    ({"privacy.epsilon": 10**400}, "privacy.epsilon takes a value of type float"),
+    ({"data.label_column": "caf\udce9"}, "data.label_column.*not UTF-8"),
 ])  # fmt: skip
 def test_a_key_or_value_that_does_not_exist_is_named_with_the_nearest_that_does(values, message):
     with pytest.raises(SpecError, match=message):
@@ -217,7 +222,9 @@ def test_a_key_or_value_that_does_not_exist_is_named_with_the_nearest_that_does(
 @pytest.mark.parametrize("values", [
     {"privacy.epsilon": 0}, {"privacy.epsilon": -1}, {"run.rounds": 0}, {"data.agents": 0}, {"problem.beta": -1},
     {"schedule.rho_static": 0}, {"privacy.dp_delta": 0}, {"privacy.dp_delta": 1}, {"run.seed": -1},
-    {"data.test_fraction": 1.0}, {"privacy.clip": float("inf")},
+    {"data.test_fraction": 1.0}, {"privacy.clip": float("inf")}, {"data.test_fraction": -0.1},
+    {"problem.beta": "inf"}, {"schedule.rho_c2": -1}, {"schedule.rho_c2": "inf"}, {"data.class_count": 1},
+    {"data.records": 10**12}, {"data.features": 10**12}, {"data.classes": 10**12},
 ])  # fmt: skip
 def test_a_number_out_of_range_is_refused_by_key(values):
     with pytest.raises(SpecError, match=next(iter(values))):

@@ -7,7 +7,7 @@
 
 
 def consensus(z, dual, rho):
-    """w+ = 1/P sum_p (z_p - lambda_p / rho)   (4a): linear, so z and dual may be the means over p."""
+    """w+ = 1/P sum_p (z_p - lambda_p / rho)   (4a), z and dual the means over the agents: (4a) is linear."""
     return z - dual / rho
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -14,6 +15,8 @@ from tacit.errors import InputError, Interrupted, TacitError, TacitWarning
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run one command, and turn errors into one line and an exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: a name is no reason to stop
     options = _parser().parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -31,8 +34,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TacitError as error:
         print(f"tacit: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader of our output has left
+    except BrokenPipeError:  # the reader of our output has left
+        _settle_stdout()
+        return 1
+    except OSError as error:  # a disk that is full, a file that may not be read
+        print(f"tacit: {error}", file=sys.stderr)
+        _settle_stdout()
+        return 1
+    except MemoryError as error:
+        print(f"tacit: not enough memory: {error or 'use fewer records, features or classes'}", file=sys.stderr)
         return 1
 
 
@@ -49,6 +59,14 @@ def _parser() -> argparse.ArgumentParser:
     for command in (train, sweep, predict, account, ledger, data, info):
         command.add_to(commands)
     return parser
+
+
+def _settle_stdout() -> None:
+    """If stdout takes nothing more, point it nowhere: what it still holds is then no second error at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _one_line(message: Warning | str, *_: object) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from typing import Any
 
+from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.errors import SpecError
 
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
         "bound": guarantee.name,
         **dict(sorted(bounds.items(), key=lambda item: item[1])),
     }
-    print(json.dumps(facts) if options.json else _text(facts, bounds, guarantee))
+    print(jsontext.dumps(facts) if options.json else _text(facts, bounds, guarantee))
     return 0
 
 

@@ -6,7 +6,15 @@ import argparse
 import json
 
 from tacit.cli import schema
-from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
+from tacit.cli.options import (
+    DATA_FLAGS,
+    Commands,
+    add_common,
+    add_spec_flags,
+    add_spec_sources,
+    assignments,
+    given,
+)
 
 
 def add_to(commands: Commands) -> None:
@@ -15,10 +23,12 @@ def add_to(commands: Commands) -> None:
     describe = actions.add_parser(
         "describe",
         help="print the paper's Table 1: I, J, K, P, records per agent",
-        description="Print I, J, K, P and the mean and standard deviation of records per agent.",
+        description="Print I, J, K, P and the mean and standard deviation of records per agent. Later sources win: "
+        "--config, flags, --set.",
     )
     describe.add_argument("source", nargs="?", metavar="SOURCE", help="the same as --data")
     add_spec_flags(describe, DATA_FLAGS)
+    add_spec_sources(describe)
     add_common(describe)
     describe.set_defaults(run=run)
     schema.add_to(actions)
@@ -26,12 +36,13 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tacit.data.describe import describe, table
-    from tacit.experiments import build
+    from tacit.experiments import build, toml
     from tacit.experiments.spec import Spec
 
-    values = given(options, DATA_FLAGS)
+    config = toml.read(options.config) if options.config else {}
+    flags = given(options, DATA_FLAGS)
     if options.source:
-        values.setdefault("data.source", options.source)
-    federation = build.federation(Spec().with_values(values).checked())
+        flags.setdefault("data.source", options.source)
+    federation = build.federation(Spec().with_values(config | flags | assignments(options.set)).checked())
     print(json.dumps(describe(federation)) if options.json else table(federation))
     return 0

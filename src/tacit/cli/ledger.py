@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def run_show(options: argparse.Namespace) -> int:
         accounts, limit = ledger.show(options.dp_delta), ledger.book().limit
     if options.json:
         limits = None if limit is None else asdict(limit)
-        print(json.dumps(_finite({"limit": limits, "data": [asdict(account) for account in accounts]})))
+        print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
         return 0
     print(f"limit       {limit} over all runs on the same data" if limit else "limit       none: nothing is refused")
     for account in accounts:
@@ -64,7 +63,7 @@ def run_verify(options: argparse.Namespace) -> int:
     with _open(options.file) as ledger:
         found = ledger.verify(options.head)
     if options.json:
-        print(json.dumps({"whole": True, **asdict(found)}))
+        print(jsontext.dumps({"whole": True, **asdict(found)}))
         return 0
     print(f"whole       {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
     print(f"head        {found.head}")
@@ -89,11 +88,3 @@ def _table(account: Account) -> str:
     left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
     return "\n".join([f"{account.data_id}: spent {total}{left}", *lines])
 
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

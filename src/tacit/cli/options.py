@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from tacit.errors import SpecError
@@ -34,6 +35,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for every recorded round")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="no progress; -qq: no warnings either")
+
+
+def add_spec_sources(parser: argparse.ArgumentParser) -> None:
+    """--config and --set: any key of the spec."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="any key, see tacit train --keys"
+    )
 
 
 def given(options: argparse.Namespace, flags: tuple[tuple[Any, ...], ...]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def add_to(commands: Commands) -> None:
         "compared with the prediction and the error goes to stderr. A model that was trained with a schema "
         "holds it, and encodes new records by it.",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="the directory of a finished run")
+    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="a finished run, or its model.npz")
     parser.add_argument("--data", required=True, metavar="FILE", help="a table: .csv, .parquet or .npz")
     parser.add_argument("--averaged", action="store_true", help="use the averaged iterate")
     parser.add_argument("--label-column", metavar="NAME", help="column with the label, if any (default: label)")

@@ -52,9 +52,10 @@ def add_to(actions: Commands) -> None:
 def run_init(options: argparse.Namespace) -> int:
     from tacit.data.draft import draft
     from tacit.data.encode import read_cells
+    from tacit.data.tables import suffix
 
     files = read_cells(options.file)
-    label = options.label_column or ("y" if options.file.suffix == ".npz" else "label")
+    label = options.label_column or ("y" if suffix(options.file) == ".npz" else "label")
     text, looked = draft(files, options.file.name, label, options.agent_column)
     try:
         with options.out.open("x", encoding="utf-8") as file:  # never over a schema someone has edited

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.progress import Progress
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         records = sweep.run(members, out, progress)
     finally:
         progress.stop()
-    print(json.dumps(records) if options.json else _table(records))
+    print(jsontext.dumps(records) if options.json else _table(records))
     if not options.quiet:
         print(f"records in {out / 'records.jsonl'}", file=sys.stderr)
     return 0

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
 from tacit.cli.progress import Progress
 from tacit.errors import SpecError
@@ -140,7 +140,7 @@ def _free_name(source: str, algorithm: str) -> Path:
 
 def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(summary | {"out": str(out)}))
+        print(jsontext.dumps(summary | {"out": str(out)}))
         return
     rows = [
         ("algorithm", f"{summary['algorithm']} ({_bundle(summary)}), {summary['rounds']} rounds"),

@@ -15,9 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import DataError, IncompatibleError, InputError, unknown
-from tacit.types import Array, Federation, Shard
+from tacit.types import Array, Federation, Shard, is_unicode
 
 __all__ = ["is_leaf", "load"]
+
+_BOUNDS = "bounds (data.low, data.high)"
+_ONLY_FOR = {
+    "test": ("tables",),
+    "class_names": ("tables",),
+    "schema": ("tables",),
+    _BOUNDS: ("tables", "LEAF"),
+    "class_count": ("LEAF",),
+}
 
 
 def load(
@@ -36,6 +45,7 @@ def load(
     schema: str | Path | None = None,
     invert: bool = True,
     dedup: bool = False,
+    class_count: int | None = None,
     records: int = 2000,
     features: int = 20,
     classes: int = 3,
@@ -47,31 +57,36 @@ def load(
     test, test_fraction         tables: a separate test table, or the share of each agent's records held out
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted
-    bounds                      tables: the public range of every feature; checked, never read from the data
+    bounds                      tables, LEAF without invert: the public range of every feature; checked, never read
+                                from the data
     schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
                                 categories are encoded, numbers scaled to [0, 1] and clipped
     invert, dedup               LEAF: x -> 1 - x, and each record once
+    class_count                 LEAF: the public number of classes, else 1 + the largest label
     records, features, classes  synthetic: its sizes
     """
+    for given in (source, test, schema):
+        _check_path(given)
     path = Path(source)
-    fixed = {"test": test, "class_names": class_names, "bounds": bounds, "schema": schema}
+    options = {"test": test, "class_names": class_names, "schema": schema, _BOUNDS: bounds, "class_count": class_count}
     n_agents = 10 if agents is None else agents  # mnist and synthetic; the paper has ten for MNIST
     if source == "synthetic":
-        _refuse(fixed, "synthetic data")
+        _refuse(options, "synthetic data")
         federation = _synthetic(n_agents, partition, alpha, seed, (records, features, classes))
     elif source == "mnist":
-        _refuse(fixed, "MNIST")
+        _refuse(options, "MNIST")
         federation = _mnist(n_agents, partition or "contiguous", alpha, seed)
     elif not path.exists():
         raise _absent(source)
     elif is_leaf(source):
-        _refuse(fixed, "a LEAF directory")
+        _refuse(options, "LEAF")
         if agents is not None or partition is not None:
             raise DataError(f"{source} already names its agents, one a user: drop agents and partition.")
         from tacit.data import leaf
 
-        federation = leaf.load(path, invert=invert, dedup=dedup)
+        federation = leaf.load(path, invert=invert, dedup=dedup, n_classes=class_count, bounds=bounds)
     else:
+        _refuse(options, "tables")
         from tacit.data import federate
         from tacit.data.schema import read as read_schema
 
@@ -137,7 +152,15 @@ def _absent(source: str) -> InputError:
     return DataError(f"{source} does not exist: check the path, it is taken from the current directory.")
 
 
+def _check_path(path: str | Path | None) -> None:
+    """Refuse a name that no UTF-8 file, the spec and the report of a run among them, can hold."""
+    if path is not None and not is_unicode(str(path)):
+        raise DataError(f"the name {str(path)!r} is not UTF-8: rename the file or folder.")
+
+
 def _refuse(options: dict[str, Any], source: str) -> None:
+    """Refuse an option that was given and is for other sources."""
     for name, value in options.items():
-        if value is not None:
-            raise IncompatibleError(f"{name} is for tables, and {source} comes with its own: drop it.")
+        if value is not None and source not in _ONLY_FOR[name]:
+            kinds = " and ".join(_ONLY_FOR[name])
+            raise IncompatibleError(f"{name} is for {kinds}, and this is {source}, which says its own: drop it.")

@@ -144,6 +144,13 @@ def plain(value: object) -> str:
     return whole[1] if whole else text
 
 
+def number(text: str) -> float:
+    """The number a cell holds. ValueError where it holds none: 1_0 is ten to Python alone."""
+    if "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
+
+
 def some(columns: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     return ", ".join(map(repr, columns[:8])) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")

@@ -13,7 +13,7 @@ from tacit.data.kinds import Agent, Label, Tally
 from tacit.data.npz import npz_cells
 from tacit.data.parquet import parquet_cells
 from tacit.data.schema import Schema
-from tacit.data.tables import csv_rows, table_files
+from tacit.data.tables import csv_rows, suffix, table_files
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def count(files: Sequence[Cells], schema: Schema) -> Counts:
 
 
 def _file_cells(path: Path) -> list[Cells]:
-    if path.suffix == ".npz":
+    if suffix(path) == ".npz":
         return npz_cells(path)
-    return [parquet_cells(path) if path.suffix == ".parquet" else _csv_cells(path)]
+    return [parquet_cells(path) if suffix(path) == ".parquet" else _csv_cells(path)]
 
 
 def _csv_cells(path: Path) -> Cells:

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tacit.data.columns import plain
+from tacit.data.columns import number, plain
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -186,6 +186,6 @@ def _number(text: str) -> float | None:
     if text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     try:
-        return float(text)
+        return number(text)
     except ValueError:
         return None

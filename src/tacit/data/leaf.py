@@ -12,29 +12,41 @@ import gzip
 import json
 import re
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.errors import DataError
+from tacit.errors import DataError, IncompatibleError
 from tacit.types import Array, Federation, Shard
 
 PATTERNS = ("*.json", "*.json.gz")
 
 
 def load(
-    directory: str | Path, *, invert: bool = True, dedup: bool = False, n_classes: int | None = None
+    directory: str | Path,
+    *,
+    invert: bool = True,
+    dedup: bool = False,
+    n_classes: int | None = None,
+    bounds: tuple[float, float] | None = None,
 ) -> Federation:
     """The federation of a LEAF directory.
 
-    `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part.
+    `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part. It is for grey levels:
+    a feature outside [0, 1] is refused, so [0, 1] is a public bound of every feature.
     `dedup` gives each record once: LEAF's preprocessing stores one image of almost every writer twice, and
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
-    `n_classes` is 1 + the largest label where it is not given.
+    `n_classes` is public where it is given (62 for FEMNIST), else 1 + the largest label.
+    `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
     root = Path(directory)
+    if invert and bounds is not None:
+        raise IncompatibleError(
+            "inverted features lie in [0, 1]: drop the bounds (data.low, data.high), or data.invert = false."
+        )
     train, test = (_read(root / part, invert) for part in ("train", "test"))
     if dedup:
         train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
@@ -43,16 +55,25 @@ def load(
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
     _check_widths(root, [*train.items(), *test.items()])
     pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
-    everyone = (*train.values(), pooled)
     return Federation(
         shards=tuple(train.values()),
         test=pooled,
-        n_classes=n_classes or 1 + max(int(shard.y.max(initial=0)) for shard in everyone),
+        n_classes=_count_classes(root, (*train.values(), pooled)) if n_classes is None else n_classes,
         name=root.resolve().name,
         agents=tuple(train),
-        # grey levels are scaled to [0, 1] by LEAF itself; other feature data gets no bound
-        bounds=(0.0, 1.0) if all(map(_in_unit_box, everyone)) else None,
+        bounds=(0.0, 1.0) if invert else bounds,
     )
+
+
+def _count_classes(root: Path, shards: Sequence[Shard]) -> int:
+    """1 + the largest label, which must not be a label that no count of classes explains."""
+    largest, n_records = max(int(shard.y.max(initial=0)) for shard in shards), sum(map(len, shards))
+    if largest >= n_records:
+        raise DataError(
+            f"{root}: label {largest} would mean {largest + 1} classes in {n_records} records: encode labels as "
+            "0..K-1, or say how many classes there are (data.class_count)."
+        )
+    return 1 + largest
 
 
 def _files(folder: Path) -> list[Path]:
@@ -75,7 +96,7 @@ def _read(folder: Path, invert: bool) -> dict[str, Shard]:
                 if shard is not None:
                     users[user] = _pool([users[user], shard], shard.x.shape[1]) if user in users else shard
             except (KeyError, TypeError, ValueError, DataError) as error:
-                reason = f"{error} is missing" if isinstance(error, KeyError) else error
+                reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
                 raise DataError(f"{path}, user {user!r}: {reason}. Check the file.") from error
     return users
 
@@ -84,7 +105,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         content = json.loads(data)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
         raise DataError(f"{path} is not readable JSON ({error}): fetch it again.") from error
     kinds = {"users": list, "num_samples": list, "user_data": dict}
     if not (isinstance(content, dict) and all(isinstance(content.get(k), kind) for k, kind in kinds.items())):
@@ -101,10 +122,12 @@ def _shard(records: Any, count: int, invert: bool) -> Shard | None:
         return None
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
         shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
+    if shard.y.min() < 0:
+        raise ValueError(f"label {shard.y.min()}: labels must be >= 0")
     if not invert:
         return shard
     if not _in_unit_box(shard):
-        raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; pass invert=False")
+        raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; set invert to false (data.invert)")
     return Shard(1 - shard.x, shard.y)
 
 

@@ -65,15 +65,25 @@ def _layout(path: Path, need_labels: bool) -> tuple[dict[str, Array], list[str],
     return arrays, suffixes, given
 
 
-def _arrays(path: Path) -> dict[str, Array]:
-    try:
-        # opened here: np.load leaves a file that it opened and could not read unclosed
-        with path.open("rb") as file:
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Every array of an NPZ archive; OSError where it cannot be opened, ValueError where it cannot be read."""
+    # opened here: np.load leaves a file that it opened and could not read unclosed
+    with path.open("rb") as file:
+        try:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
             return dict(archive.items())
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        except MemoryError as error:  # a damaged header asks for any number of bytes
+            raise ValueError(f"{error or 'it does not fit into memory'}") from error
+        except (EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: encrypted
+            raise ValueError(f"{error}") from error
+
+
+def _arrays(path: Path) -> dict[str, Array]:
+    try:
+        return read_arrays(path)
+    except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a readable NPZ file ({error}): write it with numpy.savez.") from error
 
 

@@ -13,6 +13,8 @@ from tacit.types import Array, Federation, Shard
 # standard deviation of the scores x^T w over records: the most likely class then mostly wins
 _SIGNAL = 4.0
 
+_MOST = 1e9  # numbers in all: 4 GB of features
+
 
 def make(
     n_agents: int = 10,
@@ -36,6 +38,7 @@ def make(
     `n_test`         I / 5 where it is not given
     """
     n_test = n_records // 5 if n_test is None else n_test
+    _check_size(n_records + n_test, n_features, n_classes)
     _check(n_features, n_classes, n_test, density=density, heterogeneity=heterogeneity, noise=noise)
     model, sizes, train, test = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
     if unequal:
@@ -74,6 +77,15 @@ def _truth(rng: np.random.Generator, n_features: int, n_classes: int, density: f
         w -= w.mean(0)  # x is never negative: without this its mean alone would favour one class
     variance = density / 3 - density**2 / 4  # of one feature, uniform with probability `density`, else zero
     return w * (_SIGNAL / math.sqrt(n_features * variance))
+
+
+def _check_size(n_records: int, n_features: int, n_classes: int) -> None:
+    numbers = n_records * (n_features + n_classes) + n_features * n_classes
+    if numbers > _MOST:
+        raise SpecError(
+            f"{n_records} records by {n_features} features and {n_classes} classes are {numbers:.3g} numbers, "
+            f"more than the {_MOST:.0e} there is room for: draw fewer."
+        )
 
 
 def _check(n_features: int, n_classes: int, n_test: int, **shares: float) -> None:

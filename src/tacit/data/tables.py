@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from tacit.data.columns import NOT_NUMBERS, Table, feature_names, names, no_labels, stack
+from tacit.data.columns import NOT_NUMBERS, Table, feature_names, names, no_labels, number, stack
 from tacit.data.npz import read_npz
 from tacit.data.parquet import read_parquet
 from tacit.errors import DataError, SpecError
@@ -35,21 +35,26 @@ def read(
     if path.is_dir():
         return _read_directory(path, label_column, agent_column, need_labels)
     (file,) = table_files(path)
-    if file.suffix == ".npz":
+    if suffix(file) == ".npz":
         return read_npz(file, need_labels)
-    reader = _read_csv if file.suffix == ".csv" else read_parquet
+    reader = _read_csv if suffix(file) == ".csv" else read_parquet
     return reader(file, label_column, agent_column, need_labels)
+
+
+def suffix(path: Path) -> str:
+    """Which format a file name promises: .CSV is .csv."""
+    return path.suffix.lower()
 
 
 def table_files(path: Path) -> list[Path]:
     """The file itself, or the table files directly in a directory, by name; each agent's once."""
     if not path.is_dir():
-        if path.suffix not in SUFFIXES:
+        if suffix(path) not in SUFFIXES:
             raise DataError(f"{path} is no table tacit reads: convert it to one of {', '.join(SUFFIXES)}.")
         if not path.is_file():
             raise DataError(f"{path} does not exist: check the path.")
         return [path]
-    files = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES and file.is_file())
+    files = sorted(file for file in path.iterdir() if suffix(file) in SUFFIXES and file.is_file())
     if not files:
         raise DataError(f"{path} holds no table: put a file for each agent in it.")
     stem, times = Counter(file.stem for file in files).most_common(1)[0]
@@ -120,7 +125,8 @@ def _numbers(path: Path, line: int, features: tuple[str, ...], cells: list[str])
         values = np.array(list(map(float, cells)), dtype=np.float32)
     except ValueError:
         _refuse(path, line, features, cells)
-    if not np.isfinite(values).all():
+    # one look at the row for what `number` refuses: a call for every cell would double the time
+    if "_" in "".join(cells) or not np.isfinite(values).all():
         _refuse(path, line, features, cells)
     return values
 
@@ -132,7 +138,7 @@ def _refuse(path: Path, line: int, features: tuple[str, ...], cells: list[str]) 
         if not cell.strip():
             raise DataError(f"{where} is empty: impute it or drop the record.")
         try:
-            value = np.float32(float(cell))
+            value = np.float32(number(cell))
         except ValueError:
             raise DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}") from None
         if not np.isfinite(value):

@@ -28,7 +28,7 @@ from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
-from tacit.problem.sensitivity import Clipped, Declared
+from tacit.problem.sensitivity import ROOM, Clipped, Declared
 from tacit.problem.softmax import Softmax
 from tacit.types import Array, Norm
 
@@ -183,7 +183,8 @@ class Team:
             return limit
         size = own.x_norm[bound.norm] * torch.linalg.vector_norm(score, ORDER[bound.norm], 3, keepdim=True)
         if isinstance(bound, Clipped):
-            score *= limit / torch.maximum(size, limit)
+            target = limit * ROOM
+            score *= target / torch.maximum(size, target)
             return limit
         return size.amax(1, keepdim=True)
 

@@ -64,8 +64,8 @@ def federation(spec: Spec) -> Federation:
     loaded = data.load(
         d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
         test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup, records=d.records,
-        features=d.features, classes=d.classes,
+        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup,
+        class_count=d.class_count, records=d.records, features=d.features, classes=d.classes,
     )  # fmt: skip
     if d.intercept:
         loaded = with_intercept(loaded)
@@ -75,8 +75,11 @@ def federation(spec: Spec) -> Federation:
 def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
     if d.low is None and d.high is None:
         return None
-    if d.low is None or d.high is None or not d.low < d.high:
-        raise SpecError(f"data.low and data.high go together and low < high: got {d.low} and {d.high}.")
+    if d.low is None or d.high is None or not -math.inf < d.low < d.high < math.inf:
+        raise SpecError(
+            f"data.low and data.high go together, both finite and low < high: got {d.low} and {d.high}. "
+            "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
+        )
     return d.low, d.high
 
 

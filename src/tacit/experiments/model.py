@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import DataError, RunDirectoryError
-from tacit.experiments.store import load_npz
+from tacit.experiments.store import fitting, load_npz
 from tacit.types import Array
 
 
@@ -35,23 +35,25 @@ class Model:
 
     @classmethod
     def read(cls, directory: Path) -> Model:
-        """The model of a finished run."""
-        path = directory / "model.npz"
-        arrays = load_npz(path)
-        try:
-            model = cls(
-                arrays["w"],
-                arrays["w_average"],
-                tuple(map(str, arrays["classes"])),
-                tuple(map(str, arrays["features"])),
-                bool(arrays["intercept"]),
-                str(arrays.get("schema", "")),  # models of version 0.1.0 have none
-            )
-        except KeyError as error:
-            raise RunDirectoryError(f"{path} is not a tacit model: it has no {error}. Train again.") from None
-        if model.w.ndim != 2 or not np.isfinite(model.w).all() or model.w.shape[1] != len(model.classes):
-            raise RunDirectoryError(f"{path} is damaged: its weights do not fit its classes. Train again.")
-        return model
+        """The model of a finished run: its directory, or the model.npz in it."""
+        path = directory if directory.is_file() else directory / "model.npz"
+        arrays = {"schema": np.array("")} | load_npz(path)  # models of version 0.1.0 have no schema
+        fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
+        w, named = arrays["w"], len(arrays["features"]) > 0
+        fitting(path, arrays, {
+            "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
+            "features": ("U", w.shape[:1] if named else (0,)),
+        })  # fmt: skip
+        if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
+            raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
+        return cls(
+            w,
+            arrays["w_average"],
+            tuple(map(str, arrays["classes"])),
+            tuple(map(str, arrays["features"])),
+            bool(arrays["intercept"]),
+            str(arrays["schema"]),
+        )
 
     @property
     def n_inputs(self) -> int:

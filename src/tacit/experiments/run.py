@@ -20,7 +20,7 @@ from tacit.experiments.model import Model
 from tacit.experiments.patience import Patience
 from tacit.experiments.result import Result, summarize
 from tacit.experiments.spec import Spec
-from tacit.experiments.store import RunDirectory
+from tacit.experiments.store import Layout, RunDirectory
 from tacit.types import Array, Federation
 
 CHECKPOINT_SECONDS = 15.0
@@ -71,19 +71,30 @@ class Run:
         self.rows: list[dict[str, Any]] = []
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
-    def restore(self) -> dict[str, Array] | None:
-        """Take up the last checkpoint; returns what the engine kept in it."""
-        saved = self.directory.restore() if self.directory is not None else None
+    def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
+        """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
+        model: Layout = ("f", self.setup.shape)
+        layout: dict[str, Layout] = {
+            "w": model, "z_mean": model, "dual_mean": model, "w_average": model, "seconds": ("f", ()),
+            "data": ("U", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,)),
+            **{f"engine_{name}": (array.dtype.kind, array.shape) for name, array in engine.items()},
+        }  # fmt: skip
+        if self.directory is not None:
+            self._check_data(self.directory)
+        saved = self.directory.restore(layout) if self.directory is not None else None
         if self.directory is None or saved is None:
             return None
-        if str(saved.get("data")) != fingerprint(self.over):
-            raise RunDirectoryError(f"{self.directory.path} was started on other data: restore them, or start again.")
         self.state = State(int(saved["t"]), saved["w"], saved["z_mean"], saved["dual_mean"], saved["w_average"])
         self.seconds = float(saved["seconds"])
         names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
         self.clock = Clock(dict(zip(names, spent, strict=True)))
         self.rows = self.directory.rows()
         return {name[7:]: array for name, array in saved.items() if name.startswith("engine_")}
+
+    def _check_data(self, directory: RunDirectory) -> None:
+        saved = directory.saved()
+        if saved is not None and str(saved.get("data")) != fingerprint(self.over):
+            raise RunDirectoryError(f"{directory.path} was started on other data: restore them, or start again.")
 
     def checkpoint(self, engine: dict[str, Array]) -> None:
         """Save all that the next round needs."""
@@ -143,7 +154,7 @@ def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
     engine = _engine(runs)
     for r, run in enumerate(runs):
-        saved = run.restore()
+        saved = run.restore(engine.save(r))
         if saved is not None:
             engine.load(r, saved)
 

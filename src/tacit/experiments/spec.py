@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import reprlib
 import types
 import typing
 from dataclasses import dataclass, field
 from typing import Any
 
 from tacit.errors import SpecError, unknown
+from tacit.types import is_unicode
 
 
 def _key(default: Any, about: str, *choices: str) -> Any:
@@ -26,14 +28,15 @@ class DataSpec:
     alpha: float = _key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
     seed: int = _key(0, "seed of the partition and of synthetic data")
     test: str | None = _key(None, "a table of test records; without it test_fraction is held out")
-    test_fraction: float = _key(0.2, "share of each agent's records held out for testing")
+    test_fraction: float = _key(0.2, "share of each agent's records held out for testing; 0 for no test set")
     label_column: str = _key("label", "the column that holds the label")
     agent_column: str = _key("agent", "the column that names the agent")
     schema: str | None = _key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
-    low: float | None = _key(None, "tables: the public lower bound of every feature")
-    high: float | None = _key(None, "tables: the public upper bound of every feature")
+    low: float | None = _key(None, "tables, LEAF without invert: the public lower bound of every feature")
+    high: float | None = _key(None, "tables, LEAF without invert: the public upper bound of every feature")
     invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")
     dedup: bool = _key(False, "LEAF: drop the record that its pipeline writes twice")
+    class_count: int | None = _key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
     records: int = _key(2000, "synthetic: records in all")
     features: int = _key(20, "synthetic: features")
     classes: int = _key(3, "synthetic: classes")
@@ -148,10 +151,12 @@ class Spec:
 
     def checked(self) -> Spec:
         """This spec, or an error that names its first value out of range."""
-        for key, least in _AT_LEAST.items():
+        for key, (least, most) in _WITHIN.items():
             value = self.values()[key]
             if value is not None and not value >= least:
                 raise SpecError(f"{key} must be at least {least}, got {value}.")
+            if value is not None and (value > most or math.isinf(value)):
+                raise SpecError(f"{key} must be {'finite' if math.isinf(most) else f'at most {most}'}, got {value}.")
         for key in ("data.seed", "run.seed"):
             if not 0 <= self.values()[key] < 2**63:
                 raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {self.values()[key]}.")
@@ -161,16 +166,17 @@ class Spec:
                 continue
             if not value > 0 or (math.isinf(value) and key != "privacy.epsilon"):
                 raise SpecError(f"{key} must be positive, got {value}.")
-        if not 0 < self.data.test_fraction < 1:
-            raise SpecError(f"data.test_fraction must lie between 0 and 1, got {self.data.test_fraction}.")
+        if not 0 <= self.data.test_fraction < 1:
+            raise SpecError(f"data.test_fraction must be at least 0 and below 1, got {self.data.test_fraction}.")
         if not 0 < self.privacy.dp_delta < 1:
             raise SpecError(f"privacy.dp_delta must lie between 0 and 1, got {self.privacy.dp_delta}.")
         return self
 
 
-_AT_LEAST = {
-    "data.agents": 1, "data.records": 1, "data.features": 1, "data.classes": 2, "problem.beta": 0,
-    "run.rounds": 1, "run.record_every": 1,
+_WITHIN = {
+    "data.agents": (1, 10**7), "data.class_count": (2, 10**6), "data.records": (1, 10**8),
+    "data.features": (1, 10**6), "data.classes": (2, 10**5), "problem.beta": (0, math.inf),
+    "schedule.rho_c2": (0, math.inf), "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
 }  # fmt: skip
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
@@ -202,6 +208,8 @@ def _checked(key: str, value: Any) -> Any:
     kinds = _kinds(key)
     if value is None and types.NoneType in kinds:
         return None
+    if isinstance(value, str) and not is_unicode(value):
+        raise SpecError(f"{key}: {value!r} is not UTF-8, as spec.toml must be: rename it.")
     choices = found.metadata["choices"]
     if choices and value not in choices:
         if isinstance(value, str):
@@ -212,7 +220,8 @@ def _checked(key: str, value: Any) -> Any:
         if converted is not None:
             return converted
     wanted = " or ".join(kind.__name__ for kind in kinds if kind is not types.NoneType)
-    raise SpecError(f"{key} takes a value of type {wanted}, got {value!r}.")
+    large = isinstance(value, int) and value.bit_length() > 64  # Python may refuse to print it
+    raise SpecError(f"{key} takes a value of type {wanted}, got {'one too large' if large else reprlib.repr(value)}.")
 
 
 def _kinds(key: str) -> tuple[type, ...]:
@@ -229,11 +238,12 @@ def _convert(kind: type, value: Any) -> Any:
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if kind is int and isinstance(value, str | int) and str(value).isdigit():
-        return int(value)  # exact, however large
     try:
+        if kind is int and (isinstance(value, int) or (isinstance(value, str) and value.isdecimal())):
+            whole = int(value)  # exact, up to the largest seed and beyond
+            return whole if whole.bit_length() <= 64 else None
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):  # text that is no number, or of thousands of digits
         return None
     if kind is int:
         return int(number) if number.is_integer() else None

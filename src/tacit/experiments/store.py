@@ -6,20 +6,32 @@ beyond the last checkpoint is dropped on resume and computed again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import tempfile
-import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from tacit import jsontext
+from tacit.data.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.experiments import toml
 from tacit.experiments.spec import Spec
 from tacit.types import Array
+
+Layout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu", and a shape; None is any length
+
+# what is read of a result.json later, by `tacit train --resume`, sweeps and reports
+RESULT_KEYS = (
+    "algorithm", "preset", "dataset", "agents", "records", "rounds", "test_error", "test_error_averaged", "objective",
+    "guarantee", "seconds",
+)  # fmt: skip
 
 
 class RunDirectory:
@@ -31,24 +43,20 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path, spec: Spec) -> RunDirectory:
         """A new directory that holds spec.toml; an existing one must be empty."""
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise RunDirectoryError(
-                f"{path} is not empty: name another --out, or continue that run with --resume {path}."
-            )
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-            draft.chmod(0o777 & ~_umask())
-            write_whole(draft / "spec.toml", lambda file: file.write(toml.dumps(spec).encode()))
-            draft.rename(path)  # replaces an empty directory
-        except OSError as error:
-            raise RunDirectoryError(f"cannot write {path}: {error.strerror}. Choose another --out.") from None
+            _check_free(path)
+            with _drafted(path.parent) as draft:
+                write_whole(draft / "spec.toml", lambda file: file.write(toml.dumps(spec).encode()))
+                draft.rename(path)  # replaces an empty directory
+        except (OSError, ValueError) as error:  # ValueError: a name with a null byte
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise RunDirectoryError(f"cannot write {path}: {reason}. Choose another --out.") from None
         return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
         """A directory that `create` made."""
-        if not (path / "spec.toml").is_file():
+        if not _is_file(path / "spec.toml"):
             raise RunDirectoryError(f"{path} holds no run (no spec.toml): give the --out of a run started before.")
         return cls(path)
 
@@ -64,18 +72,24 @@ class RunDirectory:
 
     def append(self, row: dict[str, Any]) -> None:
         with (self.path / "rounds.jsonl").open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+            file.write(jsontext.dumps(row) + "\n")
 
     def rows(self) -> list[dict[str, Any]]:
         """The recorded rounds; a last line cut short by a crash is left out."""
         path = self.path / "rounds.jsonl"
         if not path.exists():
+            if self.finished:
+                raise _damaged(path, "it is missing from a finished run")
             return []
-        *whole, _cut = path.read_text(encoding="utf-8").split("\n")
         try:
-            return [json.loads(line) for line in whole]
-        except json.JSONDecodeError as error:
-            raise RunDirectoryError(f"{path} is damaged: {error}. Restore it, or start the run again.") from None
+            *whole, _cut = path.read_text(encoding="utf-8").split("\n")
+            rows = [json.loads(line) for line in whole]
+        except (OSError, ValueError, RecursionError) as error:
+            raise _damaged(path, error) from None
+        for n, row in enumerate(rows, start=1):
+            if not isinstance(row, dict) or type(row.get("t")) is not int:
+                raise _damaged(path, f"line {n} is no record of a round")
+        return rows
 
     def checkpoint(self, arrays: dict[str, Array]) -> None:
         """Save all that the next round needs; the rows so far are on disk before it."""
@@ -85,28 +99,39 @@ class RunDirectory:
                 os.fsync(file.fileno())
         write_whole(self.path / "checkpoint.npz", lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
-    def restore(self) -> dict[str, Array] | None:
-        """The last checkpoint, with rounds.jsonl cut back to it; None (and no rows) if there is none."""
+    def saved(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
+        """The last checkpoint, its arrays as `layout` says; None if there is none."""
         path = self.path / "checkpoint.npz"
-        saved = load_npz(path) if path.exists() else None
+        return fitting(path, load_npz(path), {"t": ("iu", ())} | dict(layout or {})) if path.exists() else None
+
+    def restore(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
+        """The last checkpoint, with rounds.jsonl cut back to it; None (and no rows) if there is none."""
+        saved = self.saved(layout)
         last = int(saved["t"]) if saved else 0
         kept = [row for row in self.rows() if row["t"] <= last]
-        text = "".join(json.dumps(row) + "\n" for row in kept)
+        if saved and not kept:  # the first round is always recorded
+            raise _damaged(self.path / "rounds.jsonl", f"it lacks the rounds up to the checkpoint at {last}")
+        text = "".join(jsontext.dumps(row) + "\n" for row in kept)
         write_whole(self.path / "rounds.jsonl", lambda file: file.write(text.encode()))
         return saved
 
     def finish(self, model: dict[str, Array], result: dict[str, Any]) -> None:
         """Write the model, then the result that marks the run complete."""
         write_whole(self.path / "model.npz", lambda file: np.savez(file, **model))  # type: ignore[arg-type]
-        text = json.dumps(result, indent=2) + "\n"
+        text = jsontext.dumps(result, indent=2) + "\n"
         write_whole(self.path / "result.json", lambda file: file.write(text.encode()))
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
 
     def result(self) -> dict[str, Any]:
+        path = self.path / "result.json"
         try:
-            return dict(json.loads((self.path / "result.json").read_text(encoding="utf-8")))
-        except (OSError, ValueError) as error:
-            raise RunDirectoryError(f"cannot read {self.path / 'result.json'}: {error}.") from None
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise _damaged(path, error) from None
+        missing = [key for key in RESULT_KEYS if not isinstance(found, dict) or key not in found]
+        if missing:
+            raise _damaged(path, f"it has no {missing[0]}")
+        return dict(found)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
@@ -122,12 +147,67 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
 def load_npz(path: Path) -> dict[str, Array]:
     """The arrays of an .npz file, or an error that names it."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return dict(arrays)
+        return read_arrays(path)
     except FileNotFoundError:
         raise RunDirectoryError(f"{path} does not exist: give the directory of a finished run.") from None
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise RunDirectoryError(f"{path} is damaged ({error}): restore it, or train again.") from None
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from None
+
+
+def fitting(path: Path, arrays: dict[str, Array], layout: Mapping[str, Layout]) -> dict[str, Array]:
+    """The arrays of `path`, after a check that those of `layout` are there with their kind and shape."""
+    for name, (kinds, shape) in layout.items():
+        if name not in arrays:
+            raise _damaged(path, f"it has no {name}")
+        found = arrays[name]
+        alike = len(found.shape) == len(shape) and all(
+            n in (None, m) for n, m in zip(shape, found.shape, strict=True)
+        )
+        if found.dtype.kind not in kinds or not alike:
+            raise _damaged(path, f"its {name} is {found.dtype} of shape {found.shape}")
+    return arrays
+
+
+def _damaged(path: Path, reason: object) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} is damaged ({reason}): restore it, or start the run again.")
+
+
+def _check_free(path: Path) -> None:
+    """Refuse a path that cannot become a new directory."""
+    if path.name in ("", ".."):
+        raise RunDirectoryError(f"{str(path)!r} is no name for a run: give --out a new directory, such as runs/first.")
+    if path.is_symlink():
+        raise RunDirectoryError(f"{path} is a link: give --out the directory itself, or a new one.")
+    if path.exists() and not path.is_dir():
+        raise RunDirectoryError(f"{path} is a file: give --out a new directory.")
+    if path.exists() and any(path.iterdir()):
+        raise RunDirectoryError(f"{path} is not empty: name another --out, or continue that run with --resume {path}.")
+
+
+@contextlib.contextmanager
+def _drafted(parent: Path) -> Iterator[Path]:
+    """A new directory in `parent`, which is made; if the block fails, neither is left behind."""
+    made = list(takewhile(lambda folder: not folder.exists(), (parent, *parent.parents)))
+    draft = None
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".tacit-", dir=parent))
+        draft.chmod(0o777 & ~_umask())
+        yield draft
+    except BaseException:
+        if draft is not None:
+            shutil.rmtree(draft, ignore_errors=True)
+        for folder in made:
+            with contextlib.suppress(OSError):  # never made, or another's files are in it by now
+                folder.rmdir()
+        raise
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long for any file
+        return False
 
 
 def _umask() -> int:

@@ -7,13 +7,13 @@ where it stopped: finished runs are read, started ones resumed, the rest begun.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit import jsontext
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Interrupted, RunDirectoryError, SpecError
@@ -21,7 +21,7 @@ from tacit.experiments import build, toml
 from tacit.experiments.presets import preset
 from tacit.experiments.run import Run, together
 from tacit.experiments.spec import Spec
-from tacit.experiments.store import RunDirectory, load_npz, write_whole
+from tacit.experiments.store import RunDirectory, write_whole
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
@@ -91,7 +91,7 @@ def run(
             records[name] = _record(named[name], result.summary, result.rounds)
         before += rounds
     ordered = [records[member.name] for member in members]
-    text = "".join(json.dumps(record) + "\n" for record in ordered)
+    text = "".join(jsontext.dumps(record) + "\n" for record in ordered)
     write_whole(out / "records.jsonl", lambda file: file.write(text.encode()))
     return ordered
 
@@ -132,8 +132,8 @@ def _data_key(member: Member) -> str:
 
 def _lockstep_key(run: Run) -> str:
     assert run.directory is not None
-    saved = run.directory.path / "checkpoint.npz"
-    t = int(load_npz(saved)["t"]) if saved.exists() else 0
+    saved = run.directory.saved()
+    t = int(saved["t"]) if saved else 0
     agent, own = run.setup.agents[0], run.spec.run
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]

@@ -36,7 +36,7 @@ def read(path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or numbers and nests beyond Python
         raise SpecError(f"{path} is not TOML: {error}.") from None
     values: dict[str, Any] = {}
     for section, content in document.items():

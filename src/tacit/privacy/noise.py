@@ -26,7 +26,7 @@ def integers(key: tuple[int, int], t: int, step: int, n: int) -> Array:
 
 
 def unit(bits: Array, width: int) -> Array:
-    """(bits + 1/2) / 2^width in (0, 1), as float32: never zero, so the logarithm is finite."""
+    """(bits + 1/2) / 2^width in (0, 1], as float32: it may round to one, never to zero: the logarithm is finite."""
     return (bits.astype(np.float64) + 0.5).astype(np.float32) * np.float32(2.0**-width)
 
 

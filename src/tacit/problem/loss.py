@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import DTypeLike
+
 from tacit.types import Array, Norm
 
 
@@ -32,12 +35,8 @@ class Loss(Protocol):
         """sup |a| over all scores and labels; inf where there is none."""
         ...
 
-    def probability(self, score: Array) -> Array:
-        """What the scores say about each class, (n, K)."""
-        ...
 
-
-def one_hot(y: Array, n_classes: int) -> Array:
+def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:
     """(n,) labels to (n, K) rows with a single one."""
-    rows: Array = (y[:, None] == range(n_classes)).astype(float)
+    rows: Array = (y[:, None] == np.arange(n_classes)).astype(dtype)
     return rows

@@ -21,10 +21,7 @@ class Squared:
         return float(0.5 * np.square(self.residual(score, y)).sum())
 
     def residual(self, score: Array, y: Array) -> Array:
-        return np.asarray(score - one_hot(y, score.shape[1]))
+        return np.asarray(score - one_hot(y, score.shape[1], score.dtype))
 
     def residual_bound(self, norm: Norm) -> float:  # noqa: ARG002
         return math.inf
-
-    def probability(self, score: Array) -> Array:
-        return np.clip(score, 0, 1)

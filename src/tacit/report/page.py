@@ -65,7 +65,7 @@ def error_chart(rows: list[dict[str, Any]]) -> str:
 
 
 def _line(rows: list[dict[str, Any]], key: str, name: str, factor: float = 1) -> Line:
-    kept = [row for row in rows if row[key] is not None]
+    kept = [row for row in rows if row.get(key) is not None]
     return name, [row["t"] for row in kept], [factor * row[key] for row in kept]
 
 
