@@ -50,6 +50,7 @@ class FastEngine:
         self.threads = threads or os.cpu_count() or 1
         self.pool = ThreadPoolExecutor(self.threads)
         self.steady = self._steady_params()
+        self.kinds = np.array([isinstance(run[0].method.mechanism, Gaussian) for run in self.lanes], np.int32)
         self.keys = np.array([[agent.key for agent in run] for run in self.lanes], np.uint64).transpose(1, 0, 2).copy()
 
     @property
@@ -118,10 +119,9 @@ class FastEngine:
             scale = agent.method.perturbation.scale(agent.calibration * float(bound[r]), mu)
             params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
             facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * float(bound[r])))
-        kinds = np.array([isinstance(run[p].method.mechanism, Gaussian) for run in self.lanes], np.int32)
         noise, drawing = np.zeros(len(self.lanes)), np.zeros(1)  # sum |xi|, and the seconds it took
         self.kernels.update(
-            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], kinds, msgs[0].t, 0, self.classes, noise,
+            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], self.kinds, msgs[0].t, 0, self.classes, noise,
             drawing,
         )  # fmt: skip
         spent = perf_counter() - asked

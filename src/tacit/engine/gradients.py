@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Protocol
@@ -35,6 +36,7 @@ class Sparse:
     def __init__(self, lanes: Sequence[Lane], n_classes: int, kernels: ModuleType) -> None:
         self.name = f"sparse ({kernels.use()})"
         self.kernels, self.runs, self.classes = kernels, len(lanes), n_classes
+        self.scratch = threading.local()
         agents = lanes[0]
         self.squared = isinstance(agents[0].problem.loss, Squared)
         self.norm = next(iter(bound_norms(lanes)), Norm.L2)
@@ -48,12 +50,19 @@ class Sparse:
         )
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        own, grad, bound = self.records[p], aligned(*point.shape), np.zeros(self.runs, np.float32)
+        own, grad, bound = self.records[p], self._buffer(point.shape), np.zeros(self.runs, np.float32)
         self.kernels.gradient(
             own.rows, own.columns, own.scale, own.block, own.label, self.x_norm[p], point, self.classes, self.runs,
             self.squared, 1 if self.norm is Norm.L1 else 2, self.clip, grad, bound,
         )  # fmt: skip
         return grad, np.where(self.measured, bound, self.constant[p])
+
+    def _buffer(self, shape: tuple[int, ...]) -> Array:
+        """Room for one gradient, one a thread: it is used up before the thread turns to its next agent."""
+        if not hasattr(self.scratch, "grad"):
+            self.scratch.grad = aligned(*shape)
+        grad: Array = self.scratch.grad
+        return grad
 
 
 class Dense:

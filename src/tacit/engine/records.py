@@ -16,6 +16,7 @@ from tacit.types import Array, Shard
 Lists = tuple[Array, Array, Array]  # start (n + 1,), index, value
 
 CACHE_FLOATS = 8192  # residuals of one block: 32 KB, the first level cache
+LEAST = 64  # records in a block, else the lists of its columns outweigh their entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class Records:
 def pack(shard: Shard, width: int) -> Records:
     """The lists of a shard, in blocks that fit models of `width` floats a feature."""
     x, scale = _bytes_if_exact(shard.x)
-    block = -(-len(x) // max(1, round(len(x) * width / CACHE_FLOATS)))
+    block = -(-len(x) // max(1, round(len(x) / max(CACHE_FLOATS / width, LEAST))))
     parts = [_lists(x[i : i + block].T) for i in range(0, len(x), block)]
     starts = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(start) for start, _, _ in parts]))])
     columns = (starts, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts]))

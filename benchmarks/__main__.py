@@ -1,0 +1,112 @@
+"""python -m benchmarks: measure, and say what was found."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import growth, instances, machine, report
+from benchmarks.contenders import Rounds, compare, contenders
+from benchmarks.roofline import draws_per_second, roofline
+from tacit.experiments.spec import Spec
+from tacit.types import Federation
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+DOCUMENT = HERE.parent / "docs" / "performance.md"
+
+ALL = ("naive", "naive64", "plain", "fast", "fast10")
+RATIOS = {  # key -> instance, contender
+    "mnist_single": ("mnist", "fast"),
+    "mnist_sweep10": ("mnist", "fast10"),
+    "femnist_single": ("femnist", "fast"),
+    "femnist195_single": ("femnist195", "fast"),
+}
+
+Load = Callable[[], tuple[Spec, Federation]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = _parser()
+    options = parser.parse_args(argv)
+    if options.write:
+        if not RESULTS.exists():
+            parser.error(f"{RESULTS.name} does not exist yet: measure first, without --write.")
+        results = json.loads(RESULTS.read_text())
+        DOCUMENT.write_text(report.insert(DOCUMENT.read_text(), results))
+        return 0
+    start = time.perf_counter()
+
+    def say(what: str) -> None:
+        print(f"{time.perf_counter() - start:6.1f} s  {what}", file=sys.stderr, flush=True)
+
+    results = quick(options.femnist, say) if options.quick else full(options.femnist, say)
+    results["seconds"] = round(time.perf_counter() - start, 1)
+    if not options.quick:
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(json.dumps(results) if options.json else report.markdown(results))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios measured side by side.")
+    parser.add_argument("--quick", action="store_true", help="the ratios alone, in under a minute; writes no file")
+    parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
+    parser.add_argument("--femnist", metavar="DIR", help="a LEAF directory to use in place of FEMNIST-shaped data")
+    parser.add_argument("--write", action="store_true", help="measure nothing: put results.json into the document")
+    return parser
+
+
+def quick(femnist: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """The three ratios of the targets."""
+    results: dict[str, Any] = {"machine": machine.facts(), "startup": machine.startup(3), "instances": {}}
+    wanted: dict[str, tuple[Load, tuple[str, ...]]] = {
+        "mnist": (instances.mnist, ("naive", "plain", "fast", "fast10")),
+        "femnist": (lambda: instances.femnist("femnist", femnist), ("naive", "fast")),
+    }
+    for name, (load, names) in wanted.items():
+        say(f"{name}: {', '.join(names)}")
+        spec, over = load()
+        results["instances"][name] = compare(contenders(spec, over, names), over, seconds=6)
+    return _with_ratios(results)
+
+
+def full(femnist: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """Every contender on every instance, the roofline and growth."""
+    results: dict[str, Any] = {"machine": machine.facts(), "startup": machine.startup(), "instances": {}}
+    say("limits of the machine")
+    results["limits"] = limits = machine.limits() | {"draws_per_s": draws_per_second()}
+    results["roofline"] = {}
+    loads: dict[str, Load] = {"mnist": instances.mnist, "femnist": lambda: instances.femnist("femnist", femnist)}
+    if femnist is None:
+        loads["femnist195"] = lambda: instances.femnist("femnist195")
+    for name, load in loads.items():
+        say(f"{name}: {', '.join(ALL)}")
+        spec, over = load()
+        players = contenders(spec, over, ALL)
+        results["instances"][name] = compare(players, over, seconds=45)
+        for own in ("fast", "fast10"):
+            player = players[own]
+            if isinstance(player, Rounds) and hasattr(player.engine, "gradients"):
+                results["roofline"][f"{name}, {own}"] = roofline(player, limits)
+        del players, player
+    results["growth"] = growth.everything(20, say)
+    return _with_ratios(results)
+
+
+def _with_ratios(results: dict[str, Any]) -> dict[str, Any]:
+    found = {
+        key: results["instances"][name]["contenders"][contender]["ratio"]
+        for key, (name, contender) in RATIOS.items()
+        if name in results["instances"]
+    }
+    return found | results
+
+
+if __name__ == "__main__":
+    sys.exit(main())
