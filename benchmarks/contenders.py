@@ -23,7 +23,7 @@ class Rounds:
 
     def __init__(self, engine: str, setups: Sequence[Setup]) -> None:
         self.setups, self.states = setups, [init(own.shape) for own in setups]
-        self.engine: Any = ENGINES[engine]([own.agents for own in setups], setups[0].shape)
+        self.engine: Any = ENGINES[engine]([own.agents for own in setups], setups[0].shape, "cpu")
 
     def __call__(self) -> None:
         """One round of every run."""
