@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.resume:
         return _resume(options)
-    spec = _spec(options)
+    spec = spec_of(options)
     out = options.out or _free_name(spec.data.source, spec.algorithm.name)
     progress = Progress(spec.run.rounds, options.quiet, options.verbose)
     try:
@@ -106,7 +106,7 @@ def _resume(options: argparse.Namespace) -> int:
     return 0
 
 
-def _spec(options: argparse.Namespace) -> Any:
+def spec_of(options: argparse.Namespace) -> Any:
     from tacit.experiments import toml
     from tacit.experiments.presets import preset
 

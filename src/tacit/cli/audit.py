@@ -1,0 +1,207 @@
+"""tacit audit: attack tacit, and put what was measured beside what is claimed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
+from tacit.cli.train import RUN_FLAGS, spec_of
+from tacit.errors import SpecError, TacitWarning
+
+if TYPE_CHECKING:
+    from tacit.experiments.audit.finding import Finding
+    from tacit.experiments.audit.reconstruction import Recovery
+
+WHAT = ("mechanism", "run", "reconstruction")
+CONFIDENCE = 0.95
+
+EPILOG = """what is attacked:
+  mechanism       one round with a worst-case record and without it, many draws of the noise
+  run             a whole training run with canaries in it, each included by a coin
+  reconstruction  a server that knows all but one record tries to see it; writes a picture
+Without a preset, file or flag that names a method, mechanism goes through every kind of release tacit makes.
+A mechanism spends the whole budget in one round; without --rounds or --config, a run has at most 100.
+
+controls are mechanisms broken on purpose; an audit that does not catch them is worth nothing:
+  halved-noise  halved-laplace  squared-sigma  clean-dual  data-scale  reused-noise
+
+exit code: 0 if every claim is consistent with what was measured and every control is caught, else 1.
+A consistent claim is not proved by it: the proof is in the accounting, the audit looks for its bugs.
+
+examples:
+  tacit audit --controls
+  tacit audit --epsilon 8 --what run
+  tacit audit --config runs/patients/spec.toml --what mechanism --draws 20000
+  tacit audit --preset released                      a scale read from the data: VIOLATED
+  tacit audit --control clean-dual
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "audit",
+        help="attack tacit: measured lower bounds on epsilon beside the claimed ones",
+        description="Attack tacit, and print the claimed epsilon, the lower bound that the attack certifies, and a "
+        "verdict.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_spec_flags(parser, DATA_FLAGS)
+    parser.add_argument("--preset", help="sound (default), paper or released")
+    parser.add_argument("--algorithm", help="objp, objt (default) or outp")
+    add_spec_flags(parser, RUN_FLAGS)
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of tacit train --keys")
+    parser.add_argument("--what", choices=(*WHAT, "all"), help="the attack (default all)")
+    parser.add_argument("--controls", action="store_true", help="also attack every broken mechanism")
+    parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this broken mechanism")
+    parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 4000)")
+    parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
+    parser.add_argument("--picture", type=Path, default=Path("audit.png"), metavar="FILE", help="default: audit.png")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
+        if value is not None and value < 100:
+            raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
+    chosen = options.what or ("none" if options.control else "all")
+    attacks = [what for what in WHAT if chosen in (what, "all")]
+    show = _Table(options.json)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
+        findings, recovered = _attack(options, attacks, show)
+        controls = _controls(options, show)
+    passed = not any(one.violated for one in findings) and all(one.violated for one in controls)
+    if options.json:
+        print(json.dumps(_finite(_as_dict(findings, controls, recovered, options, passed))))
+    elif findings or controls:
+        print(f"each lower bound holds with {CONFIDENCE:.0%} confidence; consistent claims are not proved by it")
+    return 0 if passed else 1
+
+
+def _attack(
+    options: argparse.Namespace, attacks: list[str], show: _Table
+) -> tuple[list[Finding], list[Recovery]]:
+    from tacit.experiments import build
+    from tacit.experiments.audit import mechanism, reconstruction, suite, training
+
+    spec, named, seed = spec_of(options), _named(options), _seed(options)
+    if getattr(options, "run.rounds") is None and not options.config:
+        spec = spec.with_values({"run.rounds": min(spec.run.rounds, suite.ROUNDS)})
+    findings: list[Finding] = []
+    if "mechanism" in attacks:
+        for one in [spec] if named else suite.mechanisms():
+            findings.append(mechanism.audit(one, options.draws or mechanism.DRAWS, seed, CONFIDENCE))
+            show.finding(findings[-1])
+    over = build.federation(spec) if {"run", "reconstruction"} & set(attacks) else None
+    if "run" in attacks:
+        findings.append(training.audit(spec, over, options.canaries or training.CANARIES, seed=seed))
+        show.finding(findings[-1])
+    if "reconstruction" not in attacks:
+        return findings, []
+    recovered = reconstruction.reconstruct(spec, over)
+    _draw(recovered, options.picture)
+    show.recovered(recovered, options.picture)
+    return findings, recovered
+
+
+def _controls(options: argparse.Namespace, show: _Table) -> list[Finding]:
+    from tacit.experiments.audit.controls import CONTROLS, control
+    from tacit.experiments.audit.mechanism import DRAWS
+
+    chosen = list(CONTROLS.values()) if options.controls else [control(name) for name in options.control]
+    found = []
+    for one in chosen:
+        found.append(one.audit(options.draws or DRAWS, _seed(options), CONFIDENCE))
+        show.finding(found[-1])
+    return found
+
+
+def _named(options: argparse.Namespace) -> bool:
+    """Whether the command line says what to audit, and not only on which data or with which seed."""
+    method = {key for key in given(options, RUN_FLAGS) if key.startswith("privacy.")}
+    return bool(method or options.preset or options.algorithm or options.config or options.set)
+
+
+def _seed(options: argparse.Namespace) -> int:
+    return getattr(options, "run.seed", None) or 0
+
+
+class _Table:
+    """Rows as they come."""
+
+    def __init__(self, silent: bool) -> None:
+        self.silent, self.begun = silent, False
+
+    def finding(self, one: Finding) -> None:
+        if not self.begun:
+            self._line("attack", "what", "claimed", "at least", "verdict")
+            self.begun = True
+        claim = f"({one.claim.epsilon:.4g}, {one.claim.dp_delta:g})"
+        verdict = one.verdict
+        if one.attack == "control":
+            verdict += ": caught" if one.violated else ": NOT CAUGHT"
+        self._line(one.attack, one.name, claim, f"{one.measured:.3f} {one.by}", verdict)
+        if one.claim.note:
+            self._line("", one.claim.note, "", "", "")
+
+    def recovered(self, recovered: list[Recovery], picture: Path) -> None:
+        chance = recovered[0].chance
+        for one in recovered:
+            seen = f"cosine to the record {one.cosines.mean():.3f} on average, {one.cosines.max():.3f} at best"
+            self._line("recovery", f"{one}: {seen}", "", "", "")
+        self._line("", f"a random guess has a cosine near {chance:.3f}; see {picture}", "", "", "")
+
+    def _line(self, attack: str, what: str, claim: str, measured: str, verdict: str) -> None:
+        if not self.silent:
+            print(f"{attack:<10} {what:<58} {claim:<15} {measured:<15} {verdict}".rstrip())
+            sys.stdout.flush()
+
+
+def _draw(recovered: list[Recovery], path: Path) -> None:
+    from tacit.report.picture import sheet, tile, write_png
+
+    rows = []
+    for n, original in enumerate(recovered[0].originals):
+        row = [(tile(original), "record\n ")]
+        for one in recovered:
+            row.append((tile(one.guesses[n]), f"{one}\ncos {one.cosines[n]:.2f}"))
+        rows.append(row)
+    try:
+        write_png(path, sheet(rows))
+    except OSError as error:
+        raise SpecError(f"cannot write {path}: {error.strerror}. Choose another --picture.") from None
+
+
+def _as_dict(
+    findings: list[Finding],
+    controls: list[Finding],
+    recovered: list[Recovery],
+    options: argparse.Namespace,
+    passed: bool,
+) -> dict[str, Any]:
+    return {
+        "passed": passed,
+        "confidence": CONFIDENCE,
+        "findings": [one.as_dict() for one in findings],
+        "controls": [one.as_dict() for one in controls],
+        "reconstruction": [one.as_dict() for one in recovered],
+        "picture": str(options.picture) if recovered else None,
+    }
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity: null stands for it."""
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

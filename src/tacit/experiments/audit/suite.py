@@ -1,0 +1,29 @@
+"""What `tacit audit` attacks when it is not told: one spec for every kind of release that tacit makes."""
+
+from __future__ import annotations
+
+from tacit.experiments.presets import preset
+from tacit.experiments.spec import Spec
+
+ROUNDS = 100  # of a whole run under audit: enough to compose, and quick
+
+
+def standard() -> Spec:
+    """The default of `tacit train`."""
+    return preset("sound", "objt")
+
+
+def mechanisms() -> list[Spec]:
+    """Gaussian and Laplace, both adjacencies, both places of the noise, clipped and declared bounds."""
+    sound = standard()
+    laplace = {"privacy.mechanism": "laplace"}
+    pure = {"privacy.covers": "round", "privacy.epsilon": 1.0}  # under Laplace noise, a pure epsilon through l1
+    return [
+        sound,
+        sound.with_values({"privacy.adjacency": "replace_one"}),
+        sound.with_values(laplace),
+        sound.with_values(laplace | pure),
+        sound.with_values(laplace | pure | {"privacy.adjacency": "replace_one"}),
+        preset("sound", "outp").with_values({"privacy.epsilon": 3.0}),
+        preset("paper", "objp").with_values(pure | {"privacy.sensitivity": "feature_bounds"}),
+    ]
