@@ -15,6 +15,7 @@
 
     TacitWarning
     ├── NotPrivateWarning        a bound is read from the data: the result carries no guarantee
+    ├── RefusalWarning           why an agent does not answer, for its owner's eyes
     ├── SummableRadiusWarning    the trust radii add up to a finite distance: training freezes
     └── StabilityWarning         rho is below the bound under which linearised steps diverge
 
@@ -83,6 +84,10 @@ class TacitWarning(UserWarning):
 
 class NotPrivateWarning(TacitWarning):
     """A bound is read from the private data, so the result carries no guarantee."""
+
+
+class RefusalWarning(TacitWarning):
+    """Why an agent does not answer: it stays on the agent's side."""
 
 
 class SummableRadiusWarning(TacitWarning):

@@ -74,6 +74,7 @@ class Federation:
     classes: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None  # public: every feature lies in [lo, hi]
+    public_classes: bool = True  # False where n_classes and their names were read from private labels
     active: int | None = None  # public: at most this many features of a record are not zero
     schema: str = ""  # public: the TOML text of the schema that made the features
 

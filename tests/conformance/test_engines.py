@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.algorithm import ask, conclude, init
+from tacit.engine import gradients
 from tacit.engine.batch import Separately
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled
@@ -36,6 +37,7 @@ FEDERATIONS = {
     "one agent": federation(1, 4, 3),
     "two classes": federation(3, 6, 2),
     "many classes": federation(3, 4, 21, sizes=(40, 50, 60)),
+    "several blocks": federation(2, 5, 3, sizes=(700, 1300)),
     "odd": odd_federation(),
 }
 
@@ -92,6 +94,7 @@ PATHS = [False, pytest.param(True, marks=pytest.mark.skipif(compiled() is None, 
 def path(request, monkeypatch):
     if not request.param:
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
+    monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)  # every federation here goes through the compiled gradient
     return request.param
 
 
@@ -114,7 +117,7 @@ def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
     runs = [setup(preset(name, algorithm).with_values({"problem.beta": 0.01}), over)]
     agents = [run.agents for run in runs]
     engine = FastEngine(agents, runs[0].shape, 2)
-    assert ("sparse" in engine.path) == (path and over is FEDERATIONS["odd"])
+    assert ("sparse" in engine.path) == path
     agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 
@@ -163,6 +166,26 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
     np.testing.assert_array_equal(first.dual, second.dual)
 
 
+@pytest.mark.skipif(compiled() is None, reason="kernels were not built")
+@pytest.mark.parametrize("instructions", ["avx512", "avx2", "plain"])
+@pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
+def test_every_instruction_set_follows_plain(monkeypatch, instructions, over):
+    monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)
+    kernels = compiled()
+    try:
+        before = kernels.use(instructions)
+    except ValueError:
+        pytest.skip(f"no {instructions} on this processor")
+    try:
+        runs = mixed(over)
+        agents = [run.agents for run in runs]
+        engine = FastEngine(agents, runs[0].shape, 1)
+        assert instructions in engine.path
+        agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
+    finally:
+        kernels.use(before)
+
+
 @pytest.mark.usefixtures("path")
 def test_parameters_are_float32():
     runs = lanes(FEDERATIONS["odd"], {})
@@ -178,6 +201,11 @@ def test_pixels_are_kept_as_bytes():
     packed = pack(Shard(x, np.zeros(3, int)), 16)
     assert packed.rows[2].dtype == np.uint8
     assert pack(Shard(x * 1.01, np.zeros(3, int)), 16).rows[2].dtype == np.float32
+
+
+def test_dense_features_and_a_missing_compiler_go_through_blas():
+    runs = lanes(FEDERATIONS["ragged"], {})
+    assert "dense" in FastEngine([runs[0].agents], runs[0].shape, 1).path
 
 
 def test_a_loss_of_ones_own_runs_dense():

@@ -8,8 +8,8 @@ import pytest
 
 from tacit.admm.messages import Broadcast, Local
 from tacit.cli import main
-from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused
-from tacit.experiments import build, guard
+from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
+from tacit.experiments import build, guard, sweep
 from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
 from tacit.privacy.ledger import Ledger
@@ -31,7 +31,7 @@ def spent(tmp_path, agent="0"):
 def guarded(tmp_path, **values):
     over = federation()
     chosen = guard.named(spec(tmp_path, **values))
-    return guard.guarded(chosen, build.setup(chosen, over), over)
+    return guard.guarded(chosen, build.setup(chosen, over), over, started=False)
 
 
 ASK = Broadcast(1, np.full((4, 3), 0.1), 0.5)
@@ -58,9 +58,11 @@ def test_the_same_round_is_answered_with_the_same_numbers_at_no_new_cost(tmp_pat
 def test_another_question_for_the_same_round_is_refused(tmp_path):
     agent = guarded(tmp_path)[0]
     agent.respond(OWN, ASK)
-    with pytest.raises(QuestionChanged, match="another question") as refusal:
+    with (
+        pytest.warns(RefusalWarning, match="another question"),  # for the agent's owner
+        pytest.raises(Refused, match=f"^agent 0: {Refused.public}$"),  # all that the server is told
+    ):
         agent.respond(OWN, Broadcast(1, ASK.w + 1e-9, ASK.rho))
-    assert refusal.value.public == Refused.public  # the server is told no more
 
 
 def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
@@ -73,24 +75,75 @@ def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
 def test_the_noise_has_the_scale_that_was_calibrated():
     over = federation()
     chosen = preset("sound", "objt").with_values(EXACT)
-    agent = guard.guarded(chosen, build.setup(chosen, over), over)[0]
+    agent = guard.guarded(chosen, build.setup(chosen, over), over, started=False)[0]
     draws = np.array([agent.respond(OWN, ASK)[1].z for _ in range(400)]) * ASK.rho
     assert draws.std(axis=0).mean() == pytest.approx(agent.scale, rel=0.05)
-    wanted = agent.agent.calibration * agent.agent.method.bound.value
+    method = agent.agent.method
+    wanted = method.mechanism.multiplier * agent.agent.problem.weight * method.bound.value
     assert wanted <= agent.scale <= wanted * (1 + 1e-6)
 
 
 def test_an_agent_at_its_limit_refuses_and_nothing_is_spent(tmp_path):
     train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
-    with pytest.raises(BudgetExhausted, match="agent 0"):
+    with pytest.warns(RefusalWarning, match="1.2"), pytest.raises(Refused, match="agent 0: this agent does not answer"):
         train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "second")
     account = spent(tmp_path)
     assert account.epsilon <= 1.2
     assert (tmp_path / "second" / "checkpoint.npz").exists()
     before = account.releases
-    with pytest.raises(BudgetExhausted):
+    with pytest.warns(RefusalWarning), pytest.raises(Refused):
         resume(tmp_path / "second")
     assert spent(tmp_path).releases == before
+
+
+def test_agents_whose_names_look_alike_have_ledgers_of_their_own():
+    names = ["a/b", "a_b", "a b", "北京", "上海", "x" * 300, "x" * 301, "..", "A"]
+    files = {guard.file_of(name) for name in names}
+    assert len(files) == len(names)
+    assert all(len(name) < 120 and "/" not in name for name in files)
+
+
+def test_exact_noise_without_a_ledger_is_never_drawn_again(tmp_path):
+    def stop(done, _row):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train(preset("sound", "objt").with_values(EXACT), out=tmp_path / "run", listener=stop)
+    with pytest.raises(RunDirectoryError, match="would be released again"):
+        resume(tmp_path / "run")
+
+
+def test_a_run_whose_ledgers_are_gone_is_not_resumed(tmp_path):
+    def stop(done, _row):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train(spec(tmp_path), out=tmp_path / "run", listener=stop)
+    (tmp_path / "ledgers").rename(tmp_path / "elsewhere")
+    with pytest.raises(DataError, match="does not exist"):
+        resume(tmp_path / "run")
+
+
+def test_a_ledger_that_cannot_be_used_leaves_no_run_behind(tmp_path):
+    (tmp_path / "ledgers").mkdir()
+    (tmp_path / "ledgers" / "0.ledger").write_text("no ledger")
+    with pytest.raises(Refused):
+        train(spec(tmp_path), out=tmp_path / "run")
+
+
+def test_a_sweep_names_each_of_its_runs_in_the_ledgers(tmp_path):
+    (tmp_path / "grid.toml").write_text(
+        f'[data]\nsource = "synthetic"\nagents = 2\nrecords = 60\n[privacy]\nnoise = "exact"\n'
+        f'ledger = "{tmp_path / "ledgers"}"\n[run]\nrounds = 4\nseed = [0, 1]\n'
+    )
+    members = sweep.read(tmp_path / "grid.toml")
+    first, second = sweep.run(members, tmp_path / "out")
+    assert first["objective"] != second["objective"]
+    assert spent(tmp_path).releases == 8
+    assert sweep.run(members, tmp_path / "out") == [first, second]
+    assert spent(tmp_path).releases == 8
 
 
 def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, capsys):
@@ -99,7 +152,9 @@ def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, c
     assert main([*arguments, "-q"]) == 0
     capsys.readouterr()
     assert main([*arguments, "-q"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    err = capsys.readouterr().err
+    assert "warning: agent 0: " in err
+    assert err.splitlines()[-1] == "tacit: agent 0: this agent does not answer."
 
 
 KILLED = """

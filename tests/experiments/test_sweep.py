@@ -19,6 +19,7 @@ name = ["objt", "objp", "outp"]
 [privacy]
 epsilon = [0.5, 2]
 [run]
+preset = "released"
 rounds = 9
 seed = [0, 1]
 """

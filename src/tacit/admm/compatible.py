@@ -55,7 +55,8 @@ def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
             SummableRadiusWarning,
             stacklevel=3,
         )
-    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1:
+    silent = agents[0].method.bound.public  # the curvature of private data is not ours to print beside a guarantee
+    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and not silent:
         need = 2 * _smoothness(agents, enough=rho(1) / 2)
         if rho(1) < need:
             warnings.warn(

@@ -52,11 +52,14 @@ def run(options: argparse.Namespace) -> int:
         found = budget.calibrate(shape, options.target_epsilon, options.dp_delta, options.rounds, options.local_steps)
     else:
         found = _release(options, _multiplier(options))
-    guarantee = budget.total([(found, count)], options.dp_delta)
-    bounds = {bound.name: bound.epsilon for bound in guarantee.bounds}
-    if options.mechanism == "gaussian":
-        bounds["pld"] = bounds["gdp"]  # the law of the loss of composed Gaussians is known exactly
-        bounds["basic"] = _basic(found, count, options.dp_delta)
+    try:
+        guarantee = budget.total([(found, count)], options.dp_delta)
+        bounds = {bound.name: bound.epsilon for bound in guarantee.bounds}
+        if options.mechanism == "gaussian" and bounds:
+            bounds["pld"] = bounds["gdp"]  # the law of the loss of composed Gaussians is known exactly
+            bounds["basic"] = _basic(found, count, options.dp_delta)
+    except (OverflowError, KeyError):
+        raise SpecError(f"no bound is known for {count} releases of {found}: use less extreme numbers.") from None
     facts: dict[str, Any] = {
         "mechanism": options.mechanism,
         "rounds": options.rounds,
@@ -67,6 +70,7 @@ def run(options: argparse.Namespace) -> int:
         "epsilon": guarantee.epsilon,
         "bound": guarantee.name,
         **dict(sorted(bounds.items(), key=lambda item: item[1])),
+        "notes": list(guarantee.notes),
     }
     print(jsontext.dumps(facts) if options.json else _text(facts, bounds, guarantee))
     return 0
@@ -114,12 +118,16 @@ def _basic(release: Any, count: int, dp_delta: float) -> float:
 def _text(facts: dict[str, Any], bounds: dict[str, float], guarantee: Any) -> str:
     from tacit.privacy.budget import MEANING
 
+    meaning = dict(MEANING)
+    if facts["mechanism"] == "gaussian":
+        meaning["pld"] = "the law of the privacy loss, which for Gaussian noise is known exactly: the same as gdp"
+        meaning["basic"] = "the exact epsilon of one release at delta / T, T times"
     per_round = facts["epsilon_per_round"]
     noise = f"scale = {facts['multiplier']:.6g} x sensitivity"
     noise += f" (epsilon {per_round:.6g} a round)" if per_round else ""
     count = facts["rounds"] * facts["local_steps"]
     lines = [f"{facts['mechanism']} noise, {noise}, {count} releases, delta = {facts['dp_delta']:g}", ""]
     for name, epsilon in sorted(bounds.items(), key=lambda item: item[1]):
-        lines.append(f"  {name:<6} {epsilon:>12.6g}   {MEANING[name]}")
+        lines.append(f"  {name:<6} {epsilon:>12.6g}   {meaning[name]}")
     total = "no finite total" if math.isinf(guarantee.epsilon) else f"{guarantee}"
     return "\n".join([*lines, "", f"total: {total}", *guarantee.notes])

@@ -90,7 +90,7 @@ def federate(
 ) -> Federation:
     """Agent p gets the records parts[p]; without a test table, a fraction of each agent's is held out.
 
-    Classes are the labels found, sorted, unless given; they are public, and so are the bounds.
+    Classes are the labels found, sorted, unless given: what is found is not public, and the federation says so.
     """
     held_out = table if test is None else align(test, table.features, table.source)
     train_labels, test_labels = _labels(table), _labels(held_out)
@@ -113,6 +113,7 @@ def federate(
         bounds=bounds,
         active=None if schema is None else schema.active,
         schema="" if schema is None else schema.text,
+        public_classes=classes is not None,
     )
 
 

@@ -62,6 +62,7 @@ def load(
         name=root.resolve().name,
         agents=tuple(train),
         bounds=(0.0, 1.0) if invert else bounds,
+        public_classes=n_classes is not None,
     )
 
 

@@ -58,10 +58,6 @@ class FastEngine:
         """Which code computes a round."""
         return f"{self.gradients.name} gradient, {'fused' if self.fused else 'agent'} update, {self.threads} threads"
 
-    def exchange(self, msg: Broadcast) -> Replies:
-        """The answers to one broadcast, for a single run."""
-        return self.exchange_all([msg])[0]
-
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """One round of every run: msgs and replies in the order of the runs."""
         spread([msg.w for msg in msgs], self.w)

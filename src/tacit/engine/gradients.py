@@ -36,7 +36,7 @@ class Sparse:
     def __init__(self, lanes: Sequence[Lane], n_classes: int, kernels: ModuleType) -> None:
         self.name = f"sparse ({kernels.use()})"
         self.kernels, self.runs, self.classes = kernels, len(lanes), n_classes
-        self.scratch = threading.local()
+        self.scratch: dict[int, Array] = {}
         agents = lanes[0]
         self.squared = isinstance(agents[0].problem.loss, Squared)
         self.norm = next(iter(bound_norms(lanes)), Norm.L2)
@@ -59,10 +59,10 @@ class Sparse:
 
     def _buffer(self, shape: tuple[int, ...]) -> Array:
         """Room for one gradient, one a thread: it is used up before the thread turns to its next agent."""
-        if not hasattr(self.scratch, "grad"):
-            self.scratch.grad = aligned(*shape)
-        grad: Array = self.scratch.grad
-        return grad
+        thread = threading.get_ident()
+        if thread not in self.scratch:
+            self.scratch[thread] = aligned(*shape)
+        return self.scratch[thread]
 
 
 class Dense:
@@ -101,7 +101,9 @@ def choose(lanes: Sequence[Lane], n_classes: int, kernels: ModuleType | None) ->
     return Dense(lanes, n_classes)
 
 
-SPARSE_BELOW = 0.5  # of non-zeros; measured in benchmarks/growth.py
+# of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists
+# by row and by column take more room than the records themselves
+SPARSE_BELOW = 0.33
 
 
 def bound_norms(lanes: Sequence[Lane]) -> set[Norm]:

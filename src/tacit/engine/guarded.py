@@ -7,6 +7,7 @@ no floating-point trace of the gradient) and that every answer is in the agent's
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from tacit.admm.messages import Broadcast, Local, Order, Reply, Trace
 from tacit.admm.perturbation import Objective
 from tacit.admm.price import release
 from tacit.admm.updates import ascent
-from tacit.errors import IncompatibleError, Refused
+from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.privacy import lattice
 from tacit.privacy.book import Key
 from tacit.privacy.exact import Law
@@ -98,4 +99,5 @@ class Guarded:
             asked = question(msg.w, msg.t, msg.rho)
             return self.ledger.release(Key(self.data_id, self.run, msg.t), asked, one, answer)
         except Refused as error:
-            raise type(error)(f"agent {self.name}: {error}") from None
+            warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)  # stays with the agent
+            raise Refused(f"agent {self.name}: {error.public}") from None  # all that the server is told

@@ -55,6 +55,7 @@ class Setup:
     rho: Schedule
     order: Order
     shape: tuple[int, int]
+    public_classes: bool
     problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
 
 
@@ -67,9 +68,15 @@ def federation(spec: Spec) -> Federation:
         bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup,
         class_count=d.class_count, records=d.records, features=d.features, classes=d.classes,
     )  # fmt: skip
-    if d.intercept:
-        loaded = with_intercept(loaded)
-    return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
+    return transformed(spec, loaded)
+
+
+def transformed(spec: Spec, over: Federation) -> Federation:
+    """With the intercept and the rescaling that [data] asks for, if it has them not yet."""
+    d = spec.data
+    if d.intercept and over.features[-1:] != ("intercept",):
+        over = with_intercept(over)
+    return over if d.row_norm == "none" else rescale_rows(over, d.row_norm, d.row_bound, d.row_mode)
 
 
 def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
@@ -97,7 +104,8 @@ def setup(spec: Spec, over: Federation) -> Setup:
     )
     agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
     compatible.check(agents[0].method, problem.domain)
-    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), (over.n_features, over.n_classes), problem)
+    shape = (over.n_features, over.n_classes)
+    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), shape, over.public_classes, problem)
 
 
 def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
-import re
 import secrets
 from pathlib import Path
+from urllib.parse import quote
 
+from tacit.admm.price import release
 from tacit.engine.guarded import DELTA_FOR_THE_GRID, Guarded
 from tacit.errors import IncompatibleError
 from tacit.experiments.build import Setup
@@ -34,9 +36,10 @@ def wanted(spec: Spec) -> bool:
 
 def named(spec: Spec) -> Spec:
     """The spec with a name for the run: the ledgers know a round by it, so it must be new, and kept on resume."""
-    if spec.run.name or not spec.privacy.ledger:
+    if not spec.privacy.ledger:
         return spec
-    return spec.with_values({"run.name": secrets.token_hex(8)})
+    where = str(Path(spec.privacy.ledger).absolute())  # a resumed run may start elsewhere
+    return spec.with_values({"run.name": spec.run.name or secrets.token_hex(8), "privacy.ledger": where})
 
 
 def price(events: Events, dp_delta: float) -> float:
@@ -52,25 +55,37 @@ def check(spec: Spec, setup: Setup) -> None:
         _check_gap(spec, Guarded(setup.agents[0], "", math.prod(setup.shape)))
 
 
-def guarded(spec: Spec, setup: Setup, over: Federation) -> list[Guarded]:
-    """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone."""
+def guarded(spec: Spec, setup: Setup, over: Federation, started: bool) -> list[Guarded]:
+    """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone.
+
+    A run that was `started` before must find its ledgers: a new one would know nothing of what was released.
+    """
     p, dimension = spec.privacy, math.prod(setup.shape)
     agents = []
     for agent, name in zip(setup.agents, over.agents, strict=True):
         ledger = None
         if p.ledger:
             Path(p.ledger).mkdir(parents=True, exist_ok=True)
-            path = Path(p.ledger) / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.ledger"
             limit = Limit(p.limit, p.dp_delta) if p.limit else None
-            ledger = Ledger.open(path, price, limit)
-        agents.append(Guarded(agent, name, dimension, ledger, over.name, spec.run.name or ""))
+            ledger = Ledger.open(Path(p.ledger) / file_of(name), price, limit, create=not started)
+        data_id = f"{p.data_id or over.name}: {name}"
+        agents.append(Guarded(agent, name, dimension, ledger, data_id, spec.run.name or ""))
     return agents
+
+
+def file_of(agent: str) -> str:
+    """A file name for an agent, another for each: quoted, and a digest where that is long."""
+    quoted = quote(agent, safe="")
+    return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
 
 
 def _check_gap(spec: Spec, first: Guarded) -> None:
     """Discrete noise is within `gap` of continuous noise a round; what was kept back of delta must cover it."""
     gap = lattice.gap(Law.LAPLACE, first.scale, first.dimension)
-    cost = (1 + math.exp(min(spec.privacy.epsilon, 700))) * spec.run.rounds * gap
+    one = release(first.agent.method)
+    assert one is not None  # Guarded refuses what has none
+    epsilon = total([(one, spec.run.rounds)], spec.privacy.dp_delta, pld=False).epsilon
+    cost = (1 + math.exp(min(epsilon, 700))) * spec.run.rounds * gap
     if cost > DELTA_FOR_THE_GRID * spec.privacy.dp_delta:
         raise IncompatibleError(
             f"exact noise costs {cost:.2g} of delta here, more than is kept back of {spec.privacy.dp_delta:g}: "

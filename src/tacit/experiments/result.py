@@ -12,7 +12,7 @@ from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
-from tacit.privacy.budget import Guarantee, total
+from tacit.privacy.budget import Guarantee, total, total_over_agents
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.types import Array, Federation
 
@@ -21,7 +21,8 @@ NOT_COVERED = (
     "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
     "as they are",
     "hyper-parameters chosen by looking at private results",
-    "the number of records, which is taken to be public",
+    "the number of records and the names of agents, features and classes, which are taken to be public",
+    "how records were dealt to agents and to the test set: a record is added or removed after that, in its place",
 )
 
 
@@ -66,7 +67,7 @@ def summarize(
         "guarantee": guarantee(spec, setup),
         "epsilon": None if spent is None else spent.epsilon,
         "epsilon_per_round": _per_round(spec, setup) if private else None,
-        "dp_delta": (0.0 if p.mechanism == "laplace" and p.covers == "round" else p.dp_delta) if private else None,
+        "dp_delta": _delta(spec, spent) if private else None,
         "accountant": None if spent is None else spent.name,
         "adjacency": p.adjacency,
         "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
@@ -83,20 +84,35 @@ def summarize(
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
     """The total of the run, from what each agent releases; None where it has none."""
-    if compatible.caveats(setup.agents[0].method):
+    if reasons(spec, setup):
         return None
-    one = release(setup.agents[0].method)
-    if one is None:
+    releases = [release(agent.method) for agent in setup.agents]
+    events = [[(one, spec.run.rounds)] for one in releases if one is not None]
+    if len(events) < len(releases):
         return None
-    spent = total([(one, spec.run.rounds)], accounted_delta(spec))
-    return replace(spent, dp_delta=spec.privacy.dp_delta)
+    return replace(total_over_agents(events, accounted_delta(spec)), dp_delta=spec.privacy.dp_delta)
+
+
+def reasons(spec: Spec, setup: Setup) -> list[str]:
+    """Why this run has no guarantee; empty when it has one."""
+    against = compatible.caveats(setup.agents[0].method)
+    if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
+        against.append("the list of classes was read from the private labels (declare it: --schema, data.class_count).")
+    return against
+
+
+def _delta(spec: Spec, spent: Guarantee | None) -> float:
+    """The delta that goes with epsilon; 0 for the paper's pure epsilon a round, where there is no total."""
+    if spent is not None:
+        return 0.0 if spent.name == "basic" else spent.dp_delta
+    return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
 
 
 def guarantee(spec: Spec, setup: Setup) -> str:
     """What the run promises, and the reasons where it promises nothing."""
-    reasons = compatible.caveats(setup.agents[0].method)
-    if reasons:
-        return " ".join(["not private:", *reasons, "For reproduction only."])
+    against = reasons(spec, setup)
+    if against:
+        return " ".join(["not private:", *against, "For reproduction only."])
     spent = spent_by(spec, setup)
     assert spent is not None  # a method without caveats has a release
     one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
@@ -110,9 +126,12 @@ def changed(spec: Spec) -> dict[str, Any]:
     """The values that are not the preset's, but for the data, the length and the seed, which it does not fix."""
     open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
     free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
+    fixed = ("data.row_norm", "data.row_bound", "data.row_mode")
     usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
     return {
-        key: value for key, value in spec.values().items() if value != usual[key] and not key.startswith(free)
+        key: value
+        for key, value in spec.values().items()
+        if value != usual[key] and (key in fixed or not key.startswith(free))
     }
 
 

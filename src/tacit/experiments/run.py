@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +15,7 @@ import numpy as np
 from tacit.admm import compatible
 from tacit.admm.algorithm import State, ask, conclude, init
 from tacit.engine.batch import ENGINES, Batch, Separately
-from tacit.errors import Interrupted, Refused, RunDirectoryError, TacitError
+from tacit.errors import InputError, Interrupted, Refused, RunDirectoryError, TacitError
 from tacit.experiments import build, guard
 from tacit.experiments.metrics import Clock, measure
 from tacit.experiments.model import Model
@@ -39,11 +41,17 @@ def train(
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
     spec = guard.named(spec)
-    over = build.federation(spec.checked()) if federation is None else federation
+    over = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
     run = Run(spec, over, build.setup(spec, over))
-    if out is not None:
-        run.directory = RunDirectory.create(Path(out), spec)
-    return together([run], listener)[0]
+    if out is None:
+        return together([run], listener)[0]
+    run.directory = RunDirectory.create(Path(out), spec)
+    try:
+        return together([run], listener)[0]
+    except InputError:
+        if run.state.t == 0:  # refused before the first round: nothing was done, so nothing stays
+            shutil.rmtree(run.directory.path)
+        raise
 
 
 def resume(path: Path | str, federation: Federation | None = None, listener: Listener = _nobody) -> Result:
@@ -55,7 +63,12 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
         return Result(directory.result(), directory.rows(), model.w, model.w_average)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
-    over = build.federation(spec) if federation is None else federation
+    if spec.privacy.noise == "exact" and not spec.privacy.ledger:
+        raise RunDirectoryError(
+            f"{path} drew exact noise and kept no ledger: what it released is lost, and would be released again. "
+            "Start a new run, with --ledger."
+        )
+    over = build.federation(spec) if federation is None else build.transformed(spec, federation)
     return together([Run(spec, over, build.setup(spec, over), directory)], listener)[0]
 
 
@@ -70,6 +83,11 @@ class Run:
         self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
+
+    @property
+    def started(self) -> bool:
+        """Whether rounds were run before, by a process that is gone."""
+        return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
 
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
         """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
@@ -93,15 +111,17 @@ class Run:
 
     def _check_data(self, directory: RunDirectory) -> None:
         saved = directory.saved()
-        if saved is not None and str(saved.get("data")) != fingerprint(self.over):
-            raise RunDirectoryError(f"{directory.path} was started on other data: restore them, or start again.")
+        if saved is not None and str(saved.get("data")) != fingerprint(self.over, self.spec):
+            raise RunDirectoryError(
+                f"{directory.path} was started on other data, or by another spec.toml: restore them, or start again."
+            )
 
     def checkpoint(self, engine: dict[str, Array]) -> None:
         """Save all that the next round needs."""
         if self.directory is not None:
             own = {
                 "t": np.array(self.state.t),
-                "data": np.array(fingerprint(self.over)),
+                "data": np.array(fingerprint(self.over, self.spec)),
                 "w": self.state.w,
                 "z_mean": self.state.z_mean,
                 "dual_mean": self.state.dual_mean,
@@ -135,16 +155,18 @@ class Run:
 
 def _engine(runs: Sequence[Run]) -> Batch:
     first = runs[0]
-    if any(guard.wanted(run.spec) for run in runs):
-        return Separately([guard.guarded(run.spec, run.setup, run.over) for run in runs], first.setup.shape)
+    if guard.wanted(first.spec):
+        guarded = [guard.guarded(run.spec, run.setup, run.over, run.started) for run in runs]
+        return Separately(guarded, first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 
 
-def fingerprint(over: Federation) -> str:
-    """Enough of the data to tell that a run is resumed on the same."""
+def fingerprint(over: Federation, spec: Spec) -> str:
+    """Enough of the data and the spec to tell that a run is resumed on the same."""
     sizes = ",".join(str(len(shard)) for shard in over.shards)
-    return f"J={over.n_features} K={over.n_classes} I={sizes}"
+    digest = hashlib.sha256(repr(sorted(spec.values().items())).encode()).hexdigest()
+    return f"J={over.n_features} K={over.n_classes} I={sizes} spec={digest[:16]}"
 
 
 def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:

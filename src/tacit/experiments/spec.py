@@ -104,6 +104,7 @@ class PrivacySpec:
         "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
     )
     ledger: str | None = _key(None, "directory of the agents' ledgers; each release is written there before it leaves")
+    data_id: str | None = _key(None, "name of the data in the ledgers, for good; default: the name of the source")
     limit: float | None = _key(None, "epsilon that an agent's ledger allows over all runs on the same data")
     squared_std: bool = _key(False, "released OutP: sigma^2 where sigma belongs")
 

@@ -17,7 +17,7 @@ from tacit import jsontext
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Interrupted, RunDirectoryError, SpecError
-from tacit.experiments import build, toml
+from tacit.experiments import build, guard, toml
 from tacit.experiments.presets import preset
 from tacit.experiments.run import Run, together
 from tacit.experiments.spec import Spec
@@ -52,9 +52,14 @@ def read(path: Path) -> list[Member]:
     members = []
     for combination in itertools.product(*lists.values()):
         chosen = dict(zip(lists, combination, strict=True))
-        bundle = {"run.preset": "released", "algorithm.name": "objt", "data.source": "mnist"} | chosen
+        bundle = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | chosen
+        for key in ("run.preset", "algorithm.name", "data.source"):
+            if not isinstance(bundle[key], str):
+                raise SpecError(f"{path}: {key} takes a name, or a list of names, got {bundle[key]!r}.")
         base = preset(bundle["run.preset"], bundle["algorithm.name"], bundle["data.source"])
         own = {key: chosen[key] for key in varied}
+        if "run.name" in chosen:
+            raise SpecError(f"{path}: run.name is drawn for each run of a sweep: drop it.")
         members.append(Member(_name(own), own, base.with_values(chosen).checked()))
     names = [member.name for member in members]
     if len(set(names)) < len(names):
@@ -74,7 +79,7 @@ def run(
             records[member.name] = _record(member, directory.result(), directory.rows())
         else:
             waiting.append(member)
-    before = 0
+    before = sum(member.spec.run.rounds for member in members if member.name in records)
     for batch in _batches(waiting, out):
         rounds = batch[0].spec.run.rounds * len(batch)
 
@@ -111,9 +116,12 @@ def _batches(members: Sequence[Member], out: Path) -> Iterator[list[Run]]:
 
 
 def _start(member: Member, out: Path, over: Federation) -> Run:
-    path, setup = out / member.name, build.setup(member.spec, over)
-    directory = _directory(path, member.spec) or RunDirectory.create(path, member.spec)
-    return Run(member.spec, over, setup, directory)
+    path = out / member.name
+    directory = _directory(path, member.spec)
+    spec = directory.spec() if directory else guard.named(member.spec)
+    run = Run(spec, over, build.setup(spec, over))
+    run.directory = directory or RunDirectory.create(path, spec)
+    return run
 
 
 def _directory(path: Path, spec: Spec) -> RunDirectory | None:
@@ -121,7 +129,10 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
     if not (path / "spec.toml").exists():
         return None
     directory = RunDirectory.open(path)
-    if directory.spec() != spec:
+    held = directory.spec()
+    if spec.privacy.ledger:  # its place and the name of the run were settled when it was created
+        spec = spec.with_values({"run.name": held.run.name, "privacy.ledger": held.privacy.ledger})
+    if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
     return directory
 
@@ -139,7 +150,8 @@ def _lockstep_key(run: Run) -> str:
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
     if not fusable(agent):
         norms = [run.directory.path.name]
-    return repr((own.rounds, own.record_every, own.engine, own.device, t, type(agent.problem.loss).__name__, norms))
+    alike = (own.rounds, own.record_every, own.engine, own.device, run.spec.privacy.noise)
+    return repr((*alike, t, type(agent.problem.loss).__name__, norms))
 
 
 def _record(member: Member, summary: Values, rows: list[Values]) -> Values:

@@ -69,14 +69,16 @@ class Chain:
                 raise DataError(f"{path} does not exist: name the ledger file of an agent.")
             try:
                 _create(path, *first)
-            except OSError as error:
-                raise DataError(f"cannot create the ledger {path} ({error.strerror}): name a place you own.") from error
-        os.chmod(path, 0o600)
+            except (OSError, sqlite3.Error) as error:
+                raise DataError(f"cannot create the ledger {path} ({error}): name a place you own.") from error
+        if not path.is_file():
+            raise DataError(f"{path} is no file: name the ledger file of an agent.")
         with self._explained():
             self._connection = _connect(path, patience)
         try:
             with self._explained():
                 self._check_kind()
+            os.chmod(path, 0o600)  # only now that it is known to be a ledger
         except BaseException:
             self._connection.close()
             raise
