@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.gradients import Dense, Sparse
 from tacit.engine.kernels import compiled
@@ -36,6 +37,22 @@ def gradient(kind, shard, values, point, norm):
     packed[:, :K] = point
     total, bound = compute(0, packed)
     return lane(total, 0, K).astype(np.float64), float(bound[0])
+
+
+@pytest.mark.parametrize("kind", COMPUTE)
+@pytest.mark.parametrize("n", [6_000, 20_000])
+@pytest.mark.parametrize("seed", range(4))
+def test_simulated_noise_is_scaled_for_float32_sums_over_many_records(kind, n, seed):
+    """Records that pull one way make the sum large and its rounding with it; the noise counts that."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(0.3, 0.9, size=(n, J))
+    y = np.zeros(n, int)
+    point = np.zeros((J, K), np.float32)
+    point[:, 1] = rng.uniform(5, 50)  # every record is sure of the wrong class
+    values = MODES["clip"]
+    g, bound = gradient(kind, Shard(x, y), values, point, Norm.L2)
+    removed, _ = gradient(kind, Shard(x[1:], y[1:]), values, point, Norm.L2)
+    assert np.linalg.norm(g - removed) <= bound * (1 + ROUNDING * n)
 
 
 @pytest.mark.parametrize("kind", COMPUTE)

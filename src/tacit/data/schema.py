@@ -159,6 +159,8 @@ def parse(text: str, source: str = "schema") -> Schema:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecError(f"{source} is not TOML: {error}.") from None
+    except RecursionError:
+        raise SpecError(f"{source} is nested too deeply for a schema: a column is one table.") from None
     try:
         for key in document:
             if key not in ("columns", "missing_marks"):

@@ -41,8 +41,7 @@ typedef struct { uint64_t key[2], round, step; int kind; } Stream;
 typedef struct {            /* scratch for one block of records */
     int64_t size, n;                /* records it may hold, and does */
     float *score, *column;          /* score (n, width); column (R*K, size) is its transpose */
-    float *top, *sum, *own;         /* one number a record */
-    int32_t *best;
+    float *top, *sum;               /* one number a record */
     uint32_t *offset;               /* a strip of entries, decoded */
     float *value;
     void *memory;
@@ -170,13 +169,12 @@ typedef struct {
     const char *name;
     void (*gradient)(const Lists *, const Lists *, const int64_t *, const float *, const Shape *, const float *, int,
                      int, const float *, float *, float *, Block *);
-    void (*evaluate)(const Lists *, const int64_t *, const Shape *, const float *, int, double *, int64_t *, Block *);
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
                    float *, float *, double *, double *);
     void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, float *);
 } Loops;
-#define LIST(set) {#set, gradient_##set, evaluate_##set, noise_##set, update_##set, reduce_##set}
+#define LIST(set) {#set, gradient_##set, noise_##set, update_##set, reduce_##set}
 static const Loops all[] = {
 #ifdef HAVE_X86
     LIST(avx512), LIST(avx2),
@@ -283,7 +281,7 @@ static int block_alloc(Buffers *list, Block *b, int64_t size, int64_t width, int
 {
     const size_t cells = sizeof(float) * size * width, lane = sizeof(float) * size;
     const size_t strip = sizeof(float) * (longest > STRIP ? longest : STRIP);
-    char *p = b->memory = malloc(2 * cells + 4 * lane + 2 * strip + 8 * 64);
+    char *p = b->memory = malloc(2 * cells + 2 * lane + 2 * strip + 8 * 64);
     if (!p) {
         PyErr_NoMemory();
         return !(list->failed = 1);
@@ -293,8 +291,6 @@ static int block_alloc(Buffers *list, Block *b, int64_t size, int64_t width, int
     b->column = carve(&p, cells);
     b->top = carve(&p, lane);
     b->sum = carve(&p, lane);
-    b->own = carve(&p, lane);
-    b->best = carve(&p, lane);
     b->offset = carve(&p, strip);
     b->value = carve(&p, strip);
     return 1;
@@ -325,34 +321,6 @@ static PyObject *py_gradient(PyObject *self, PyObject *args)
     if (!list.failed && block_alloc(&list, &b, block, s.width, MAX(rows.longest, columns.longest))) {
         Py_BEGIN_ALLOW_THREADS
         loops->gradient(&rows, &columns, label, x_norm, &s, z, squared, norm, clip, grad, bound, &b);
-        Py_END_ALLOW_THREADS
-    }
-    free(b.memory);
-    return give_back(&list);
-}
-
-static PyObject *py_evaluate(PyObject *self, PyObject *args)
-{
-    PyObject *o[7];
-    Buffers list = {.n = 0};
-    Block b = {0};
-    double scale;
-    long long classes, runs;
-    int squared;
-    int64_t size = -1;
-    (void)self;
-    if (!PyArg_ParseTuple(args, "(OOO)dOOLLpOO", o, o + 1, o + 2, &scale, o + 3, o + 4, &classes, &runs, &squared,
-                          o + 5, o + 6))
-        return NULL;
-    Lists rows = lists_of(&list, o, scale);
-    float *w = borrow(&list, o[4], "w", "f", &size);
-    Shape s = shape_of(&list, size, classes, runs);
-    int64_t *label = labels_of(&list, o[3], rows.n, classes);
-    double *loss = borrow(&list, o[5], "loss", "!d", &s.runs);
-    int64_t *errors = borrow(&list, o[6], "errors", "!q", &s.runs);
-    if (!list.failed && block_alloc(&list, &b, 64, s.width, rows.longest)) {
-        Py_BEGIN_ALLOW_THREADS
-        loops->evaluate(&rows, label, &s, w, squared, loss, errors, &b);
         Py_END_ALLOW_THREADS
     }
     free(b.memory);
@@ -477,8 +445,6 @@ static PyObject *py_use(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"gradient", py_gradient, METH_VARARGS,
      "gradient((start, index, value), (start, index, value), scale, block, label, x_norm, z, n_classes, n_runs, squared, norm, clip, grad, bound)"},
-    {"evaluate", py_evaluate, METH_VARARGS,
-     "evaluate((start, index, value), scale, label, w, n_classes, n_runs, squared, loss, errors)"},
     {"noise", py_noise, METH_VARARGS, "noise(kind, key0, key1, round, step, out)"},
     {"update", py_update, METH_VARARGS,
      "update(grad, z, dual, w, params, keys, kinds, round, step, n_classes, sums, clock)"},

@@ -162,45 +162,6 @@ TARGET static void NAME(gradient)(const Lists *rows, const Lists *columns, const
     }
 }
 
-/* Sum of losses and number of records whose largest score is not their label, per run. */
-TARGET static void NAME(evaluate)(const Lists *rows, const int64_t *label, const Shape *s, const float *w,
-                                  int squared, double *loss, int64_t *errors, Block *b)
-{
-    for (int64_t r = 0; r < s->runs; r++)
-        loss[r] = 0, errors[r] = 0;
-    const int64_t size = b->size;
-    float *restrict top = b->top, *restrict sum = b->sum, *restrict own = b->own;
-    int32_t *restrict best = b->best;
-    for (int64_t first = 0; first < rows->n; first += size, label += size) {
-        NAME(forward)(rows, first, s, w, b);
-        for (int64_t r = 0; r < s->runs; r++) {
-            float *restrict a = b->column + r * s->classes * size;
-            for (int64_t i = 0; i < b->n; i++)
-                own[i] = a[label[i] * size + i], top[i] = a[i], best[i] = 0;
-            for (int32_t k = 1; k < s->classes; k++)
-                for (int64_t i = 0; i < b->n; i++) {    /* the first of equals wins, as in numpy.argmax */
-                    best[i] = a[k * size + i] > top[i] ? k : best[i];
-                    top[i] = a[k * size + i] > top[i] ? a[k * size + i] : top[i];
-                }
-            for (int64_t i = 0; i < b->n; i++)
-                errors[r] += best[i] != label[i];
-            if (squared) {
-                for (int64_t i = 0; i < b->n; i++)
-                    a[label[i] * size + i] -= 1.0f, sum[i] = 0;
-                for (int64_t k = 0; k < s->classes; k++)
-                    for (int64_t i = 0; i < b->n; i++)
-                        sum[i] += 0.5f * a[k * size + i] * a[k * size + i];
-            } else {
-                NAME(softmax)(b, s->classes, a, top, sum);
-                for (int64_t i = 0; i < b->n; i++)
-                    sum[i] = log_positive(sum[i]) + (top[i] - own[i]);
-            }
-            for (int64_t i = 0; i < b->n; i++)
-                loss[r] += sum[i];
-        }
-    }
-}
-
 /* n 32-bit integers from Philox block `block` on, low half of each word first. */
 TARGET static void NAME(integers)(const Stream *s, uint64_t block, int64_t n, uint32_t *out)
 {
