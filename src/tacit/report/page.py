@@ -70,4 +70,10 @@ def _line(rows: list[dict[str, Any]], key: str, name: str, factor: float = 1) ->
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(_text, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {_text(one)}" for key, one in value.items()) or "none"
+    if value is None:
+        return "none"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
