@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
-import math
 import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
 from tacit.cli.train import RUN_FLAGS, spec_of
 from tacit.errors import SpecError, TacitWarning
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         controls = _controls(options, show)
     passed = not any(one.violated for one in findings) and all(one.violated for one in controls)
     if options.json:
-        print(json.dumps(_finite(_as_dict(findings, controls, recovered, options, passed))))
+        print(jsontext.dumps(_as_dict(findings, controls, recovered, options, passed)))
     elif findings or controls:
         print(f"each lower bound holds with {CONFIDENCE:.0%} confidence; consistent claims are not proved by it")
     return 0 if passed else 1
@@ -197,11 +196,3 @@ def _as_dict(
         "picture": str(options.picture) if recovered else None,
     }
 
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity: null stands for it."""
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

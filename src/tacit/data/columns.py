@@ -21,8 +21,8 @@ _WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 
 
 NOT_NUMBERS = (
-    "encode the column as numbers or drop it; if it holds the labels or the agents, "
-    "name it as the label or agent column."
+    "declare the columns in a schema (tacit data schema init), encode this one as numbers, or drop it; if it holds "
+    "the labels or the agents, name it as the label or agent column."
 )
 
 
