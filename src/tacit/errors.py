@@ -11,6 +11,7 @@
     │   ├── BudgetExhausted      the next release would pass the limit of the agent
     │   ├── QuestionChanged      the round was answered before, to another question
     │   └── LedgerCorrupt        the record of earlier releases cannot be trusted
+    ├── Diverged                 a model is no longer finite
     └── Interrupted              the user stopped the run; what was done is saved
 
     TacitWarning
@@ -72,6 +73,14 @@ class QuestionChanged(Refused):
 
 class LedgerCorrupt(Refused):
     """The record of earlier releases cannot be trusted."""
+
+
+class Diverged(TacitError):
+    """A model is no longer finite; `run` says which of a batch."""
+
+    def __init__(self, message: str, run: object = None) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 class Interrupted(TacitError):

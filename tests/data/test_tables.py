@@ -138,7 +138,7 @@ def test_csv_forgives_a_byte_order_mark_blank_lines_spaces_and_quotes(tmp_path: 
     ("content", "message"),
     [
         ("u,v,label\n1,2,a\n1,b\n", "line 3: 2 cells under a header of 3"),
-        ("u,v,label\n1,2,a\n1,red,b\n", "line 3, column 'v': 'red' is not a number: encode"),
+        ("u,v,label\n1,2,a\n1,red,b\n", "line 3, column 'v': 'red' is not a number: declare"),
         ("u,v,label\n1_0,2,a\n", "line 2, column 'u': '1_0' is not a number"),
         ("u,v,label\n1,,a\n", "line 2, column 'v' is empty: impute"),
         ("u,v,label\nnan,2,a\n", "line 2, column 'u': 'nan' is not a finite"),

@@ -157,6 +157,15 @@ def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, c
     assert err.splitlines()[-1] == "tacit: agent 0: this agent does not answer."
 
 
+def test_a_limit_is_raised_by_its_owner_at_the_command_line(tmp_path, capsys):
+    train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
+    file = str(tmp_path / "ledgers" / "0.ledger")
+    assert main(["ledger", "limit", file, "--epsilon", "5", "--json"]) == 0
+    assert '"epsilon": 5' in capsys.readouterr().out
+    assert spent(tmp_path).limit == 5
+    assert main(["ledger", "limit", file, "--epsilon", "0"]) == 2
+
+
 KILLED = """
 import os, sys
 from pathlib import Path

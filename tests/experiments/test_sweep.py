@@ -75,6 +75,17 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
     assert (tmp_path / "cut" / "records.jsonl").stat().st_mtime_ns >= untouched
 
 
+def test_a_run_that_diverges_is_recorded_and_the_others_go_on(grid, tmp_path, capsys):
+    text = grid.read_text().replace("epsilon = [0.5, 2]", "epsilon = 2").replace('["objt", "objp", "outp"]', '"objt"')
+    grid.write_text(text + '[schedule]\nrho = "static"\nrho_static = [1.0, 1e-300]\nradius_a = 1e300\n')
+    assert main(["sweep", "--config", str(grid), "-qq"]) == 0
+    assert capsys.readouterr().out.count("diverged in round") == 2
+    records = [json.loads(line) for line in (tmp_path / "runs/grid/records.jsonl").read_text().splitlines()]
+    assert [("diverged" in record, record["schedule.rho_static"]) for record in records] == [
+        (False, 1.0), (True, 1e-300), (False, 1.0), (True, 1e-300),
+    ]  # fmt: skip
+
+
 def test_a_directory_of_another_grid_is_refused(grid, tmp_path):
     sweep.run(sweep.read(grid), tmp_path / "out")
     grid.write_text(grid.read_text().replace("rounds = 9", "rounds = 8"))

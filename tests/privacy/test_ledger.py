@@ -174,7 +174,7 @@ def test_without_a_limit_everything_is_recorded_and_nothing_refused(path):
 
 def test_a_limit_changes_on_purpose_only_and_leaves_a_trace(path):
     written(path, ALLOWED)
-    with pytest.raises(IncompatibleError, match="set_limit"):
+    with pytest.raises(IncompatibleError, match="tacit ledger limit"):
         Ledger.open(path, price, Limit(9.0, 1e-6))
     with Ledger.open(path, price, LIMIT) as ledger:
         ledger.set_limit(Limit(9.0, 1e-6))

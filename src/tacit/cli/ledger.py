@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,14 @@ def add_to(commands: Commands) -> None:
         "later to see that the file was neither shortened nor replaced. Exit code 1 if the ledger is not whole.",
     )
     verify.add_argument("--head", metavar="HASH", help="a head noted earlier, which the ledger must go through")
-    for action, run in ((show, run_show), (verify, run_verify)):
+    limit = actions.add_parser(
+        "limit",
+        help="put another limit in force",
+        description="Change how much the agent gives away over all runs on the same data; the change is an entry.",
+    )
+    limit.add_argument("--epsilon", type=float, required=True, metavar="E", help="the new limit; inf for none")
+    limit.add_argument("--dp-delta", type=float, default=1e-6, metavar="D", help="its delta (default 1e-6)")
+    for action, run in ((show, run_show), (verify, run_verify), (limit, run_limit)):
         action.add_argument("file", metavar="FILE", help="the ledger of an agent")
         add_common(action)
         action.set_defaults(run=run)
@@ -70,11 +78,23 @@ def run_verify(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_limit(options: argparse.Namespace) -> int:
+    from tacit.privacy.book import Limit
+
+    new = None if math.isinf(options.epsilon) else Limit(options.epsilon, options.dp_delta)
+    with _open(options.file) as ledger:
+        ledger.set_limit(new)
+        head = ledger.verify().head
+    told = {"limit": None if new is None else asdict(new), "head": head}
+    print(jsontext.dumps(told) if options.json else f"limit       {new or 'none'}\nhead        {head}")
+    return 0
+
+
 def _open(file: str) -> Ledger:
-    from tacit.privacy import budget
+    from tacit.experiments.guard import price
     from tacit.privacy.ledger import Ledger
 
-    return Ledger.open(file, lambda events, dp_delta: budget.total(events, dp_delta).epsilon, create=False)
+    return Ledger.open(file, price, create=False)
 
 
 def _table(account: Account) -> str:

@@ -68,6 +68,9 @@ def _table(records: list[dict[str, Any]]) -> str:
     size = max(len(record["name"]) for record in records)
     lines = [f"{'run':<{size}}  test error  averaged   seconds"]
     for record in records:
+        if "diverged" in record:
+            lines.append(f"{record['name']:<{size}}  {record['diverged']}")
+            continue
         errors = (record["test_error"], record["test_error_averaged"])
         cells = (f"{100 * error:>9.2f}%" if error is not None else f"{'-':>10}" for error in errors)
         lines.append(f"{record['name']:<{size}} {' '.join(cells)} {record['seconds']:>9.1f}")

@@ -15,7 +15,7 @@ import numpy as np
 from tacit.admm import compatible
 from tacit.admm.algorithm import State, ask, conclude, init
 from tacit.engine.batch import ENGINES, Batch, Separately
-from tacit.errors import InputError, Interrupted, Refused, RunDirectoryError, TacitError
+from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.experiments import build, guard
 from tacit.experiments.metrics import Clock, measure
 from tacit.experiments.model import Model
@@ -200,7 +200,7 @@ def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
                 run.state, info = conclude(run.state, msg, replies, run.setup.order)
                 run.clock.add(info)
                 if not math.isfinite(info.step):
-                    raise TacitError(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.")
+                    raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
                 row = run.record(info) or row
             now = time.monotonic()
             for run in runs:

@@ -16,7 +16,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
-from tacit.errors import Interrupted, RunDirectoryError, SpecError
+from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.experiments import build, guard, toml
 from tacit.experiments.presets import preset
 from tacit.experiments.run import Run, together
@@ -86,14 +86,19 @@ def run(
         def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
             listener(before + done * size, row)
 
-        try:
-            results = together(batch, hear)
-        except Interrupted as stop:
-            raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same sweep again to go on") from None
         named = {member.name: member for member in members}
-        for lane, result in zip(batch, results, strict=True):
-            name = lane.directory.path.name if lane.directory is not None else ""
-            records[name] = _record(named[name], result.summary, result.rounds)
+        lanes, results = batch, None
+        while lanes and results is None:
+            try:
+                results = together(lanes, hear)
+            except Interrupted as stop:
+                raise Interrupted(f"{stop} of a batch of {len(lanes)}; run the same sweep again to go on") from None
+            except Diverged as lost:  # the others go on without it, from their last checkpoint
+                name = next(_name_of(lane) for lane in lanes if lane is lost.run)
+                records[name] = {"name": name, **named[name].varied, "diverged": str(lost)}
+                lanes = [Run(one.spec, one.over, one.setup, one.directory) for one in lanes if one is not lost.run]
+        for lane, result in zip(lanes, results or [], strict=True):
+            records[_name_of(lane)] = _record(named[_name_of(lane)], result.summary, result.rounds)
         before += rounds
     ordered = [records[member.name] for member in members]
     text = "".join(jsontext.dumps(record) + "\n" for record in ordered)
@@ -135,6 +140,11 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
     if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
     return directory
+
+
+def _name_of(run: Run) -> str:
+    assert run.directory is not None  # every run of a sweep has one
+    return run.directory.path.name
 
 
 def _data_key(member: Member) -> str:

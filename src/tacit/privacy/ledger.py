@@ -68,7 +68,7 @@ class Ledger:
             if limit is not None and limit != held:
                 raise IncompatibleError(
                     f"{path} holds the limit {held or 'none'} and {limit} was given: open it without, or change it "
-                    f"on purpose with Ledger.set_limit."
+                    f"on purpose with: tacit ledger limit {path} --epsilon E"
                 )
         except BaseException:
             chain.close()
