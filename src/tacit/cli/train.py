@@ -148,11 +148,14 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
         ("objective", f"{summary['objective']:.5f}"),
         ("guarantee", summary["guarantee"]),
+        ("trust", summary.get("trust")),
+        ("not covered", "; ".join(summary.get("not_covered") or ())),
         ("time", f"{summary['seconds']:.1f} s"),
         ("report", str(out / "report.html")),
     ]
     for name, text in rows:
-        print(f"{name:<11} {text}")
+        if text:
+            print(f"{name:<11} {text}")
     sys.stdout.flush()
 
 
