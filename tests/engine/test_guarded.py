@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def spent(tmp_path, agent="0"):
 def guarded(tmp_path, **values):
     over = federation()
     chosen = guard.named(spec(tmp_path, **values))
-    return guard.guarded(chosen, build.setup(chosen, over), over, started=False)
+    return guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())
 
 
 ASK = Broadcast(1, np.full((4, 3), 0.1), 0.5)
@@ -75,7 +76,7 @@ def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
 def test_the_noise_has_the_scale_that_was_calibrated():
     over = federation()
     chosen = preset("sound", "objt").with_values(EXACT)
-    agent = guard.guarded(chosen, build.setup(chosen, over), over, started=False)[0]
+    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0]
     draws = np.array([agent.respond(OWN, ASK)[1].z for _ in range(400)]) * ASK.rho
     assert draws.std(axis=0).mean() == pytest.approx(agent.scale, rel=0.05)
     method = agent.agent.method

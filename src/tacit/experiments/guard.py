@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -55,10 +56,13 @@ def check(spec: Spec, setup: Setup) -> None:
         _check_gap(spec, Guarded(setup.agents[0], "", math.prod(setup.shape)))
 
 
-def guarded(spec: Spec, setup: Setup, over: Federation, started: bool) -> list[Guarded]:
+def guarded(
+    spec: Spec, setup: Setup, over: Federation, started: bool, open_files: ExitStack
+) -> list[Guarded]:
     """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone.
 
-    A run that was `started` before must find its ledgers: a new one would know nothing of what was released.
+    A run that was `started` before must find its ledgers: a new one would know nothing of what was released. They are
+    closed with `open_files`.
     """
     p, dimension = spec.privacy, math.prod(setup.shape)
     agents = []
@@ -67,7 +71,8 @@ def guarded(spec: Spec, setup: Setup, over: Federation, started: bool) -> list[G
         if p.ledger:
             Path(p.ledger).mkdir(parents=True, exist_ok=True)
             limit = Limit(p.limit, p.dp_delta) if p.limit else None
-            ledger = Ledger.open(Path(p.ledger) / file_of(name), price, limit, create=not started)
+            file = Path(p.ledger) / file_of(name)
+            ledger = open_files.enter_context(Ledger.open(file, price, limit, create=not started))
         data_id = f"{p.data_id or over.name}: {name}"
         agents.append(Guarded(agent, name, dimension, ledger, data_id, spec.run.name or ""))
     return agents

@@ -7,6 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -153,10 +154,10 @@ class Run:
         return Result(summary, self.rows, w, average)
 
 
-def _engine(runs: Sequence[Run]) -> Batch:
+def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
     first = runs[0]
     if guard.wanted(first.spec):
-        guarded = [guard.guarded(run.spec, run.setup, run.over, run.started) for run in runs]
+        guarded = [guard.guarded(run.spec, run.setup, run.over, run.started, open_files) for run in runs]
         return Separately(guarded, first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
@@ -171,10 +172,14 @@ def fingerprint(over: Federation, spec: Spec) -> str:
 
 def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
     """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one."""
-    first = runs[0]
     for run in runs:
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
-    engine = _engine(runs)
+    with ExitStack() as open_files:
+        return _lockstep(runs, _engine(runs, open_files), listener)
+
+
+def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Result]:
+    first = runs[0]
     for r, run in enumerate(runs):
         saved = run.restore(engine.save(r))
         if saved is not None:
