@@ -117,6 +117,14 @@ def test_what_has_no_guarantee_reports_none(values):
     assert result.guarantee(spec, setup).startswith("not private")
 
 
+def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
+    spec = preset("paper", "objt").with_values({"run.rounds": 20_000, "privacy.epsilon": 0.05})
+    said = result.guarantee(spec, build.setup(spec, federation()))
+    assert said.startswith("not private")
+    assert "epsilon 0.05 a round" in said
+    assert "(57.14, 1e-06)-DP" in said
+
+
 def test_classes_read_from_private_labels_are_no_guarantee():
     over = replace(federation(), public_classes=False)
     setup = build.setup(SOUND, over)

@@ -8,12 +8,14 @@ from typing import Any
 
 from tacit._version import __version__
 from tacit.admm import compatible
+from tacit.admm.perturbation import Objective
 from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
 from tacit.privacy.budget import Guarantee, total, total_over_agents
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
 
 COVERS = "every z_p an agent releases, and the model; against the server, the other agents and the public"
@@ -101,6 +103,24 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
     return against
 
 
+def as_if_public(spec: Spec, setup: Setup) -> Guarantee | None:
+    """What the run would be worth if its noise had the same scale by a public constant; None without noise."""
+    method = setup.agents[0].method
+    constant = replace(method, bound=Clipped(method.mechanism.norm, 1.0), perturbation=Objective())
+    one = release(constant)
+    return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)
+
+
+def _claim(spec: Spec, setup: Setup) -> list[str]:
+    worth = as_if_public(spec, setup)
+    if worth is None or spec.privacy.covers == "run":
+        return []
+    return [
+        f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the scale a public constant, the run would "
+        f"be ({worth.epsilon:.4g}, {worth.dp_delta:g})-DP."
+    ]
+
+
 def _delta(spec: Spec, spent: Guarantee | None) -> float:
     """The delta that goes with epsilon; 0 for the paper's pure epsilon a round, where there is no total."""
     if spent is not None:
@@ -112,7 +132,7 @@ def guarantee(spec: Spec, setup: Setup) -> str:
     """What the run promises, and the reasons where it promises nothing."""
     against = reasons(spec, setup)
     if against:
-        return " ".join(["not private:", *against, "For reproduction only."])
+        return " ".join(["not private:", *against, *_claim(spec, setup), "For reproduction only."])
     spent = spent_by(spec, setup)
     assert spent is not None  # a method without caveats has a release
     one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
