@@ -54,6 +54,11 @@ class Agent:
         return replace(self, shard=replace(self.shard, dtype=np.float64))
 
     @property
+    def constant_bound(self) -> float:
+        """The bound of a record's gradient where it is a constant: it asks nothing of the data."""
+        return self.method.bound.bound(np.zeros((0, 1)), np.zeros(0))
+
+    @property
     def calibration(self) -> float:
         """Scale of the noise a bound of one on a record's gradient would need."""
         own = self.method.mechanism.multiplier * self.problem.weight * self.method.adjacency.value

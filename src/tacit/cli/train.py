@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tacit import jsontext
-from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
+from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, add_spec_sources, assignments, given
 from tacit.cli.progress import Progress
 from tacit.errors import SpecError
 
@@ -57,8 +58,7 @@ def add_to(commands: Commands) -> None:
     )  # fmt: skip
     parser.add_argument("--algorithm", help="admm, iadmm-prox, iadmm-trust, objp, objt (default) or outp")
     add_spec_flags(parser, RUN_FLAGS)
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key, see --keys")
+    add_spec_sources(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the run (default runs/NAME)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the run in DIR")
     parser.add_argument("--keys", action="store_true", help="list every key and its default, and stop")
@@ -68,18 +68,22 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tacit.experiments import run as experiment
+    from tacit.experiments.store import RunDirectory
     from tacit.report import page
 
     if options.keys:
         print(_keys())
         return 0
     if options.resume:
-        return _resume(options)
-    spec = spec_of(options)
-    out = options.out or _free_name(spec.data.source, spec.algorithm.name)
+        _refuse_other_options(options)
+        out, spec = options.resume, RunDirectory.open(options.resume).spec()
+    else:
+        spec = spec_of(options)
+        out = options.out or _free_name(spec.data.source, spec.algorithm.name)
     progress = Progress(spec.run.rounds, options.quiet, options.verbose)
     try:
-        result = experiment.train(spec, out=out, listener=progress)
+        go = partial(experiment.resume, out) if options.resume else partial(experiment.train, spec, out=out)
+        result = go(listener=progress)
     finally:
         progress.stop()
     page.write(out)
@@ -87,23 +91,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _resume(options: argparse.Namespace) -> int:
-    from tacit.experiments import run as experiment
-    from tacit.experiments.store import RunDirectory
-    from tacit.report import page
-
+def _refuse_other_options(options: argparse.Namespace) -> None:
     clash = given(options, DATA_FLAGS + RUN_FLAGS) or options.set or options.config or options.out
     if clash or options.preset or options.algorithm:
         raise SpecError("--resume takes everything from the run it continues: drop the other options.")
-    rounds = RunDirectory.open(options.resume).spec().run.rounds
-    progress = Progress(rounds, options.quiet, options.verbose)
-    try:
-        result = experiment.resume(options.resume, listener=progress)
-    finally:
-        progress.stop()
-    page.write(options.resume)
-    _show(result.summary, options.resume, options.json)
-    return 0
 
 
 def spec_of(options: argparse.Namespace) -> Any:

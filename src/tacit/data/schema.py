@@ -32,22 +32,17 @@ it can be looked at and not trained on. Features come in the order of the schema
 from __future__ import annotations
 
 import math
-import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit import tomltext
 from tacit.data.columns import plain, some
 from tacit.data.kinds import Agent, Categorical, Feature, Ignored, Kind, Label, Numeric
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import Norm
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # kind -> the keys it takes beside kind and read_from_data; the first of them it cannot do without
 _KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -144,23 +139,12 @@ class Schema:
 
 def read(path: str | Path) -> Schema:
     """The schema in a TOML file."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(f"{path} is not TOML: {error}.") from None
-    return parse(text, str(path))
+    return parse(tomltext.text_of(path), str(path))
 
 
 def parse(text: str, source: str = "schema") -> Schema:
     """The schema in a TOML text; `source` names it in errors."""
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{source} is not TOML: {error}.") from None
-    except RecursionError:
-        raise SpecError(f"{source} is nested too deeply for a schema: a column is one table.") from None
+    document = tomltext.loads(text, source)
     try:
         for key in document:
             if key not in ("columns", "missing_marks"):

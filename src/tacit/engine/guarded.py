@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
-import numpy as np
-
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Reply, Trace
 from tacit.admm.perturbation import Objective
@@ -60,8 +58,7 @@ class Guarded:
         """The noise scale, for a sensitivity that counts the grid and the rounding of the sum over records."""
         agent = self.agent
         n = len(agent.shard)
-        nothing = (np.zeros((0, 1)), np.zeros(0))
-        bound = agent.problem.weight * agent.method.adjacency.value * agent.method.bound.bound(*nothing)
+        bound = agent.problem.weight * agent.method.adjacency.value * agent.constant_bound
         rounding = 1 + 4 * n * n * 2.0**-53  # |fl(sum) - sum| <= n u sum |g_i|, at both neighbours
         mechanism = agent.method.mechanism
         return lattice.calibrate(mechanism.norm, mechanism.multiplier, bound * rounding, self.dimension)

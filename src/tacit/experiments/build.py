@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-import numpy as np
-
 from tacit import data
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Method
@@ -240,8 +238,7 @@ def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
     Everything in it is public. Without noise, or with very little, the step stops at LARGEST_STEP.
     """
     law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
-    nothing = (np.zeros((0, 1)), np.zeros(0))
-    scales = [agent.calibration * agent.method.bound.bound(*nothing) for agent in agents if agent.method.bound.public]
+    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
     std = law * math.sqrt(sum(scale**2 for scale in scales))
     return min(LARGEST_STEP, score_noise * math.sqrt(3 / rounds) / std) if std else LARGEST_STEP
 

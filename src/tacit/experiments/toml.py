@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
+from tacit import tomltext
 from tacit.errors import SpecError
 from tacit.experiments.spec import Spec
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 
 def dumps(spec: Spec) -> str:
@@ -32,12 +27,7 @@ def dumps(spec: Spec) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     """Dotted keys and values of a TOML file."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
-    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or numbers and nests beyond Python
-        raise SpecError(f"{path} is not TOML: {error}.") from None
+    document = tomltext.loads(tomltext.text_of(path), str(path))
     values: dict[str, Any] = {}
     for section, content in document.items():
         if not isinstance(content, dict):
