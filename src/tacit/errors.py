@@ -6,6 +6,7 @@
     │   ├── SpecError            an unknown key, a bad value, a number out of range
     │   ├── IncompatibleError    two choices that do not go together
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
+    │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
     │   └── MissingDependency    an optional package that the request needs
     ├── Refused                  an agent does not answer; the server is told `public` and no more
     │   ├── BudgetExhausted      the next release would pass the limit of the agent
@@ -51,6 +52,10 @@ class IncompatibleError(InputError):
 
 class RunDirectoryError(InputError):
     """An output directory that cannot be used or resumed."""
+
+
+class RecordError(InputError):
+    """A record of a run that is missing, edited, or not of its spec."""
 
 
 class MissingDependency(InputError):

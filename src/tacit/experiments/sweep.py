@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit import jsontext
+from tacit import record
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
@@ -27,7 +27,11 @@ from tacit.types import Federation
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
 STATE_BYTES = 2e9  # of z and duals at most in a batch
 
-CURVE = 50
+CURVE = 50  # points at most
+CURVES = (
+    "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
+    "noise_gradient_units", "noise_parameter_units", "rho",
+)  # fmt: skip
 
 Values = dict[str, Any]
 
@@ -95,14 +99,14 @@ def run(
                 raise Interrupted(f"{stop} of a batch of {len(lanes)}; run the same sweep again to go on") from None
             except Diverged as lost:  # the others go on without it, from their last checkpoint
                 name = next(_name_of(lane) for lane in lanes if lane is lost.run)
-                records[name] = {"name": name, **named[name].varied, "diverged": str(lost)}
+                own = {"name": name, **named[name].varied, "diverged": str(lost)}
+                records[name] = record.sealed(own | {"spec": toml.dumps(named[name].spec)})
                 lanes = [Run(one.spec, one.over, one.setup, one.directory) for one in lanes if one is not lost.run]
         for lane, result in zip(lanes, results or [], strict=True):
             records[_name_of(lane)] = _record(named[_name_of(lane)], result.summary, result.rounds)
         before += rounds
     ordered = [records[member.name] for member in members]
-    text = "".join(jsontext.dumps(record) + "\n" for record in ordered)
-    write_whole(out / "records.jsonl", lambda file: file.write(text.encode()))
+    write_whole(out / "records.jsonl", lambda file: file.write(record.lines(ordered).encode()))
     return ordered
 
 
@@ -165,10 +169,17 @@ def _lockstep_key(run: Run) -> str:
 
 
 def _record(member: Member, summary: Values, rows: list[Values]) -> Values:
-    """One run in one line: what sets it apart, its result, and its curve thinned to at most CURVE points."""
-    thin = rows[:: -(-len(rows) // CURVE)] + rows[-1:]
-    curve = {key: [row[key] for row in thin] for key in ("t", "test_error", "test_error_averaged")}
-    return {"name": member.name, **member.varied, **summary, "curve": curve}
+    """One run in one line: what sets it apart, its result, and its curves thinned to at most CURVE points."""
+    thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
+    curve = {key: [_short(row[key]) for row in thin] for key in CURVES}
+    return record.sealed(
+        {"name": member.name, **member.varied, **summary, "curve": curve, "spec": toml.dumps(member.spec)}
+    )
+
+
+def _short(value: Any) -> Any:
+    """Six digits: a curve is looked at."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _name(varied: Values) -> str:
