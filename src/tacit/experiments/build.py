@@ -36,12 +36,11 @@ from tacit.problem.sensitivity import (
 )
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
-from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase
+from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
 
 LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
 DOMAINS: dict[str, Callable[[float], Domain]] = {"everywhere": lambda _: Everywhere(), "box": Box, "ball": Ball}
-LARGEST_STEP = 1000.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
 REGULARIZERS: dict[str, Callable[[], Regularizer]] = {"l2": L2, "none": NoRegularizer}
 
 
@@ -232,15 +231,10 @@ def _perturbation(spec: Spec) -> Perturbation:
 
 
 def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
-    """The first of steps falling in a line to zero with which w gathers noise of std score_noise along any unit record.
-
-    One round adds sum_p xi_p, of std s, times its step: over the run s^2 sum_t step_t^2 = s^2 step^2 rounds / 3.
-    Everything in it is public. Without noise, or with very little, the step stops at LARGEST_STEP.
-    """
+    """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
     law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
-    std = law * math.sqrt(sum(scale**2 for scale in scales))
-    return min(LARGEST_STEP, score_noise * math.sqrt(3 / rounds) / std) if std else LARGEST_STEP
+    return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
 
 
 def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:

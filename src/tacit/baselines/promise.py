@@ -1,0 +1,50 @@
+"""What a method declares about its privacy: who is protected, who is trusted, what is released. The accountant does
+the rest: a method never states an epsilon of its own.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from tacit.privacy.budget import Guarantee, total
+from tacit.privacy.release import Events
+
+
+class Unit(enum.Enum):
+    """What two neighbouring data sets differ by."""
+
+    RECORD = "one record added or removed"
+    REPLACED = "one record replaced"
+    CLIENT = "one agent with all of its records added or removed"
+
+
+class Trusted(enum.Enum):
+    """Who sees more than what the guarantee covers."""
+
+    NOBODY = "nobody: noise is added at each agent"
+    SUM = "a secure sum: the server sees totals over agents, and agents follow the protocol"
+    SERVER = "the server, which adds the noise"
+    CURATOR = "a curator, who holds all records"
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The releases about one unit, at the agent that releases most; `caveats` say why they give no guarantee."""
+
+    unit: Unit
+    trusted: Trusted
+    each_round: Events = ()
+    once: Events = ()
+    caveats: tuple[str, ...] = ()
+
+    def total(self, rounds: int, dp_delta: float) -> Guarantee | None:
+        """The guarantee of a run; None where there is none."""
+        if self.caveats:
+            return None
+        return total([*self.once, *((release, rounds * n) for release, n in self.each_round)], dp_delta)
+
+
+def no_privacy(trusted: Trusted = Trusted.SERVER) -> Promise:
+    """Of a method that adds no noise."""
+    return Promise(Unit.RECORD, trusted, caveats=("no noise is added.",))

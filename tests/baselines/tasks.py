@@ -1,0 +1,27 @@
+"""A task over the small federation of the tests."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tacit.baselines.task import Task
+from tacit.problem.objective import Problem
+from tacit.types import Federation, Shard
+from tests.conftest import federation
+
+
+def task(over: Federation | None = None, beta: float = 1e-3, seed: int = 0) -> Task:
+    """Records in float64, so that identities hold to the last digits; features in [0, 1]."""
+    over = federation() if over is None else over
+    shards = tuple(Shard(shard.x, shard.y, dtype=np.float64) for shard in over.shards)
+    problem = Problem(over.n_agents, 1 / over.n_records, beta=beta)
+    return Task(shards, problem, (over.n_features, over.n_classes), math.sqrt(over.n_features), seed)
+
+
+def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:
+    """sum_p f'_p(w), as one shard."""
+    x, y = np.concatenate([s.x for s in of.shards]), np.concatenate([s.y for s in of.shards])
+    problem = Problem(1, of.problem.weight, of.problem.loss, of.problem.regularizer, of.problem.beta)
+    return problem.gradient(w, Shard(x, y, dtype=np.float64))
