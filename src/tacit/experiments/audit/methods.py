@@ -1,0 +1,95 @@
+"""The mechanism audit of any method: one round with a worst-case unit and without it, by what the untrusted saw.
+
+The method is a black box. From all that was seen, pilot draws find the direction that tells the two data sets apart
+best; the score of a further draw is where it lies between the two. A weak direction gives a small bound, never a
+wrong one. Without the unit its records are zero: they move no gradient, and every public number stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.baselines.method import Budget, Entry, Method
+from tacit.baselines.promise import Unit
+from tacit.baselines.task import Task
+from tacit.experiments.audit.finding import Claim, Finding, weigh
+from tacit.problem.objective import Problem
+from tacit.types import Array, Shard
+
+DRAWS = 1500  # a side
+PILOTS = 500  # a side, that choose the direction
+FEATURES, CLASSES, OTHERS = 4, 3, 3
+
+
+def audit(entry: Entry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95) -> Finding:
+    """The method with its whole budget in one round, against what it promises."""
+    present = task()
+    method = one_round(entry, present, budget)
+    absent = without(present, method.promise(present).unit)
+    claim = claimed(method, present, budget)
+    return weigh("method", entry.name, claim, attack(method, present, absent, draws, seed), confidence)
+
+
+def claimed(method: Method, of: Task, budget: Budget) -> Claim:
+    """The total by the accountant; where there is none, the epsilon of the budget as if it held."""
+    promise = method.promise(of)
+    spent = promise.total(method.rounds, budget.dp_delta)
+    if spent is None:
+        note = f"nominal epsilon; not private: {' '.join(promise.caveats)}"
+        return Claim(budget.epsilon, budget.dp_delta, gaussian=True, note=note)
+    return Claim(spent.epsilon, spent.dp_delta, spent.name == "gdp")
+
+
+def one_round(entry: Entry, of: Task, budget: Budget) -> Method:
+    """The default of an entry, in as few rounds as it can have."""
+    choice = dict(entry.grid[0])
+    return entry.build(of, budget, choice | ({"rounds": 1} if "rounds" in choice else {}))
+
+
+def task() -> Task:
+    """Two agents; the last record of the first one has a feature of its own."""
+    rng = np.random.default_rng(0)
+    x = np.zeros((2 * OTHERS + 1, FEATURES))
+    x[:, :-1] = rng.normal(size=(len(x), FEATURES - 1))
+    x[OTHERS] = np.eye(FEATURES)[-1]
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y = np.arange(len(x)) % CLASSES
+    cut = OTHERS + 1
+    shards = tuple(Shard(x[rows], y[rows], dtype=np.float64) for rows in (slice(0, cut), slice(cut, None)))
+    return Task(shards, Problem(2, 1 / len(x)), (FEATURES, CLASSES), row_norm=1.0)
+
+
+def without(of: Task, unit: Unit) -> Task:
+    """The neighbour: the record zero, or its opposite; or every record of its agent zero."""
+    first, *rest = of.shards
+    x = first.x.copy()
+    if unit is Unit.CLIENT:
+        x[:] = 0
+    else:
+        x[-1] = -x[-1] if unit is Unit.REPLACED else 0
+    return replace(of, shards=(replace(first, x=x), *rest))
+
+
+def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -> tuple[Array, Array]:
+    """(scores with the unit, without)."""
+    pilot = [np.stack(list(views(method, side, PILOTS, seed + n))) for n, side in enumerate((present, absent))]
+    center = [part.mean(0) for part in pilot]
+    spread = np.concatenate([part - middle for part, middle in zip(pilot, center, strict=True)]).var(0)
+    direction = (center[0] - center[1]) / np.where(spread > 0, spread, 1.0)
+    middle = (center[0] + center[1]) / 2
+    with_it, without_it = (
+        np.array([(view - middle) @ direction for view in views(method, side, draws, seed + 2 + n)])
+        for n, side in enumerate((present, absent))
+    )
+    return with_it, without_it
+
+
+def views(method: Method, of: Task, draws: int, stream: int) -> Iterator[Array]:
+    """All that was seen of the first round, as one vector, for draws of their own noise."""
+    for n in range(draws):
+        own = replace(of, seed=(stream << 32) + n)
+        _, info = method.run_round(own, method.init(own))
+        yield np.concatenate([np.ravel(part) for part in info.seen])

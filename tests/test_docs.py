@@ -1,0 +1,40 @@
+"""The example of docs/adding-a-method.md is a method like every other."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tacit.experiments.audit import methods as audit
+from tests.conformance import test_methods as suite
+
+PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"
+
+
+@pytest.fixture(scope="module")
+def entry():
+    (code, line) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert "heavy_ball.ENTRY" in line
+    module = ModuleType("heavy_ball")
+    sys.modules["heavy_ball"] = module  # dataclasses look their module up
+    exec(compile(code, str(PAGE), "exec"), module.__dict__)
+    return module.__dict__["ENTRY"]
+
+
+def test_the_example_passes_the_conformance_suite(entry):
+    suite.test_a_run_is_a_function_of_its_seed(entry)
+    suite.test_a_promise_keeps_the_budget_whatever_the_choice(entry)
+    suite.test_without_noise_nothing_is_promised(entry)
+    suite.test_a_promise_reads_nothing_from_the_records(entry)
+
+
+def test_the_example_passes_the_audit(entry):
+    assert audit.audit(entry, suite.BUDGET).verdict == "consistent"
+
+
+def test_the_example_trains(entry):
+    own, method = suite.small(entry)
+    state, _ = suite.trained(method, own)
+    assert state.t == method.rounds
