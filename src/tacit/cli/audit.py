@@ -39,6 +39,7 @@ examples:
   tacit audit --config runs/patients/spec.toml --what mechanism --draws 20000
   tacit audit --preset released                      a scale read from the data: VIOLATED
   tacit audit --control clean-dual
+  tacit audit --method fedgd --epsilon 3             a method of tacit compare; --method all for every private one
 """
 
 
@@ -60,6 +61,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--what", choices=(*WHAT, "all"), help="the attack (default all)")
     parser.add_argument("--controls", action="store_true", help="also attack every broken mechanism")
     parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this broken mechanism")
+    parser.add_argument("--method", action="append", default=[], metavar="NAME", help="attack this other method")
     parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 4000)")
     parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
     parser.add_argument("--picture", type=Path, default=Path("audit.png"), metavar="FILE", help="default: audit.png")
@@ -71,12 +73,13 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
-    chosen = options.what or ("none" if options.control else "all")
+    chosen = options.what or ("none" if options.control or options.method else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
         findings, recovered = _attack(options, attacks, show)
+        findings += _methods(options, show)
         controls = _controls(options, show)
     passed = not any(one.violated for one in findings) and all(one.violated for one in controls)
     if options.json:
@@ -110,6 +113,19 @@ def _attack(
     _draw(recovered, options.picture)
     show.recovered(recovered, options.picture)
     return findings, recovered
+
+
+def _methods(options: argparse.Namespace, show: _Table) -> list[Finding]:
+    from tacit.baselines.method import Budget
+    from tacit.experiments.audit import methods
+
+    asked = given(options, RUN_FLAGS)
+    budget = Budget(asked.get("privacy.epsilon", 3.0), asked.get("privacy.dp_delta", 1e-5))
+    found = []
+    for entry in methods.chosen(options.method, budget):
+        found.append(methods.audit(entry, budget, options.draws or methods.DRAWS, _seed(options), CONFIDENCE))
+        show.finding(found[-1])
+    return found
 
 
 def _controls(options: argparse.Namespace, show: _Table) -> list[Finding]:

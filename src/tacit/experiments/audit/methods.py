@@ -7,14 +7,17 @@ wrong one. Without the unit its records are zero: they move no gradient, and eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tacit.baselines.method import Budget, Entry, Method
 from tacit.baselines.promise import Unit
+from tacit.baselines.registry import METHODS
 from tacit.baselines.task import Task
+from tacit.errors import SpecError, unknown
 from tacit.experiments.audit.finding import Claim, Finding, weigh
 from tacit.problem.objective import Problem
 from tacit.types import Array, Shard
@@ -22,6 +25,21 @@ from tacit.types import Array, Shard
 DRAWS = 1500  # a side
 PILOTS = 500  # a side, that choose the direction
 FEATURES, CLASSES, OTHERS = 4, 3, 3
+
+
+def chosen(names: Sequence[str], budget: Budget) -> list[Entry]:
+    """The entries of these names; "all" stands for every one that promises something."""
+    if names and math.isinf(budget.epsilon):
+        raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
+    for name in names:
+        if name not in METHODS and name != "all":
+            raise unknown("method", name, [*METHODS, "all"])
+    return [METHODS[name] for name in METHODS if name in names or ("all" in names and _private(METHODS[name], budget))]
+
+
+def _private(entry: Entry, budget: Budget) -> bool:
+    of = task()
+    return not one_round(entry, of, budget).promise(of).caveats
 
 
 def audit(entry: Entry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95) -> Finding:
