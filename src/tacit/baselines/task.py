@@ -17,8 +17,8 @@ from tacit.types import Array, Norm, Shard
 # (shards, problem, points (J, K) or (P, J, K), bound) -> sum_i x_i a_i^T of every agent, (P, J, K), each record shrunk
 # to the bound. An engine may offer a faster one
 Sums = Callable[[Sequence[Shard], Problem, Array, RecordBound], Array]
-# ((seed, agent), round, step, shape) -> standard Gaussian noise in float32; an engine draws the same noise faster
-Draw = Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]
+# (key, t, step, shape) -> standard Gaussian noise, as privacy.noise draws it
+Normals = Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]
 
 
 def plain_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
@@ -43,7 +43,7 @@ class Task:
     row_norm: float  # public: |x_i|_2 <= row_norm for every record there can be
     seed: int = 0
     sums: Sums = plain_sums
-    draw: Draw = noise.gaussian
+    normals: Normals = noise.gaussian
 
     @property
     def n_agents(self) -> int:
@@ -72,7 +72,7 @@ class Task:
 
     def gaussian(self, agent: int, t: int, step: int = 0) -> Array:
         """Standard noise of an agent's stream; agent P is the server's or the curator's."""
-        return self.draw((self.seed, agent), t, step, self.shape)
+        return self.normals((self.seed, agent), t, step, self.shape).astype(np.float64)
 
     def agents_gaussian(self, t: int, step: int = 0) -> Array:
         """Standard noise of every agent, (P, J, K)."""

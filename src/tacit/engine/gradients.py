@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Protocol
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.engine.layout import aligned, lane, width
-from tacit.engine.records import pack
+from tacit.engine.records import Records, pack
 from tacit.problem.sensitivity import Clipped, Declared, Observed
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, Shard
 
 BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
 
@@ -50,11 +50,10 @@ class Sparse:
         )
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        own, grad, bound = self.records[p], self._buffer(point.shape), np.zeros(self.runs, np.float32)
-        self.kernels.gradient(
-            own.rows, own.columns, own.scale, own.block, own.label, self.x_norm[p], point, self.classes, self.runs,
-            self.squared, 1 if self.norm is Norm.L1 else 2, self.clip, grad, bound,
-        )  # fmt: skip
+        grad = self._buffer(point.shape)
+        bound = sparse_sums(
+            self.kernels, self.records[p], point, self.classes, self.squared, self.norm, self.x_norm[p], self.clip, grad
+        )
         return grad, np.where(self.measured, bound, self.constant[p])
 
     def _buffer(self, shape: tuple[int, ...]) -> Array:
@@ -76,29 +75,58 @@ class Dense:
         self.x_norm = [{norm: norm.of_rows(agent.shard.x) for norm in norms} for agent in lanes[0]]
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        shard, grad, bounds = self.lanes[0][p].shard, np.zeros_like(point), np.zeros(len(self.lanes))
-        for start in range(0, len(shard), BLOCK):
-            x, y = shard.x[start : start + BLOCK], shard.y[start : start + BLOCK]
-            score = x @ point
-            for r, run in enumerate(self.lanes):
-                own, bound = lane(score, r, self.classes), run[p].method.bound
-                x_norm = self.x_norm[p][bound.norm][start : start + BLOCK]
-                residual = run[p].problem.loss.residual(own, y)
-                bounds[r] = max(bounds[r], bound.bound(residual, x_norm))
-                own[...] = bound.shrink(residual, x_norm)
-            score[:, len(self.lanes) * self.classes :] = 0
-            grad += x.T @ score
-        return grad, bounds
+        shard, bounds = self.lanes[0][p].shard, np.zeros(len(self.lanes))
+
+        def answer(r: int, score: Array, rows: slice) -> Array:
+            agent = self.lanes[r][p]
+            bound, x_norm = agent.method.bound, self.x_norm[p][agent.method.bound.norm][rows]
+            residual = agent.problem.loss.residual(score, shard.y[rows])
+            bounds[r] = max(bounds[r], bound.bound(residual, x_norm))
+            return bound.shrink(residual, x_norm)
+
+        return dense_sums(shard, point, self.classes, len(self.lanes), answer), bounds
+
+
+def sparse_sums(
+    kernels: ModuleType, own: Records, point: Array, n_classes: int, squared: bool, norm: Norm, x_norm: Array,
+    clip: Array, out: Array,
+) -> Array:  # fmt: skip
+    """sum_i x_i a_i^T of one agent into `out`, run r clipped to clip[r]; returns each run's largest |x_i a_i^T|."""
+    bound = np.zeros(len(clip), np.float32)
+    kernels.gradient(
+        own.rows, own.columns, own.scale, own.block, own.label, x_norm, point, n_classes, len(clip), squared,
+        1 if norm is Norm.L1 else 2, clip, out, bound,
+    )  # fmt: skip
+    return bound
+
+
+def dense_sums(
+    shard: Shard, point: Array, n_classes: int, n_runs: int, answer: Callable[[int, Array, slice], Array]
+) -> Array:
+    """The same through BLAS; answer(r, scores, rows) gives the a_i of run r for a block of records."""
+    out = np.zeros_like(point)
+    for start in range(0, len(shard), BLOCK):
+        rows = slice(start, start + BLOCK)
+        score = shard.x[rows] @ point
+        for r in range(n_runs):
+            own = lane(score, r, n_classes)
+            own[...] = answer(r, own, rows)
+        score[:, n_runs * n_classes :] = 0
+        out += shard.x[rows].T @ score
+    return out
 
 
 def choose(lanes: Sequence[Lane], n_classes: int, kernels: ModuleType | None) -> Gradients:
     """Sparse where it is compiled, applies, and has few enough non-zeros to win; else dense."""
-    shards = [agent.shard for agent in lanes[0]]
-    nonzero = sum(int(np.count_nonzero(shard.x)) for shard in shards)
-    density = nonzero / max(1, sum(shard.x.size for shard in shards))
-    if kernels is not None and _sparse_applies(lanes) and density <= SPARSE_BELOW:
+    if kernels is not None and _sparse_applies(lanes) and few_nonzeros([agent.shard for agent in lanes[0]]):
         return Sparse(lanes, n_classes, kernels)
     return Dense(lanes, n_classes)
+
+
+def few_nonzeros(shards: Sequence[Shard]) -> bool:
+    """Whether lists of non-zeros are the smaller form of the records."""
+    nonzero = sum(int(np.count_nonzero(shard.x)) for shard in shards)
+    return nonzero <= SPARSE_BELOW * max(1, sum(shard.x.size for shard in shards))
 
 
 # of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists

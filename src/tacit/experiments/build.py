@@ -91,7 +91,16 @@ def setup(spec: Spec, over: Federation) -> Setup:
     """Agents, each with its problem and method; what cannot go together, or not on this machine, is refused."""
     spec = spec.checked()
     require(spec.run.engine, spec.run.device)
-    problem = Problem(
+    problem = objective(spec, over)
+    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
+    compatible.check(agents[0].method, problem.domain)
+    shape = (over.n_features, over.n_classes)
+    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), shape, over.public_classes, problem)
+
+
+def objective(spec: Spec, over: Federation) -> Problem:
+    """What [problem] names, weighted by 1/I."""
+    return Problem(
         over.n_agents,
         1 / over.n_records,
         LOSSES[spec.problem.loss](),
@@ -99,10 +108,6 @@ def setup(spec: Spec, over: Federation) -> Setup:
         spec.problem.beta,
         DOMAINS[spec.problem.domain](spec.problem.domain_radius),
     )
-    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
-    compatible.check(agents[0].method, problem.domain)
-    shape = (over.n_features, over.n_classes)
-    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), shape, over.public_classes, problem)
 
 
 def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:

@@ -19,6 +19,7 @@ from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
 
 COVERS = "every z_p an agent releases, and the model; against the server, the other agents and the public"
+CLASSES_READ = "the list of classes was read from the private labels (declare it: --schema, data.class_count)."
 NOT_COVERED = (
     "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
     "as they are",
@@ -99,7 +100,7 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
     """Why this run has no guarantee; empty when it has one."""
     against = compatible.caveats(setup.agents[0].method)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
-        against.append("the list of classes was read from the private labels (declare it: --schema, data.class_count).")
+        against.append(CLASSES_READ)
     return against
 
 

@@ -13,9 +13,14 @@ from tacit.experiments.spec import Spec
 
 def dumps(spec: Spec) -> str:
     """The complete spec; a key that is absent is unset."""
+    return text(spec.values())
+
+
+def text(values: dict[str, Any]) -> str:
+    """Dotted keys, those of a section together, as TOML; None is left out."""
     lines: list[str] = []
     section = ""
-    for key, value in spec.values().items():
+    for key, value in values.items():
         head, _, name = key.partition(".")
         if head != section:
             lines += ["", f"[{head}]"] if lines else [f"[{head}]"]

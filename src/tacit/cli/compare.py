@@ -1,0 +1,150 @@
+"""tacit compare: every method on the same data, at the same total budget, tuned by the same rule."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit import jsontext
+from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
+from tacit.errors import SpecError
+
+EPILOG = """examples:
+  tacit compare --list                               every method, and what it declares
+  tacit compare --data mnist --agents 10 --epsilon 1 --methods objt,fedgd --seeds 5
+  tacit compare --data mnist --epsilon inf           without noise
+  tacit compare --config leaderboard.toml
+
+a file has two sections, and epsilon may be a list:
+  [compare]
+  data = "mnist"
+  agents = 10
+  epsilon = [0.5, 1, 3, 8]
+  dp_delta = 1e-6
+  methods = ["objt", "fedgd"]
+  seeds = 5
+  [data]                                             any key of [data], see tacit train --keys
+
+A comparison that was stopped goes on where it stopped: run the same command again.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="compare methods at one total budget",
+        description="Tune and run methods at the same total budget, and print a leaderboard. Flags win over --config.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_spec_flags(parser, DATA_FLAGS)
+    parser.add_argument("--epsilon", metavar="E,...", help="total budgets (default 1); inf adds no noise")
+    parser.add_argument("--dp-delta", type=float, metavar="D", help="delta of the budgets (default 1e-6)")
+    parser.add_argument("--methods", metavar="NAME,...", help="which to run (default: all; see --list)")
+    parser.add_argument("--seeds", type=int, metavar="N", help="runs of each method that are reported (default 5)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with all of this, see below")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of [data]")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/compare-DATA)")
+    parser.add_argument("--plan", action="store_true", help="say what would be run, and stop")
+    parser.add_argument("--list", action="store_true", help="list the methods, and stop")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.experiments.compare import run as comparison
+    from tacit.experiments.compare import table, tune
+    from tacit.experiments.compare.plan import plan
+
+    if options.list:
+        return _list(options.json)
+    wanted = plan(_values(options))
+    name = options.config.stem if options.config else f"compare-{Path(wanted.base.data.source).stem}"
+    out = options.out or Path("runs") / name
+    if options.plan:
+        print("\n".join(comparison.outline(wanted, out)))
+        return 0
+    standings = comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell)
+    rows = table.rows(standings)
+    figures = _draw(rows, wanted.base.data.source, out)
+    rule, caution = tune.rule(wanted.seeds), tune.NOT_ACCOUNTED
+    if options.json:
+        print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": [caution], "out": str(out)}))
+    else:
+        print(f"{table.text(rows)}\ntuning: {rule}\nnot covered: {caution}")
+    if not options.quiet:
+        print(f"records in {out / 'records.jsonl'}, {', '.join(map(str, figures)) or 'no figure'}", file=sys.stderr)
+    return 0
+
+
+def _values(options: argparse.Namespace) -> dict[str, Any]:
+    from tacit.experiments.compare.plan import read
+
+    values = read(options.config) if options.config else {}
+    values |= given(options, DATA_FLAGS) | assignments(options.set)
+    for key in ("dp_delta", "seeds"):
+        if getattr(options, key) is not None:
+            values[key] = getattr(options, key)
+    if options.epsilon is not None:
+        values["epsilon"] = [_number(one) for one in options.epsilon.split(",")]
+    if options.methods is not None:
+        values["methods"] = [one.strip() for one in options.methods.split(",")]
+    return values
+
+
+def _number(said: str) -> float:
+    try:
+        return float(said)
+    except ValueError:
+        raise SpecError(f"--epsilon takes numbers, or inf, with commas between them: got {said!r}.") from None
+
+
+def _tell(record: dict[str, Any]) -> None:
+    """One job, as it ends."""
+    chosen = " ".join(f"{name}={value:g}" for name, value in record["choice"].items())
+    error = record["failed"] or f"{100 * record['error']:.2f}% error, {record['seconds']:.1f} s"
+    epsilon = "inf" if record["budget_epsilon"] is None else f"{record['budget_epsilon']:g}"  # JSON has no infinity
+    job = f"epsilon {epsilon}  {record['method']}  {record['role']} {chosen} seed={record['seed']}"
+    print(f"{job}: {error}", file=sys.stderr)
+
+
+def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> list[Path]:
+    """One figure a budget."""
+    from tacit.report.dots import Dot, dots
+
+    paths = []
+    for epsilon in dict.fromkeys(row["budget_epsilon"] for row in rows):
+        own = [row for row in rows if row["budget_epsilon"] == epsilon and row["error_mean"] is not None]
+        marks = []
+        for row in own:
+            low, mean, high = (100 * row[key] for key in ("error_20", "error_mean", "error_80"))
+            marks.append(Dot(_label(row), low, mean, high, open=not row["private"]))
+        title = f"{Path(source).stem}, total epsilon {epsilon:g}"
+        x_label = "test error, per cent: mean, 20th to 80th percentile"
+        figure = dots(title, x_label, marks, "with a guarantee", "not private")
+        if figure:
+            paths.append(out / f"error-epsilon{epsilon:g}.svg")
+            paths[-1].write_text(figure + "\n", encoding="utf-8")
+    return paths
+
+
+def _label(row: dict[str, Any]) -> str:
+    """The method, and what sets its guarantee apart from one for a record added or removed."""
+    apart = row["unit"] if row["private"] else "not private"
+    return row["method"] if apart == "record" else f"{row['method']} ({apart})"
+
+
+def _list(as_json: bool) -> int:
+    from tacit.experiments.compare.listing import listing
+
+    methods = listing()
+    if as_json:
+        print(jsontext.dumps(methods))
+        return 0
+    size = max(len(method["name"]) for method in methods)
+    for method in methods:
+        print(f"{method['name']:<{size}}  {method['about']}")
+        print(f"{'':<{size}}  {method['guarantee']}; {method['events']}; trusts {method['trusted']}")
+    return 0

@@ -1,0 +1,119 @@
+"""Sums over records for several runs in one pass, as the methods of tacit.baselines ask for them.
+
+Sums are taken in float32 and given back in float64. Threads share out agents, and each agent's sum is one thread's, so
+their number never changes a result; how many runs share a pass may change its last digits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.engine.gradients import dense_sums, few_nonzeros, sparse_sums
+from tacit.engine.kernels import compiled
+from tacit.engine.layout import aligned, lane, spread, width
+from tacit.engine.records import pack
+from tacit.privacy import noise
+from tacit.problem.loss import Loss
+from tacit.problem.sensitivity import Clipped, Declared, Observed, RecordBound
+from tacit.problem.softmax import Softmax
+from tacit.problem.squared import Squared
+from tacit.types import Array, Norm, Shard
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What one run asks: sums at its points, (J, K) for all agents or (P, J, K), each record shrunk to the bound."""
+
+    points: Array
+    bound: RecordBound
+
+
+class SharedSums:
+    """The shards of one federation, packed once for any number of runs; `n_runs` is how many a pass mostly serves."""
+
+    def __init__(
+        self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int, threads: int | None = None
+    ) -> None:
+        self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
+        self.x_norm = {norm: [norm.of_rows(shard.x) for shard in shards] for norm in (Norm.L1, Norm.L2)}
+        self.kernels = compiled() if type(loss) in (Softmax, Squared) and few_nonzeros(shards) else None
+        self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards] if self.kernels else []
+        self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1)
+
+    def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
+        """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
+        known = type(bound) in (Clipped, Observed, Declared) and bound.norm in self.x_norm
+        return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
+
+    def __call__(self, questions: Sequence[Question]) -> list[Array]:
+        """(P, J, K) for each question."""
+        answers = [np.empty((len(self.shards), *question.points.shape[-2:])) for question in questions]
+        for norm, members in _passes(questions):
+            self._pass(norm, [questions[r] for r in members], [answers[r] for r in members])
+        return answers
+
+    def _pass(self, norm: Norm, questions: Sequence[Question], answers: Sequence[Array]) -> None:
+        """One pass over all records, into the answers."""
+        for question in questions:
+            if isinstance(question.bound, Declared):
+                self._check(question.bound)
+        packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
+        common = all(question.points.ndim == 2 for question in questions)
+        shared = spread([question.points for question in questions], aligned(*packed)) if common else None
+        sums = self._sparse if self.records else self._dense
+
+        def work(p: int) -> None:
+            points = [q.points if q.points.ndim == 2 else q.points[p] for q in questions]
+            out = sums(p, norm, questions, spread(points, aligned(*packed)) if shared is None else shared)
+            for r, answer in enumerate(answers):
+                answer[p] = lane(out, r, self.classes)
+
+        list(self.pool.map(work, range(len(self.shards))))
+
+    def _sparse(self, p: int, norm: Norm, questions: Sequence[Question], point: Array) -> Array:
+        assert self.kernels is not None
+        clip = np.array([q.bound.target if isinstance(q.bound, Clipped) else np.inf for q in questions], np.float32)
+        out, x_norm = aligned(*point.shape), self.x_norm[norm][p].astype(np.float32)
+        squared = isinstance(self.loss, Squared)
+        sparse_sums(self.kernels, self.records[p], point, self.classes, squared, norm, x_norm, clip, out)
+        return out
+
+    def _dense(self, p: int, _norm: Norm, questions: Sequence[Question], point: Array) -> Array:
+        def answer(r: int, score: Array, rows: slice) -> Array:
+            bound = questions[r].bound
+            return bound.shrink(self.loss.residual(score, self.shards[p].y[rows]), self.x_norm[bound.norm][p][rows])
+
+        return dense_sums(self.shards[p], point, self.classes, len(questions), answer)
+
+    def _check(self, bound: Declared) -> None:
+        """Refuse records beyond the norm that is declared, which no loop looks at."""
+        for x_norm in self.x_norm[bound.norm]:
+            bound.shrink(np.zeros((len(x_norm), 1)), x_norm)
+
+
+def _passes(questions: Sequence[Question]) -> Iterator[tuple[Norm, list[int]]]:
+    """Which questions share a pass: it clips in one norm, and what is not clipped goes with the first."""
+    norms = sorted({q.bound.norm for q in questions if isinstance(q.bound, Clipped)}, key=lambda norm: norm.value)
+    first, *others = norms or [Norm.L2]
+    apart = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
+    for norm in (first, *others):
+        yield norm, [r for r in range(len(questions)) if apart.get(r, first) is norm]
+
+
+def normals() -> Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]:
+    """privacy.noise.gaussian, compiled where it can be: equal to within float32's rounding of ln and cos."""
+    kernels = compiled()
+    if kernels is None:
+        return noise.gaussian
+
+    def gaussian(key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
+        out = np.empty(shape, np.float32)
+        kernels.noise(kernels.GAUSSIAN, *key, t, step, out)
+        return out
+
+    return gaussian
