@@ -108,6 +108,17 @@ class Scaled:
 
 
 @dataclass(frozen=True)
+class Inverse:
+    """1 / schedule: a proximity from the stiffness it gives."""
+
+    schedule: Schedule
+    summable: bool = False
+
+    def __call__(self, t: int) -> float:
+        return 1 / self.schedule(t)
+
+
+@dataclass(frozen=True)
 class HuangStep:
     """1 / eta^t = smoothness + sqrt(2 d t) s / c_w  (Huang et al. 2019, Theorem 4).
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
+from tacit.baselines.method import Info, Method, State
 from tacit.baselines.task import Task
 from tacit.problem.objective import Problem
 from tacit.types import Federation, Shard
@@ -25,3 +27,11 @@ def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:
     x, y = np.concatenate([s.x for s in of.shards]), np.concatenate([s.y for s in of.shards])
     problem = Problem(1, of.problem.weight, of.problem.loss, of.problem.regularizer, of.problem.beta)
     return problem.gradient(w, Shard(x, y, dtype=np.float64))
+
+
+def run(of: Task, method: Method) -> Iterator[tuple[State, Info]]:
+    """(state, info) after each round."""
+    state = method.init(of)
+    for _ in range(method.rounds):
+        state, info = method.run_round(of, state)
+        yield state, info

@@ -101,3 +101,10 @@ def test_the_audit_catches_a_method_that_halves_its_noise():
     scores = audit.attack(halved, present, audit.without(present, Unit.RECORD), audit.DRAWS, 0)
     found = audit.weigh("method", "halved", audit.claimed(honest, present, BUDGET), scores, 0.95)
     assert found.verdict == "VIOLATED"
+
+
+def test_the_released_outp_fails_the_audit():
+    """Its epsilon is nominal. sigma^2 is below sigma where sigma < 1: the larger the epsilon, the more is missing."""
+    finding = audit.audit(METHODS["outp-released"], Budget(20.0, 1e-5))
+    assert finding.claim.note
+    assert finding.verdict == "VIOLATED", finding
