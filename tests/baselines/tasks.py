@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,17 @@ def task(over: Federation | None = None, beta: float = 1e-3, seed: int = 0) -> T
     shards = tuple(Shard(shard.x, shard.y, dtype=np.float64) for shard in over.shards)
     problem = Problem(over.n_agents, 1 / over.n_records, beta=beta)
     return Task(shards, problem, (over.n_features, over.n_classes), math.sqrt(over.n_features), seed)
+
+
+def empty(of: Task, seed: int = 0) -> Task:
+    """The same task with nothing in its records, so that a method moves by its noise alone."""
+    shards = tuple(replace(shard, x=0 * shard.x) for shard in of.shards)
+    return replace(of, shards=shards, seed=seed)
+
+
+def cooled_noise(rounds: int) -> float:
+    """The std that steps falling to zero gather, over what `cooled_step` takes it for."""
+    return math.sqrt(sum((1 - t / rounds) ** 2 for t in range(rounds)) / (rounds / 3))
 
 
 def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:

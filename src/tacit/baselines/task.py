@@ -27,10 +27,13 @@ def plain_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: 
     return np.stack([record_sum(shard, problem, u, bound) for shard, u in zip(shards, each, strict=True)])
 
 
-def record_sum(shard: Shard, problem: Problem, u: Array, bound: RecordBound) -> Array:
-    """sum_i x_i a_i^T over the records of one shard, or of a sample of it."""
-    residual = problem.loss.residual(shard.x @ u, shard.y)
-    return np.asarray(shard.x.T @ bound.shrink(residual, bound.norm.of_rows(shard.x)))
+def record_sum(
+    shard: Shard, problem: Problem, u: Array, bound: RecordBound, rows: Array | slice = slice(None)
+) -> Array:
+    """sum_i x_i a_i^T over the records of one shard, or over some rows of it."""
+    x = shard.x[rows].astype(np.float64, copy=False)  # once: each product with u would do it again
+    residual = problem.loss.residual(x @ u, shard.y[rows])
+    return np.asarray(x.T @ bound.shrink(residual, bound.norm.of_rows(x)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +81,9 @@ class Task:
         """Standard noise of every agent, (P, J, K)."""
         return np.stack([self.gaussian(p, t, step) for p in range(self.n_agents)])
 
-    def uniform(self, agent: int, t: int, n: int) -> Array:
-        """n numbers in (0, 1) for sampling, from a stream that no noise uses."""
-        return noise.unit(noise.integers((self.seed, agent), t, SAMPLING, n), 32)
+    def uniform(self, agent: int, t: int, n: int, step: int = 0) -> Array:
+        """n numbers in (0, 1] for sampling, from streams that no noise uses."""
+        return noise.unit(noise.integers((self.seed, agent), t, SAMPLING + step, n), 32)
 
 
-SAMPLING = 2**32  # a local step that no method takes
+SAMPLING = 2**32  # no method takes so many local steps: from here on streams are for sampling
