@@ -69,7 +69,7 @@ def add_to(commands: Commands) -> None:
 def run(options: argparse.Namespace) -> int:
     from tacit.experiments import run as experiment
     from tacit.experiments.store import RunDirectory
-    from tacit.report import page
+    from tacit.report import artefacts
 
     if options.keys:
         print(_keys())
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         result = go(listener=progress)
     finally:
         progress.stop()
-    page.write(out)
+    artefacts.write([out], out / "report.html")
     _show(result.summary, out, options.json)
     return 0
 

@@ -13,8 +13,9 @@ from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
+from tacit.privacy.book import describe
 from tacit.privacy.budget import Guarantee, total, total_over_agents
-from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
 
@@ -72,6 +73,8 @@ def summarize(
         "epsilon_per_round": _per_round(spec, setup) if private else None,
         "dp_delta": _delta(spec, spent) if private else None,
         "accountant": None if spent is None else spent.name,
+        "releases": None if spent is None else [describe(one) for one in _releases(setup)],
+        "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": p.adjacency,
         "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
         "covers": COVERS if spent else None,
@@ -89,11 +92,15 @@ def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
     """The total of the run, from what each agent releases; None where it has none."""
     if reasons(spec, setup):
         return None
-    releases = [release(agent.method) for agent in setup.agents]
-    events = [[(one, spec.run.rounds)] for one in releases if one is not None]
-    if len(events) < len(releases):
+    if any(release(agent.method) is None for agent in setup.agents):
         return None
+    events = [[(one, spec.run.rounds)] for one in _releases(setup)]
     return replace(total_over_agents(events, accounted_delta(spec)), dp_delta=spec.privacy.dp_delta)
+
+
+def _releases(setup: Setup) -> list[Release]:
+    """What agents release in a round, each kind once: agents do not add up."""
+    return list(dict.fromkeys(one for agent in setup.agents if (one := release(agent.method)) is not None))
 
 
 def reasons(spec: Spec, setup: Setup) -> list[str]:

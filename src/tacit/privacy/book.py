@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
@@ -81,8 +81,7 @@ class Book:
             self.limit = None if body["epsilon"] is None else Limit(body["epsilon"], body["dp_delta"])
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
-            description = dict(body["release"])
-            release = _KINDS[description.pop("mechanism")](**description)
+            release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
         else:
@@ -142,6 +141,15 @@ def describe(release: Release) -> dict[str, Any]:
         if type(release) is kind:
             return {"mechanism": name, **asdict(release)}
     raise SpecError(f"a ledger records {' and '.join(_KINDS)} releases, not {type(release).__name__}.")
+
+
+def restored(description: Mapping[str, Any]) -> Release:
+    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
+    terms = dict(description)
+    kind = _KINDS[terms.pop("mechanism")]
+    if kind is LaplaceRelease and terms["l1"] is None:
+        terms["l1"] = math.inf
+    return kind(**terms)
 
 
 def spell(release: Release) -> str:

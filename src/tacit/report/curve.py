@@ -1,28 +1,25 @@
-"""A line chart as SVG text: no dependency, sharp at any size, light and dark."""
+"""A chart as SVG text: no dependency, sharp at any size, in the colours of the page around it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 
-# Okabe and Ito's colours, told apart by colour-blind readers
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 300, 64, 16, 34, 46
+from tacit.report.axis import Axis, number
+from tacit.report.chart import Chart, Line, axes
 
-Line = tuple[str, Sequence[float], Sequence[float]]  # name, x, y
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 400, 270, 72, 24, 12, 44
 
 
-def chart(title: str, x_label: str, y_label: str, lines: Sequence[Line], log_y: bool = False) -> str:
-    """One chart; y on a logarithmic scale if asked and every value is positive."""
-    lines = [(name, *_finite(x, y)) for name, x, y in lines]
-    lines = [line for line in lines if len(line[1])]
+Place = Callable[[float], float]
+
+
+def svg(chart: Chart, lines: Sequence[Line], log_y: bool, key: str) -> str:
+    """The lines on the axes of the chart, y logarithmic if asked; `key` is an id of its own on the page."""
+    lines = chart.visible(lines, log_y)
     if not lines:
-        return ""
-    ys = [value for _, _, y in lines for value in y]
-    log_y = log_y and min(ys) > 0
-    across = Axis([value for _, x, _ in lines for value in x], False)
-    up = Axis(ys, log_y)
+        return '<p class="nothing">nothing above zero: no logarithm to show</p>'
+    across, up = axes(lines, chart.log_x, log_y)
 
     def right(x: float) -> float:
         return LEFT + (WIDTH - LEFT - RIGHT) * across.share(x)
@@ -31,59 +28,58 @@ def chart(title: str, x_label: str, y_label: str, lines: Sequence[Line], log_y: 
         return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * up.share(y)
 
     parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" fill="currentColor">',
-        f'<text x="{LEFT}" y="18" font-size="14" font-weight="600">{escape(title)}</text>',
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="{key}-t {key}-d">',
+        f'<title id="{key}-t">{escape(chart.title)}</title><desc id="{key}-d">{escape(_words(chart, lines))}</desc>',
+        *_frame(across, up, right, down, chart.x_label, chart.y_label),
     ]
+    bands = [_band(line, right, down) for line in lines if line.low]
+    return "\n".join([*parts, *bands, *(_stroke(line, right, down) for line in lines), "</svg>"])
+
+
+def swatch(line: Line) -> str:
+    """A short piece of the line, for a legend."""
+    return f'<svg class="swatch" viewBox="0 0 34 8" aria-hidden="true"><path {_look(line)} d="M1 4H33"/></svg>'
+
+
+def _frame(across: Axis, up: Axis, right: Place, down: Place, x_label: str, y_label: str) -> list[str]:
+    """Grid, numbers and labels."""
+    parts = []
     for tick in up.ticks:
         y = down(tick)
-        parts.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#8884"/>')
-        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:.4g}</text>')
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{number(tick)}</text>')
     for tick in across.ticks:
-        parts.append(f'<text x="{right(tick):.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{tick:g}</text>')
-    middle = (TOP + HEIGHT - BOTTOM) / 2
-    parts.append(f'<text x="{(LEFT + WIDTH) / 2}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
-    parts.append(
-        f'<text x="14" y="{middle}" text-anchor="middle" transform="rotate(-90 14 {middle})">{escape(y_label)}</text>'
-    )
-    for n, (name, xs, values) in enumerate(lines):
-        colour = COLOURS[n % len(COLOURS)]
-        dash = ' stroke-dasharray="6 4"' if n % 2 else ""
-        points = " ".join(f"{right(x):.1f},{down(y):.1f}" for x, y in zip(xs, values, strict=True))
-        stroke = f'fill="none" stroke="{colour}" stroke-width="2"{dash}'
-        parts.append(f'<polyline {stroke} points="{points}"/>')
-        x, y = WIDTH - RIGHT - 150, TOP + 14 + 18 * n
-        parts.append(f'<line {stroke} x1="{x - 28}" x2="{x - 6}" y1="{y - 4}" y2="{y - 4}"/>')
-        parts.append(f'<text x="{x}" y="{y}">{escape(name)}</text>')
-    return "\n".join([*parts, "</svg>"])
+        x = right(tick)
+        parts.append(f'<path class="grid" d="M{x:.1f} {HEIGHT - BOTTOM}v4"/>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 17}" text-anchor="middle">'
+                     f"{number(tick)}</text>")  # fmt: skip
+    center, middle = (LEFT + WIDTH - RIGHT) / 2, (TOP + HEIGHT - BOTTOM) / 2
+    parts.append(f'<text x="{center}" y="{HEIGHT - 8}" text-anchor="middle">{escape(x_label)}</text>')
+    parts.append(f'<text transform="translate(12 {middle}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>')
+    return parts
 
 
-class Axis:
-    """The range of one axis, and four or five round numbers on it."""
-
-    def __init__(self, values: Sequence[float], log: bool) -> None:
-        self.log = log
-        low, high = min(values), max(values)
-        if log:
-            self.low, self.high = math.log10(low), max(math.log10(high), math.log10(low) + 1e-9)
-            decades = range(math.floor(self.low), math.ceil(self.high) + 1)
-            self.ticks = [10.0**n for n in decades if self.low <= n <= self.high] or [low, high]
-        else:
-            step = _round_step((high - low) / 4 or abs(high) or 1)
-            self.low, self.high = math.floor(low / step) * step, math.ceil(high / step) * step
-            if self.low == self.high:
-                self.high += step
-            self.ticks = [self.low + n * step for n in range(round((self.high - self.low) / step) + 1)]
-
-    def share(self, value: float) -> float:
-        return ((math.log10(value) if self.log else value) - self.low) / (self.high - self.low)
+def _band(line: Line, right: Place, down: Place) -> str:
+    above = [f"{right(x):.1f},{down(y):.1f}" for x, y in zip(line.x, line.high, strict=True)]
+    below = [f"{right(x):.1f},{down(y):.1f}" for x, y in zip(line.x, line.low, strict=True)]
+    return f'<polygon fill="{line.colour or "currentColor"}" class="band" points="{" ".join([*above, *below[::-1]])}"/>'
 
 
-def _round_step(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(rough))
-    return power * next(m for m in (1, 2, 5, 10) if m * power >= rough * 0.999)
+def _stroke(line: Line, right: Place, down: Place) -> str:
+    points = [(f"{right(x):.1f}", f"{down(y):.1f}") for x, y in zip(line.x, line.y, strict=True)]
+    path = " ".join(f"{x},{y}" for x, y in points)
+    fill = line.colour or "currentColor"
+    marks = "".join(f'<circle fill="{fill}" cx="{x}" cy="{y}" r="2.5"/>' for x, y in points) if line.marked else ""
+    return f'<polyline {_look(line)} points="{path}"/>{marks}'
 
 
-def _finite(x: Sequence[float], y: Sequence[float | None]) -> tuple[list[float], list[float]]:
-    pairs = [(a, b) for a, b in zip(x, y, strict=True) if b is not None and math.isfinite(b)]
-    return [a for a, _ in pairs], [b for _, b in pairs]
+def _look(line: Line) -> str:
+    dashes = f' stroke-dasharray="{" ".join(f"{n:g}" for n in line.dashes)}"' if line.dashes else ""
+    return f'class="line" stroke="{line.colour or "currentColor"}"{dashes}'
+
+
+def _words(chart: Chart, lines: Sequence[Line]) -> str:
+    """The chart in a sentence a line, for those who hear it."""
+    ends = (f"{line.name}: {number(line.y[0])} at {number(line.x[0])}, {number(line.y[-1])} at {number(line.x[-1])}"
+            for line in lines)  # fmt: skip
+    return f"{chart.y_label} against {chart.x_label}. {'; '.join(ends)}."

@@ -1,79 +1,94 @@
-"""report.html: one run on one self-contained page, from its records alone."""
+"""The page: contents, a comparison of all runs, and one section a source, in one file that needs no other."""
 
 from __future__ import annotations
 
-import json
-from html import escape
-from pathlib import Path
+from collections.abc import Sequence
+from importlib.resources import files
 from typing import Any
 
-from tacit.report.curve import Line, chart
+from tacit.report.markup import Raw, badge, either, folded, html, table
+from tacit.report.section import section
+from tacit.report.source import Source
+from tacit.report.summary import comparison
 
-STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; } td { padding: .25rem .5rem; border-bottom: 1px solid #8884; }
-td:first-child { white-space: nowrap; color: GrayText; } pre { overflow-x: auto; background: #8882; padding: 1rem; }
-.chart { width: 100%; height: auto; margin: 1rem 0; }
-"""
+CHOICES = (  # what a button sets on the root element, its label, and its values in turn
+    ("theme", "theme", "system dark light"),
+    ("y", "y axis", "default linear log"),
+    ("iterate", "iterate", "last averaged"),
+)
 
-
-def write(directory: Path) -> Path:
-    """Write report.html into the directory of a finished run."""
-    result = json.loads((directory / "result.json").read_text(encoding="utf-8"))
-    rows = [json.loads(line) for line in (directory / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
-    spec = (directory / "spec.toml").read_text(encoding="utf-8")
-    path = directory / "report.html"
-    draft = path.with_name(".report.html.draft")
-    draft.write_text(page(result, rows, spec), encoding="utf-8")
-    draft.replace(path)
-    return path
+MANY = 40  # rows beyond which the comparison is folded, so that the sections are seen
 
 
-def page(result: dict[str, Any], rows: list[dict[str, Any]], spec: str) -> str:
-    """The page as text."""
-    title = f"tacit: {result['algorithm']} on {result['dataset']}"
-    facts = "\n".join(
-        f"<tr><td>{escape(name.replace('_', ' '))}</td><td>{escape(_text(value))}</td></tr>"
-        for name, value in result.items()
-    )
+def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
+    """The page as text; `keys` are the ids of the sections."""
+    title = f"tacit: {sources[0].title}" if len(sources) == 1 else f"tacit: {len(sources)} reports"
+    contents = "".join(f'<li><a href="#{key}">{html(source.title)}</a></li>'
+                       for source, key in zip(sources, keys, strict=True))  # fmt: skip
+    compared = comparison(sources)
+    head = f'<nav aria-label="Contents"><h2>Contents</h2><ul>{contents}</ul></nav>' if len(sources) > 1 else ""
+    sections = "\n".join(section(source, key) for source, key in zip(sources, keys, strict=True))
     return f"""<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>{escape(title)}</title><style>{STYLE}</style></head><body>
-<h1>{escape(title)}</h1>
-<p><strong>Guarantee.</strong> {escape(result["guarantee"])}</p>
-{error_chart(rows)}
-{chart("Training objective", "round", "objective", [_line(rows, "objective", "last iterate")])}
-{chart("Noise", "round", "mean absolute value", [
-    _line(rows, "noise_gradient_units", "gradient units"), _line(rows, "noise_parameter_units", "parameter units"),
-], log_y=True)}
-{chart("Consensus violation", "round", "sum of |w - z|", [_line(rows, "consensus_violation", "sum")], log_y=True)}
-<h2>Result</h2><table>{facts}</table>
-<h2>Specification</h2><pre>{escape(spec)}</pre>
-</body></html>
+<html lang="en" data-theme="system" data-y="default" data-iterate="last"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html(title)}</title><style>
+{_own("page.css")}</style></head><body>
+<header><h1>{html(title)}</h1>{_toolbar()}</header>
+<main>{head}
+{_comparison(compared) if compared else ""}
+{sections}
+</main><script>
+{_own("page.js")}</script></body></html>
 """
 
 
-def error_chart(rows: list[dict[str, Any]]) -> str:
-    """Test error against rounds, of the last and of the averaged iterate."""
-    return chart(
-        "Test error",
-        "round",
-        "per cent",
-        [_line(rows, "test_error", "last iterate", 100), _line(rows, "test_error_averaged", "averaged iterate", 100)],
+def _toolbar() -> str:
+    """Buttons that need the script, so it shows them."""
+    buttons = "".join(
+        f'<button type="button" data-sets="{name}" data-choices="{values}">{label}: <b>{values.split()[0]}</b></button>'
+        for name, label, values in CHOICES
     )
+    return f'<div class="toolbar" role="group" aria-label="How charts are shown" hidden>{buttons}</div>'
 
 
-def _line(rows: list[dict[str, Any]], key: str, name: str, factor: float = 1) -> Line:
-    kept = [row for row in rows if row.get(key) is not None]
-    return name, [row["t"] for row in kept], [factor * row[key] for row in kept]
+def _comparison(rows: Sequence[dict[str, Any]]) -> str:
+    several = len({row["source"] for row in rows}) > 1
+    columns = ["runs", *(["source"] if several else []), "algorithm", "preset", "data", "epsilon", "delta",
+               "guarantee", "rounds", "seeds", "test error (%)", "20 to 80 %", "seconds"]  # fmt: skip
+    lines = [[row["runs"], *([row["source"]] if several else []), *_cells(row)] for row in rows]
+    rows_of_all = table("Means over seeds; seconds are those of one run", columns, lines)
+    return "<h2>Comparison</h2>" + (rows_of_all if len(rows) <= MANY else folded(f"{len(rows)} settings", rows_of_all))
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        return "; ".join(map(_text, value))
-    if isinstance(value, dict):
-        return ", ".join(f"{key} = {_text(one)}" for key, one in value.items()) or "none"
-    if value is None:
-        return "none"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+def _cells(row: dict[str, Any]) -> list[object]:
+    last, averaged = row["test_error"], row["test_error_averaged"]
+    lost = f" ({row['diverged']} diverged)" if row["diverged"] else ""
+    return [
+        row["algorithm"], row["preset"], row["data"], _epsilon(row), _short(row["dp_delta"]),
+        badge(row["private"], "whole run" if row["private"] else "not private"), row["rounds"], f"{row['seeds']}{lost}",
+        either(_percent(last, "mean"), _percent(averaged, "mean")), either(_range(last), _range(averaged)),
+        "-" if row["seconds"] is None else f"{row['seconds']['mean']:.3g}",
+    ]  # fmt: skip
+
+
+def _epsilon(row: dict[str, Any]) -> str:
+    """The total, or what is claimed for a round where there is none."""
+    if row["epsilon"] is not None:
+        return f"{row['epsilon']:.4g} in all"
+    return "no noise" if row["epsilon_per_round"] is None else f"{row['epsilon_per_round']:.4g} a round, claimed"
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
+
+
+def _percent(found: dict[str, Any] | None, part: str) -> str:
+    return "-" if found is None else f"{100 * found[part]:.2f}"
+
+
+def _range(found: dict[str, Any] | None) -> str:
+    return "-" if found is None or found["count"] < 2 else f"{_percent(found, 'low')} to {_percent(found, 'high')}"
+
+
+def _own(name: str) -> Raw:
+    return Raw(files("tacit.report").joinpath(name).read_text(encoding="utf-8"))

@@ -1,0 +1,50 @@
+"""tacit report: records in, one page and figures out; nothing is trained."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tacit import jsontext
+from tacit.cli.options import Commands, add_common
+
+EPILOG = """examples:
+  tacit report runs/patients                              one run
+  tacit report runs/grid runs/other --out both.html       sweeps side by side
+  tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
+
+A source is the directory of a run or a sweep, of an artefact of `tacit reproduce`, or a file of records. Records that
+were edited, or are not of the spec they name, are refused.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="show runs on one page, from their records",
+        description="Write one self-contained HTML page about finished runs, from their records alone.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a run, a sweep, or records; see below")
+    parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
+    parser.add_argument("--figures", type=Path, metavar="DIR", help="write every chart as PNG and SVG too")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.report import artefacts
+    from tacit.report.source import read
+    from tacit.report.summary import comparison
+
+    artefacts.write(options.sources, options.out, options.figures)
+    if options.json:
+        rows = comparison([read(path) for path in options.sources])
+        print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
+    else:
+        print(options.out)
+    if options.figures is not None and not options.quiet:
+        print(f"figures in {options.figures}", file=sys.stderr)
+    return 0

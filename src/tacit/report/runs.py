@@ -1,0 +1,156 @@
+"""Runs as their records tell them; runs that differ in the seed alone form a group, and are averaged."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tacit import tomltext
+
+FREE = ("run.seed", "run.name", "run.record_every")  # they change nothing that a mean over runs should not absorb
+FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # named first where runs differ in them
+SPEAK_FOR_THEMSELVES = ("algorithm.name", "data.source", "run.preset")
+LOW, HIGH = 20, 80  # percentiles of a band
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: its spec, its result and its curves (lists of equal length, one a quantity; none if it diverged)."""
+
+    name: str
+    spec: str
+    summary: Values
+    curve: Mapping[str, Sequence[float | None]]
+    values: Values = field(init=False)  # the spec by dotted keys
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", flat(tomltext.loads(self.spec, f"the spec of {self.name}")))
+
+    @property
+    def diverged(self) -> bool:
+        return "diverged" in self.summary
+
+    @property
+    def private(self) -> bool:
+        """Whether the record holds a total for the whole run."""
+        return self.summary.get("epsilon") is not None and not str(self.summary["guarantee"]).startswith("not private")
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and percentiles over seeds."""
+
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in the seed alone."""
+
+    label: str
+    runs: tuple[Run, ...]
+
+    @property
+    def finished(self) -> tuple[Run, ...]:
+        return tuple(run for run in self.runs if not run.diverged)
+
+    @property
+    def first(self) -> Run:
+        """A run that speaks for the group."""
+        return (self.finished or self.runs)[0]
+
+    def final(self, quantity: str) -> Spread | None:
+        """A number of the results over the seeds; None where they have none."""
+        return spread([run.summary.get(quantity) for run in self.finished])
+
+    def curve(self, quantity: str) -> tuple[list[float], list[Spread]]:
+        """Rounds that every seed measured, and the quantity at each."""
+        curves = [_at(run, quantity) for run in self.finished]
+        rounds = [t for t in curves[0] if all(t in curve for curve in curves)] if curves else []
+        found = [spread([curve[t] for curve in curves]) for t in rounds]
+        return rounds, [one for one in found if one is not None]
+
+
+def spread(values: Iterable[Any]) -> Spread | None:
+    """Mean, 20th and 80th percentile of the numbers that are there."""
+    numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not numbers:
+        return None
+    low, high = np.percentile(numbers, [LOW, HIGH])
+    return Spread(float(np.mean(numbers)), float(low), float(high), len(numbers))
+
+
+def grouped(runs: Sequence[Run]) -> list[Group]:
+    """Groups in the order of their first runs, labelled by what sets them apart."""
+    keys = telling(runs)
+    by_spec: dict[str, list[Run]] = {}
+    for run in runs:
+        by_spec.setdefault(_identity(run), []).append(run)
+    return [Group(label(own[0].values, keys) or str(own[0].values["algorithm.name"]), tuple(own))
+            for own in by_spec.values()]  # fmt: skip
+
+
+def varied(runs: Sequence[Run]) -> list[str]:
+    """The keys in which runs differ, the seed apart."""
+    keys = dict.fromkeys(key for run in runs for key in run.values)
+    found = [key for key in keys if key not in FREE and len({repr(run.values.get(key)) for run in runs}) > 1]
+    return sorted(found, key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
+
+
+def telling(runs: Sequence[Run]) -> list[str]:
+    """As few of the varied keys as tell all groups apart: an algorithm brings others with it."""
+    kept: list[str] = []
+    for key in varied(runs):
+        if len({label(run.values, [*kept, key]) for run in runs}) > len({label(run.values, kept) for run in runs}):
+            kept.append(key)
+    return kept
+
+
+def label(values: Values, keys: Sequence[str]) -> str:
+    """objt, epsilon 0.05."""
+    return ", ".join(
+        text(values.get(key)) if key in SPEAK_FOR_THEMSELVES else f"{short(key)} {text(values.get(key))}"
+        for key in keys
+    )
+
+
+def short(key: str) -> str:
+    """privacy.epsilon is epsilon, schedule.rho_factor is rho factor."""
+    return key.rpartition(".")[2].replace("_", " ")
+
+
+def text(value: Any) -> str:
+    """A value in a few letters."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} = {text(one)}" for key, one in value.items()) or "none"
+    return "; ".join(map(text, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def flat(document: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    """Tables of tables, by dotted keys."""
+    values: dict[str, Any] = {}
+    for key, value in document.items():
+        values |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
+    return values
+
+
+def _identity(run: Run) -> str:
+    return repr(sorted((key, value) for key, value in run.values.items() if key not in FREE))
+
+
+def _at(run: Run, quantity: str) -> dict[float, float]:
+    pairs = zip(run.curve["t"], run.curve.get(quantity, []), strict=False)
+    return {t: y for t, y in pairs if t is not None and y is not None}

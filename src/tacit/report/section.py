@@ -1,0 +1,155 @@
+"""One source as a section of the page."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+from tacit.report import charts, summary
+from tacit.report.artefact import Artefact
+from tacit.report.chart import Chart
+from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
+from tacit.report.printed import Comparison, compare
+from tacit.report.runs import FREE, Run, grouped, short, telling, text, varied
+from tacit.report.source import Source
+
+
+def section(source: Source, key: str) -> str:
+    """The section; `key` is its id on the page."""
+    artefact, runs = source.artefact, source.runs
+    parts = [f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{html(source.title)}</h2>']
+    if artefact is not None:
+        parts.append(_artefact(artefact, runs, key))
+    if runs:
+        drawn = figures(charts.standard(runs), key)
+        shown_above = artefact is not None and bool(artefact.panels)
+        parts += [_guarantees(runs), folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
+        parts += [_result(runs[0]) if len(runs) == 1 else _results(runs), _spec(runs), _download(runs, key)]
+    return "\n".join([*filter(None, parts), "</section>"])
+
+
+def all_charts(source: Source) -> tuple[list[Chart], list[Chart]]:
+    """(the panels of the artefact, the standard charts)."""
+    found = charts.panels(source.artefact, source.runs) if source.artefact is not None else []
+    return found, charts.standard(source.runs)
+
+
+def _artefact(artefact: Artefact, runs: Sequence[Run], key: str) -> str:
+    scale = f" <small>({html(artefact.scale)} scale)</small>" if artefact.scale else ""
+    parts = [f"<p>{html(artefact.about)}{scale}</p>" if artefact.about or scale else ""]
+    parts.append(figures(charts.panels(artefact, runs), key, artefact.columns))
+    if artefact.printed:
+        parts.append(_printed(compare(artefact, runs)))
+    if artefact.table is not None:
+        columns, rows = artefact.table
+        parts.append(table("Computed", columns, ([text(cell) for cell in row] for row in rows)))
+    if artefact.notes:
+        parts.append("<ul>" + "".join(f"<li>{html(note)}</li>" for note in artefact.notes) + "</ul>")
+    return "\n".join(filter(None, parts))
+
+
+def _printed(found: Sequence[Comparison]) -> str:
+    noted = any(one.note for one in found)
+    columns = ["number", "paper", "tacit, mean", "20 to 80 %", "seeds", "difference", "verdict"]
+    rows = []
+    for one in found:
+        ours = one.ours
+        verdict = Raw(f'<span class="{"missed" if one.missed else "held"}">{html(one.verdict)}</span>')
+        own: list[object] = ["-"] * 4
+        if ours is not None:
+            band = f"{ours.low:.4g} to {ours.high:.4g}" if ours.count > 1 else "-"
+            own = [f"{ours.mean:.4g}", band, ours.count, f"{one.difference:+.2f}"]
+        rows.append([one.label, f"{one.paper:.4g}", *own, verdict, *([one.note] if noted else [])])
+    return table("The paper beside tacit (errors in per cent, differences in points)",
+                 [*columns, *(["note"] if noted else [])], rows)  # fmt: skip
+
+
+def _guarantees(runs: Sequence[Run]) -> str:
+    """Each promise once, with the runs it is for."""
+    by_promise: dict[str, list[Any]] = {}
+    for group in grouped(runs):
+        by_promise.setdefault(str(group.first.summary.get("guarantee", "")), []).append(group)
+    items = []
+    for promise, groups in by_promise.items():
+        run = groups[0].first
+        if not promise:
+            items.append(f"<li>{badge(False, 'diverged')} {html('; '.join(group.label for group in groups))}: "
+                         f"{html(run.summary['diverged'])}</li>")  # fmt: skip
+            continue
+        names = f"<b>{html('; '.join(group.label for group in groups))}:</b> " if len(by_promise) > 1 else ""
+        words = html(promise.removeprefix("not private:").strip())
+        items.append(f"<li>{badge(run.private, 'private' if run.private else 'not private')} {names}{words}</li>")
+    return f'<h3>Guarantee</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
+
+
+def _coverage(runs: Sequence[Run]) -> str:
+    """Whom the guarantees are against and what they leave out, each wording once."""
+    told = dict.fromkeys((name.replace("_", " "), text(run.summary[name])) for run in runs if run.private
+                         for name in ("trust", "covers", "not_covered") if run.summary.get(name))  # fmt: skip
+    return folded("What is covered, and what is not", facts(told)) if told else ""
+
+
+def _unpriced(runs: Sequence[Run]) -> str:
+    """Why there is no budget to draw."""
+    if any(run.private and not run.summary.get("releases") for run in runs):
+        return '<p class="hint">No budget is drawn for records of version 0.1.0: they do not state their releases.</p>'
+    if not any(run.private for run in runs):
+        return '<p class="hint">No budget is drawn: a run that is not private has no total to spend.</p>'
+    return ""
+
+
+def _result(run: Run) -> str:
+    told = [(name.replace("_", " "), text(value)) for name, value in run.summary.items() if name != "guarantee"]
+    return folded("Result", facts(told))
+
+
+def _results(runs: Sequence[Run]) -> str:
+    """Every run in a row."""
+    rows = []
+    for run in runs:
+        numbers = [_number(run.summary.get(name), factor) for name, factor in (
+            ("test_error", 100), ("test_error_averaged", 100), ("objective", 1), ("seconds", 1))]  # fmt: skip
+        rows.append([run.name, run.values.get("run.seed", "-"), *numbers, run.summary.get("spec_hash", "-")])
+    columns = ["run", "seed", "test error (%)", "averaged (%)", "objective", "seconds", "spec"]
+    return folded(f"All {len(runs)} runs", table("Each run at its end", columns, rows))
+
+
+def _number(value: Any, factor: float) -> str:
+    return "-" if value is None else f"{factor * value:.4g}"
+
+
+def _spec(runs: Sequence[Run]) -> str:
+    """What all runs share as TOML, and what sets them apart as a table."""
+    differ = varied(runs)
+    shared = f"<pre>{html(_without(runs[0].spec, [*differ, *FREE] if len(runs) > 1 else []))}</pre>"
+    if len(runs) == 1:
+        return folded("Specification", shared)
+    keys = [*telling(runs), *(key for key in differ if key not in telling(runs))]
+    rows = [[group.label, *(text(group.first.values.get(key)) for key in keys), _seeds(group.runs)]
+            for group in grouped(runs)]  # fmt: skip
+    apart = table("What sets them apart", ["runs", *map(short, keys), "seeds"], rows)
+    return folded("Specification", f"<p>Shared by all runs:</p>{shared}{apart}")
+
+
+def _seeds(runs: Sequence[Run]) -> str:
+    return ", ".join(text(run.values.get("run.seed", "-")) for run in runs)
+
+
+def _without(spec: str, keys: Sequence[str]) -> str:
+    """The TOML text less these keys."""
+    kept, head = [], ""
+    for line in spec.splitlines():
+        if line.startswith("["):
+            head = line.strip("[]")
+        if f"{head}.{line.partition('=')[0].strip()}" not in keys:
+            kept.append(line)
+    return "\n".join(kept) + "\n"
+
+
+def _download(runs: Sequence[Run], key: str) -> str:
+    content = base64.b64encode(summary.curves_csv(runs).encode()).decode()
+    return (
+        f'<p class="download"><a download="{key}.csv" href="data:text/csv;charset=utf-8;base64,{content}">'
+        "Curves as CSV</a></p>"
+    )

@@ -1,0 +1,120 @@
+"""What a report is made of: the directory of a run, of a sweep or of an artefact, or a file of records."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import record, tomltext
+from tacit.errors import RecordError, RunDirectoryError
+from tacit.report.artefact import Artefact
+from tacit.report.artefact import read as read_artefact
+from tacit.report.runs import Run
+
+QUANTITIES = (
+    "test_error", "test_error_averaged", "objective", "consensus_violation", "noise_gradient_units",
+    "noise_parameter_units", "rho",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Source:
+    """Runs under one name, and how to show them where an artefact says so."""
+
+    name: str
+    runs: tuple[Run, ...]
+    artefact: Artefact | None = None
+
+    @property
+    def title(self) -> str:
+        if self.artefact is not None:
+            return self.artefact.title
+        if len(self.runs) == 1:
+            return f"{self.runs[0].values['algorithm.name']} on {self.runs[0].summary.get('dataset', 'data')}"
+        return self.name
+
+
+def read(path: Path) -> Source:
+    """The runs of a source, each of them whole."""
+    if path.is_file():
+        runs = _records(path)
+        if not runs:
+            raise RecordError(f"{path} holds no records: run `tacit sweep` again, or give its directory.")
+        return Source(path.resolve().parent.name if path.stem == "records" else path.stem, runs)
+    if not path.is_dir():
+        raise RecordError(f"{path} does not exist: give the directory of a run or a sweep, or a file of records.")
+    name, records, artefact = path.resolve().name, path / "records.jsonl", path / "artefact.json"
+    if artefact.is_file():  # a table of computed numbers needs no run
+        return Source(name, _records(records) if records.is_file() else (), read_artefact(artefact))
+    if records.is_file():
+        return Source(name, read(records).runs)
+    if (path / "spec.toml").is_file():
+        return Source(name, (_directory(path, name),))
+    raise RunDirectoryError(
+        f"{path} holds neither a run (spec.toml) nor records (records.jsonl): give the --out of `tacit train` or "
+        "`tacit sweep`."
+    )
+
+
+def _records(path: Path) -> tuple[Run, ...]:
+    runs: dict[str, Run] = {}
+    for n, found in enumerate(record.read(path), 1):
+        where = f"{path}, record {n}"
+        if found["spec_hash"] in runs:
+            raise RecordError(f"{where}: {found.get('name')} is there twice, and would count twice. Remove one.")
+        runs[found["spec_hash"]] = _run(found, where)
+    return tuple(runs.values())
+
+
+def _run(found: dict[str, Any], where: str) -> Run:
+    name = str(found.get("name", found["spec_hash"]))
+    again = f"Run {name} again with this version of tacit."
+    curve = found.get("curve", {})
+    summary = {key: value for key, value in found.items() if key not in ("curve", "spec", "seal", "name")}
+    if "diverged" not in found:
+        for key in ("guarantee", "test_error", "seconds"):
+            if key not in found:
+                raise RecordError(f"{where}: {name} has no {key}. {again}")
+        if not isinstance(curve, dict) or not curve.get("t"):
+            raise RecordError(f"{where}: {name} has no curve. {again}")
+        if any(not isinstance(column, list) or len(column) != len(curve["t"]) for column in curve.values()):
+            raise RecordError(f"{where}: the curves of {name} differ in length. {again}")
+    return _known(Run(name, found["spec"], summary, curve), where)
+
+
+def _directory(path: Path, name: str) -> Run:
+    """A finished run of `tacit train`. It has no seal, but its result must be that of its last round."""
+    if not (path / "result.json").is_file():
+        raise RunDirectoryError(f"{path} is not finished: continue it with `tacit train --resume {path}`.")
+    try:
+        summary = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        rows = [json.loads(line) for line in (path / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
+        last, told = ([row[key] for key in ("test_error", "objective")] for row in (rows[-1], summary))
+        curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES)}
+        summary["guarantee"], summary["seconds"], summary["rounds"]
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise RunDirectoryError(f"{path} is damaged ({type(error).__name__}: {error}): run {name} again.") from None
+    if told != last:
+        raise RecordError(f"{path}: result.json is not the result of the last round. Run {name} again.")
+    return _known(Run(name, tomltext.text_of(path / "spec.toml"), summary, curve), str(path))
+
+
+def _known(run: Run, where: str) -> Run:
+    """The run, if its result is that of its spec and of the end of its curve."""
+    for key in ("algorithm.name", "run.preset", "run.rounds"):
+        if key not in run.values:
+            raise RecordError(f"{where}: the spec of {run.name} has no {key}. Run {run.name} again.")
+    if run.diverged:
+        return run
+    rounds, error, last = run.values["run.rounds"], run.summary["test_error"], run.curve.get("test_error", [None])[-1]
+    told = run.summary.get("algorithm"), run.summary.get("rounds"), run.curve["t"][-1]
+    fits = told == (run.values["algorithm.name"], rounds, rounds)
+    if error is None or last is None:
+        fits = fits and error is last
+    else:
+        fits = fits and abs(error - last) <= 1e-5 * max(error, last)  # curves are kept to six digits
+    if not fits:
+        raise RecordError(f"{where}: the result of {run.name} is not of its spec and curve. Run {run.name} again.")
+    return run

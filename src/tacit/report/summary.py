@@ -1,0 +1,60 @@
+"""Groups of runs in numbers: one row each of the comparison, and the curves of a section as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tacit.report.runs import Group, Run, Spread, grouped
+from tacit.report.source import QUANTITIES, Source
+
+
+def comparison(sources: Sequence[Source]) -> list[dict[str, Any]]:
+    """What every group of every source is, promises and reached."""
+    return [_row(source, group) for source in sources for group in grouped(source.runs)]
+
+
+def _row(source: Source, group: Group) -> dict[str, Any]:
+    run = group.first
+    told = run.summary
+    return {
+        "source": source.name,
+        "runs": group.label,
+        "algorithm": run.values["algorithm.name"],
+        "preset": run.values["run.preset"],
+        "data": told.get("dataset") or run.values.get("data.source"),
+        "private": run.private,
+        "epsilon": told.get("epsilon") if run.private else None,
+        "epsilon_per_round": told.get("epsilon_per_round"),
+        "dp_delta": told.get("dp_delta"),
+        "guarantee": told.get("guarantee") or told.get("diverged"),
+        "rounds": run.values["run.rounds"],
+        "seeds": len(group.finished),
+        "diverged": len(group.runs) - len(group.finished),
+        "test_error": _numbers(group.final("test_error")),
+        "test_error_averaged": _numbers(group.final("test_error_averaged")),
+        "seconds": _numbers(group.final("seconds")),
+    }
+
+
+def _numbers(found: Spread | None) -> dict[str, Any] | None:
+    return None if found is None else asdict(found)
+
+
+def curves_csv(runs: Sequence[Run]) -> str:
+    """Every curve: a line for each group and round, with mean and percentiles over the seeds, in records' units."""
+    out = io.StringIO()
+    write = csv.writer(out, lineterminator="\n").writerow
+    write(["runs", "seeds", "t", *(f"{key}_{part}" for key in QUANTITIES for part in ("mean", "p20", "p80"))])
+    for group in grouped(runs):
+        columns = {key: dict(zip(*group.curve(key), strict=True)) for key in QUANTITIES}
+        for t in sorted({t for column in columns.values() for t in column}):
+            cells: list[Any] = []
+            for key in QUANTITIES:
+                at = columns[key].get(t)
+                cells += ["", "", ""] if at is None else [f"{value:.6g}" for value in (at.mean, at.low, at.high)]
+            write([group.label, len(group.finished), t, *cells])
+    return out.getvalue()

@@ -1,0 +1,97 @@
+"""Records that cannot be trusted or read are refused in one line, with exit code 2 and the run to repeat."""
+
+import json
+
+import pytest
+
+from tacit.cli import main
+from tests.report import made
+
+
+def refusal(path, tmp_path, capsys):
+    out = tmp_path / "page.html"
+    assert main(["report", str(path), "--out", str(out)]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert not out.exists()
+    return err
+
+
+@pytest.mark.parametrize("change", [
+    {"test_error": 0.01}, {"curve": {"t": [1]}}, {"spec": made.spec(2.0)}, {"guarantee": "private"}, {"seal": None},
+])  # fmt: skip
+def test_an_edited_record_is_refused_and_the_run_named(tmp_path, capsys, change):
+    path = made.write(tmp_path / "sweep") / "records.jsonl"
+    first, *rest = path.read_text().splitlines()
+    path.write_text("\n".join([json.dumps(json.loads(first) | change), *rest]) + "\n")
+    assert "Run epsilon1.0-seed0 again" in refusal(path, tmp_path, capsys)
+
+
+def test_a_record_without_a_seal_or_a_curve_is_refused(tmp_path, capsys):
+    from tacit import record
+
+    path = tmp_path / "old.jsonl"
+    path.write_text(json.dumps({"name": "old", "test_error": 0.1}) + "\n")
+    assert "Run it again with this version" in refusal(path, tmp_path, capsys)
+    found = made.one(0.1, made.spec(), "flat")
+    path.write_text(record.lines([record.sealed({key: found[key] for key in found if key != "curve"})]))
+    assert "flat has no curve. Run flat again" in refusal(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("wrong", [{"rounds": 9}, {"algorithm": "objp"}, {"test_error": 0.0}, {"test_error": None}])
+def test_a_record_that_does_not_fit_its_spec_or_its_curve_is_refused_though_sealed(tmp_path, capsys, wrong):
+    path = made.write(tmp_path / "sweep", [made.one(0.1, made.spec(2.0), "odd", **wrong)])
+    assert "Run odd again" in refusal(path, tmp_path, capsys)
+
+
+def test_a_run_that_is_there_twice_is_refused(tmp_path, capsys):
+    again = made.one(0.11, made.spec(1.0, 0), "again")
+    assert "again is there twice" in refusal(made.write(tmp_path / "sweep", [*made.records(), again]), tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("content", "says"), [
+    (None, "does not exist"), ("", "holds no records"), ("\x00\xff", "not a whole record"),
+])  # fmt: skip
+def test_files_without_records_are_refused(tmp_path, capsys, content, says):
+    path = tmp_path / "file.jsonl"
+    if content is not None:
+        path.write_text(content)
+    assert says in refusal(path, tmp_path, capsys)
+
+
+def test_a_directory_of_nothing_and_an_unfinished_run_are_refused(tmp_path, capsys):
+    path = tmp_path / "run"
+    path.mkdir()
+    assert "neither a run" in refusal(path, tmp_path, capsys)
+    (path / "spec.toml").write_text(made.spec())
+    assert f"tacit train --resume {path}" in refusal(path, tmp_path, capsys)
+
+
+def test_a_run_whose_result_is_not_that_of_its_last_round_is_refused(tmp_path, capsys):
+    path = tmp_path / "run"
+    arguments = ["train", "--data", "synthetic", "--agents", "3", "--set", "data.records=60", "--rounds", "3", "-qq"]
+    assert main([*arguments, "--out", str(path)]) == 0
+    capsys.readouterr()
+    result = json.loads((path / "result.json").read_text())
+    (path / "result.json").write_text(json.dumps(result | {"test_error": 0.0}))
+    assert "Run run again" in refusal(path, tmp_path, capsys)
+    (path / "result.json").write_text(json.dumps(result))
+    (path / "rounds.jsonl").write_text("{}\n")
+    assert "is damaged" in refusal(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"name": None, "panels": [{"x": "t"}]}, "has no 'y'"),
+    ({"series": [{"panel": 7, "name": "s", "x": [], "y": []}]}, "panel 7"),
+    ({"table": {"columns": ["a"], "rows": [[1, 2]]}}, "2 cells for 1 columns"),
+    ({"panels": [{"x": "algorithm.name", "y": "test_error"}]}, "no number to draw against"),
+    ({"panels": 3}, "is no artefact"),
+])  # fmt: skip
+def test_an_artefact_that_breaks_its_form_is_refused(tmp_path, capsys, change, says):
+    path = made.write(tmp_path / "fig", None, made.ARTEFACT | {"series": []} | change)
+    assert says in refusal(path, tmp_path, capsys)
+
+
+def test_a_page_cannot_replace_a_directory(tmp_path, capsys):
+    assert main(["report", str(made.write(tmp_path / "sweep")), "--out", str(tmp_path)]) == 2
+    assert "give --out a file" in capsys.readouterr().err
