@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from tacit.cli import account, audit, compare, data, info, ledger, predict, report, sweep, train
+    from tacit.cli import account, audit, compare, data, info, ledger, predict, report, reproduce, sweep, train
 
     parser = argparse.ArgumentParser(
         prog="tacit",
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (train, sweep, compare, report, predict, account, audit, ledger, data, info):
+    for command in (train, sweep, compare, reproduce, report, predict, account, audit, ledger, data, info):
         command.add_to(commands)
     return parser
 

@@ -100,7 +100,7 @@ def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
         raise unknown("algorithm", algorithm, ALGORITHMS)
     return Spec().with_values(
         {"run.preset": name, "data.source": source, "algorithm.name": algorithm}
-        | _RHO["femnist" if data.is_leaf(source) else "mnist"]
+        | _RHO[source if source in _RHO else "femnist" if data.is_leaf(source) else "mnist"]
         | ALGORITHMS[algorithm]
         | PRESETS[name](algorithm)
     )

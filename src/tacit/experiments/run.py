@@ -32,11 +32,11 @@ GIVEN = "given in Python: "
 Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row if one was recorded)
 
 
-def _nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
+def nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
 
 
 def train(
-    spec: Spec, federation: Federation | None = None, out: Path | str | None = None, listener: Listener = _nobody
+    spec: Spec, federation: Federation | None = None, out: Path | str | None = None, listener: Listener = nobody
 ) -> Result:
     """Train from the start; with `out`, everything is written there as it happens."""
     if federation is not None:
@@ -55,7 +55,7 @@ def train(
         raise
 
 
-def resume(path: Path | str, federation: Federation | None = None, listener: Listener = _nobody) -> Result:
+def resume(path: Path | str, federation: Federation | None = None, listener: Listener = nobody) -> Result:
     """Continue a run that was stopped; it ends where the uninterrupted run would."""
     directory = RunDirectory.open(Path(path))
     spec = directory.spec()
@@ -170,7 +170,7 @@ def fingerprint(over: Federation, spec: Spec) -> str:
     return f"J={over.n_features} K={over.n_classes} I={sizes} spec={digest[:16]}"
 
 
-def together(runs: Sequence[Run], listener: Listener = _nobody) -> list[Result]:
+def together(runs: Sequence[Run], listener: Listener = nobody) -> list[Result]:
     """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one."""
     for run in runs:
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import reprlib
 import types
@@ -187,6 +188,7 @@ _POSITIVE = (
 )  # fmt: skip
 
 
+@functools.cache
 def keys() -> dict[str, dataclasses.Field[Any]]:
     """Every dotted key with its field, for help and for checking."""
     return {
@@ -225,6 +227,7 @@ def _checked(key: str, value: Any) -> Any:
     raise SpecError(f"{key} takes a value of type {wanted}, got {'one too large' if large else reprlib.repr(value)}.")
 
 
+@functools.cache
 def _kinds(key: str) -> tuple[type, ...]:
     section, _, name = key.partition(".")
     owner = typing.get_type_hints(Spec)[section]

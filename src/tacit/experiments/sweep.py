@@ -1,4 +1,4 @@
-"""Many runs from one file: a spec in which any value may be a list. Runs that share data share their passes.
+"""Many runs from a grid: a spec in which any value may be a list. Runs that share data share their passes.
 
 Each run has a directory of its own, the same as `tacit train` makes, so a sweep that was stopped goes on
 where it stopped: finished runs are read, started ones resumed, the rest begun.
@@ -10,6 +10,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.experiments import build, guard, toml
 from tacit.experiments.presets import preset
-from tacit.experiments.run import Run, together
+from tacit.experiments.run import Listener, Run, nobody, together
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import RunDirectory, write_whole
 from tacit.types import Federation
@@ -45,13 +46,22 @@ class Member:
     spec: Spec
 
 
+Lane = tuple[Member, Run]
+Load = Callable[[Spec], Federation]
+Start = Callable[[Member, Federation], Run]
+
+
 def read(path: Path) -> list[Member]:
     """Every combination of the lists in a TOML file."""
-    values = toml.read(path)
+    return expand(toml.read(path), str(path))
+
+
+def expand(values: Values, source: str) -> list[Member]:
+    """Every combination of the lists among dotted keys; `source` names them in errors."""
     lists = {key: value if isinstance(value, list) else [value] for key, value in values.items()}
     for key, choices in lists.items():
         if not choices:
-            raise SpecError(f"{path}: {key} is an empty list: give at least one value.")
+            raise SpecError(f"{source}: {key} is an empty list: give at least one value.")
     varied = [key for key, choices in lists.items() if len(choices) > 1]
     members = []
     for combination in itertools.product(*lists.values()):
@@ -59,72 +69,88 @@ def read(path: Path) -> list[Member]:
         bundle = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | chosen
         for key in ("run.preset", "algorithm.name", "data.source"):
             if not isinstance(bundle[key], str):
-                raise SpecError(f"{path}: {key} takes a name, or a list of names, got {bundle[key]!r}.")
+                raise SpecError(f"{source}: {key} takes a name, or a list of names, got {bundle[key]!r}.")
         base = preset(bundle["run.preset"], bundle["algorithm.name"], bundle["data.source"])
         own = {key: chosen[key] for key in varied}
         if "run.name" in chosen:
-            raise SpecError(f"{path}: run.name is drawn for each run of a sweep: drop it.")
+            raise SpecError(f"{source}: run.name is drawn for each run of a sweep: drop it.")
         members.append(Member(_name(own), own, base.with_values(chosen).checked()))
     names = [member.name for member in members]
     if len(set(names)) < len(names):
-        raise SpecError(f"{path}: a list holds the same value twice: each run must differ.")
+        raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
     return members
 
 
-def run(
-    members: Sequence[Member], out: Path, listener: Callable[[int, Values | None], None] = lambda _done, _row: None
-) -> list[Values]:
-    """Run what is not finished, batch by batch, and write one record a run."""
-    records = {}
-    waiting = []
-    for member in members:
-        directory = _directory(out / member.name, member.spec)
-        if directory is not None and directory.finished:
-            records[member.name] = _record(member, directory.result(), directory.rows())
-        else:
-            waiting.append(member)
-    before = sum(member.spec.run.rounds for member in members if member.name in records)
-    for batch in _batches(waiting, out):
-        rounds = batch[0].spec.run.rounds * len(batch)
-
-        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
-            listener(before + done * size, row)
-
-        named = {member.name: member for member in members}
-        lanes, results = batch, None
-        while lanes and results is None:
-            try:
-                results = together(lanes, hear)
-            except Interrupted as stop:
-                raise Interrupted(f"{stop} of a batch of {len(lanes)}; run the same sweep again to go on") from None
-            except Diverged as lost:  # the others go on without it, from their last checkpoint
-                name = next(_name_of(lane) for lane in lanes if lane is lost.run)
-                own = {"name": name, **named[name].varied, "diverged": str(lost)}
-                records[name] = record.sealed(own | {"spec": toml.dumps(named[name].spec)})
-                lanes = [Run(one.spec, one.over, one.setup, one.directory) for one in lanes if one is not lost.run]
-        for lane, result in zip(lanes, results or [], strict=True):
-            records[_name_of(lane)] = _record(named[_name_of(lane)], result.summary, result.rounds)
-        before += rounds
+def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> list[Values]:
+    """Run what is not finished, and write one record a run."""
+    records = {one["name"]: one for one in finish(members, out, listener)}
     ordered = [records[member.name] for member in members]
     write_whole(out / "records.jsonl", lambda file: file.write(record.lines(ordered).encode()))
     return ordered
 
 
-def _batches(members: Sequence[Member], out: Path) -> Iterator[list[Run]]:
+def finish(
+    members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = build.federation
+) -> Iterator[Values]:
+    """The record of every run, as soon as there is one: first of those that are finished, then batch by batch."""
+    waiting, before = [], 0
+    for member in members:
+        directory = _directory(out / member.name, member.spec)
+        if directory is not None and directory.finished:
+            before += member.spec.run.rounds
+            yield record_of(member, directory.result(), directory.rows())
+        else:
+            waiting.append(member)
+    for batch in batches(waiting, load, partial(_start, out)):
+
+        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
+            listener(before + done * size, row)
+
+        before += batch[0][0].spec.run.rounds * len(batch)
+        yield from _together(batch, hear)
+
+
+def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
+    """The records of a batch; a run that diverges has one that says so, and the others go on without it."""
+    results = None
+    while batch and results is None:
+        try:
+            results = together([run for _, run in batch], listener)
+        except Interrupted as stop:
+            raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same command again to go on") from None
+        except Diverged as lost:
+            member = next(member for member, run in batch if run is lost.run)
+            own = {"name": member.name, **member.varied, "diverged": str(lost)}
+            yield record.sealed(own | {"spec": toml.dumps(member.spec)})
+            batch = [  # from their last checkpoint
+                (member, Run(run.spec, run.over, run.setup, run.directory))
+                for member, run in batch
+                if run is not lost.run
+            ]
+    for (member, _), result in zip(batch, results or [], strict=True):
+        yield record_of(member, result.summary, result.rounds)
+
+
+def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[Lane]]:
     """Runs over the same data, of one length and at the same round, as many as one pass serves well."""
-    by_data = itertools.groupby(sorted(members, key=_data_key), key=_data_key)
+    by_data = itertools.groupby(sorted(members, key=data_key), key=data_key)
     for _, same_data in by_data:
         group = list(same_data)
-        over = build.federation(group[0].spec)
-        runs = [_start(member, out, over) for member in group]
-        for _, alike in itertools.groupby(sorted(runs, key=_lockstep_key), key=_lockstep_key):
-            lanes = list(alike)
-            state = 8 * over.n_agents * over.n_features * over.n_classes  # float32 z and dual
-            size = max(1, min(LANES, int(STATE_BYTES // state)))
-            yield from (lanes[i : i + size] for i in range(0, len(lanes), size))
+        over = load(group[0].spec)
+        state = 8 * over.n_agents * over.n_features * over.n_classes  # float32 z and dual
+        size = max(1, min(LANES, int(STATE_BYTES // state)))
+        lanes = sorted(((member, start(member, over)) for member in group), key=_lockstep_key)
+        for _, alike in itertools.groupby(lanes, key=_lockstep_key):
+            same = list(alike)
+            yield from (same[i : i + size] for i in range(0, len(same), size))
 
 
-def _start(member: Member, out: Path, over: Federation) -> Run:
+def fresh(member: Member, over: Federation) -> Run:
+    """A run that writes nothing."""
+    return Run(member.spec, over, build.setup(member.spec, over))
+
+
+def _start(out: Path, member: Member, over: Federation) -> Run:
     path = out / member.name
     directory = _directory(path, member.spec)
     spec = directory.spec() if directory else guard.named(member.spec)
@@ -146,32 +172,28 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
     return directory
 
 
-def _name_of(run: Run) -> str:
-    assert run.directory is not None  # every run of a sweep has one
-    return run.directory.path.name
-
-
-def _data_key(member: Member) -> str:
+def data_key(member: Member) -> str:
+    """Equal for runs over the same data."""
     return repr(member.spec.data)
 
 
-def _lockstep_key(run: Run) -> str:
-    assert run.directory is not None
-    saved = run.directory.saved()
+def _lockstep_key(lane: Lane) -> str:
+    member, run = lane
+    saved = run.directory.saved() if run.directory is not None else None
     t = int(saved["t"]) if saved else 0
     agent, own = run.setup.agents[0], run.spec.run
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
     if not fusable(agent):
-        norms = [run.directory.path.name]
+        norms = [member.name]
     alike = (own.rounds, own.record_every, own.engine, own.device, run.spec.privacy.noise)
     return repr((*alike, t, type(agent.problem.loss).__name__, norms))
 
 
-def _record(member: Member, summary: Values, rows: list[Values]) -> Values:
+def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:
     """One run in one line: what sets it apart, its result, and its curves thinned to at most CURVE points."""
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
-    curve = {key: [_short(row[key]) for row in thin] for key in CURVES}
+    curve = {key: [_short(row[key]) for row in thin] for key in curves}
     return record.sealed(
         {"name": member.name, **member.varied, **summary, "curve": curve, "spec": toml.dumps(member.spec)}
     )

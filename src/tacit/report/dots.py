@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from tacit.report.curve import COLOURS, Axis
+from tacit.report.axis import Axis
+from tacit.report.chart import COLOURS
 
 WIDTH, RIGHT, TOP, BOTTOM, ROW = 640, 24, 58, 44, 24
 LETTER = 7.2  # pixels of a letter, a little more than the fonts need

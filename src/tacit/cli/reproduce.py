@@ -1,0 +1,194 @@
+"""tacit reproduce: the paper's tables and figures, from the runs behind them."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit import jsontext
+from tacit.cli.options import Commands, add_common
+from tacit.cli.progress import Progress
+from tacit.errors import SpecError
+
+if TYPE_CHECKING:
+    from tacit.experiments.archive import Archive
+    from tacit.experiments.printed import Number
+    from tacit.experiments.reproduce import Plan
+    from tacit.experiments.sources import Sources
+    from tacit.experiments.sweep import Member
+
+EPILOG = """examples:
+  tacit reproduce                                    everything, quick: the shapes in some minutes
+  tacit reproduce fig2 --scale full --plan           what it would run, and for how long
+  tacit reproduce all --scale full --femnist data/femnist --records records/paper.jsonl
+  tacit reproduce --scale full --records records/paper.jsonl --adopt runs/grid
+  tacit reproduce --list
+
+A run that several artefacts share is done once; one that is in the records file is never done again, and a record that
+was edited is refused. What was stopped, by kill -9 too, goes on where it stopped: run the same command again.
+Without --femnist, what needs FEMNIST is left out, and said.
+"""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "reproduce",
+        help="the paper's tables and figures, number by number",
+        description="Run what is behind the paper's tables and figures, and put its printed numbers beside ours.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
+                        "table1, fig1 .. fig6, long, convergence, privacy, discrepancies")  # fmt: skip
+    parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
+                        "seeds, the same shapes; full: the paper's")  # fmt: skip
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="batches of runs at a time, each in a process "
+                        "of its own (default 1: the fast engine uses every core already)")  # fmt: skip
+    parser.add_argument("--resume", action="store_true", help="go on where it stopped; this is the default, and the "
+                        "flag changes nothing")  # fmt: skip
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/paper-SCALE)")
+    parser.add_argument("--records", type=Path, metavar="FILE", help="the records (default OUT/records.jsonl)")
+    parser.add_argument("--femnist", type=Path, metavar="DIR", help="LEAF's FEMNIST, with train/ and test/")
+    parser.add_argument("--adopt", type=Path, nargs="+", metavar="DIR", help="record the finished runs under these "
+                        "directories (of tacit train or sweep) that an artefact asks for, and stop")  # fmt: skip
+    parser.add_argument("--plan", action="store_true", help="list the runs to do and their cost, and stop")
+    parser.add_argument("--list", action="store_true", help="list the artefacts, and stop")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from tacit.experiments import paper, reproduce
+    from tacit.experiments.archive import Archive
+    from tacit.experiments.sources import Sources
+
+    if options.jobs < 1:
+        raise SpecError(f"--jobs must be at least 1, got {options.jobs}.")
+    scale = paper.Scale(options.scale)
+    known = paper.read_all()
+    plan = reproduce.Plan.of(paper.choose(options.artefacts, known), scale)
+    if options.list:
+        _list(plan, options.json)
+        return 0
+    out = options.out or Path("runs") / f"paper-{options.scale}"
+    sources = Sources(options.femnist)
+    archive = Archive(options.records or out / "records.jsonl")
+    if options.adopt:
+        _adopt(options, plan, archive)
+        return 0
+    waiting = reproduce.possible(plan.waiting(archive), sources)
+    cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
+    if options.plan:
+        names = [member.name for _, member in waiting]
+        plain = "\n".join(names)
+        print(jsontext.dumps({"runs": names, "recorded": _recorded(plan, archive), "seconds": cost})
+              if options.json else plain)  # fmt: skip
+        return 0
+    progress = Progress(sum(member.spec.run.rounds for _, member in waiting), options.quiet, options.verbose)
+    try:
+        reproduce.run(waiting, archive, out, sources, progress, options.jobs)
+    finally:
+        progress.stop()
+    _show(options, plan, archive, out, reproduce.write(plan, archive, out, sources))
+    return 0
+
+
+def _list(plan: Plan, as_json: bool) -> None:
+    rows = [
+        {"name": one.name, "title": one.title, "about": one.about, "runs": len(one.members(plan.scale))}
+        for one in plan.artefacts
+    ]
+    print(jsontext.dumps(rows) if as_json else "\n".join(f"{row['name']:<14} {row['title']}" for row in rows))
+
+
+def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
+    from tacit.experiments import reproduce
+
+    found = reproduce.adopt(options.adopt, plan, archive)
+    names = [one["name"] for one in found.records]
+    counts = {"recorded": found.recorded, "unfinished": found.unfinished, "foreign": found.foreign}
+    if options.json:
+        print(jsontext.dumps({"adopted": names, **counts}))
+        return
+    print("\n".join([f"adopted {name}" for name in names]))
+    print(
+        f"{len(names)} adopted into {archive.path}; {found.recorded} recorded before, {found.unfinished} not finished, "
+        f"{found.foreign} that no artefact asks for at this scale",
+        file=sys.stderr,
+    )
+
+
+def _recorded(plan: Plan, archive: Archive) -> int:
+    return sum(key in archive for key in plan.runs)
+
+
+def _announce(
+    options: argparse.Namespace, plan: Plan, archive: Archive, sources: Sources, waiting: Sequence[Member]
+) -> float:
+    """Say what will be done and what it costs, from a few rounds of the real batches."""
+    from tacit.experiments import cost
+    from tacit.experiments.sources import HOW_TO_GET
+
+    absent = [member for _, member in plan.waiting(archive) if not sources.has(member.spec)]
+    if absent and not options.quiet:
+        without = ", ".join(
+            one.name for one in plan.artefacts if any(not sources.has(m.spec) for m in one.members(plan.scale))
+        )
+        print(f"skipped: {len(absent)} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
+    spent = cost.seconds(waiting, sources)
+    if not options.quiet or options.plan:
+        about = f", about {_duration(spent)}" if waiting else ""
+        print(f"{len(waiting)} runs{about}; {_recorded(plan, archive)} recorded in {archive.path}", file=sys.stderr)
+    return spent
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _show(options: argparse.Namespace, plan: Plan, archive: Archive, out: Path, folders: list[Path]) -> None:
+    from tacit.experiments import printed, reproduce
+
+    numbers = [
+        number
+        for artefact in plan.artefacts
+        for number in printed.compare(reproduce.claimed(artefact, plan.scale), plan.records(artefact, archive))
+    ]
+    page = _report(folders, out)
+    if options.json:
+        facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [number.as_dict() for number in numbers]}
+        print(jsontext.dumps(facts | {"artefacts": list(map(str, folders)), "report": page and str(page)}))
+        return
+    if numbers:
+        print(_table(numbers))
+    for folder in folders:
+        print(f"wrote {folder}")
+    if page is not None:
+        print(f"report {page}")
+
+
+def _table(numbers: Sequence[Number]) -> str:
+    size = max(len(number.label) for number in numbers)
+    lines = [f"{'':<14} {'number':<{size}}   paper    tacit  difference  seeds  verdict"]
+    for one in numbers:
+        ours = "      -" if one.tacit is None else f"{100 * one.tacit:6.2f}%"
+        apart = "       -" if one.difference is None else f"{100 * one.difference:+8.2f}"
+        verdict = one.verdict + (f" ({one.note})" if one.note else "")
+        label = f"{one.artefact:<14} {one.label:<{size}}"
+        lines.append(f"{label} {100 * one.paper:6.2f}%  {ours}  {apart}    {one.seeds:>5}  {verdict}")
+    return "\n".join(lines)
+
+
+def _report(folders: Sequence[Path], out: Path) -> Path | None:
+    """The page of `tacit report`; None where this tacit has none."""
+    if not folders or importlib.util.find_spec("tacit.report.artefacts") is None:
+        return None
+    page: Path = importlib.import_module("tacit.report.artefacts").write(folders, out / "report.html")
+    return page

@@ -1,0 +1,113 @@
+"""ObjP against its convergence theorem: runs whose averaged iterates are followed, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.algorithm import ask, conclude
+from tacit.engine.batch import ENGINES
+from tacit.experiments import build, paper, sweep
+from tacit.experiments.metrics import measure
+from tacit.experiments.result import summarize
+from tacit.experiments.run import Listener, Run, nobody
+from tacit.experiments.sweep import Lane, Load, Member
+from tacit.experiments.theorem import Bound, Constants, Merit, constants, slope
+
+POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
+
+Values = dict[str, Any]
+
+
+def finish(
+    members: Sequence[Member],
+    out: Path,  # noqa: ARG001
+    listener: Listener = nobody,
+    load: Load = build.federation,
+) -> Iterator[Values]:
+    """The record of every run, its merit in the curve. A batch takes minutes: one that is stopped starts anew."""
+    before = 0
+    for batch in sweep.batches(members, load, sweep.fresh):
+
+        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
+            listener(before + done * size, row)
+
+        before += batch[0][0].spec.run.rounds * len(batch)
+        yield from _follow(batch, hear)
+
+
+def _follow(batch: Sequence[Lane], listener: Listener) -> list[Values]:
+    runs = [run for _, run in batch]
+    first = runs[0]
+    merit = Merit.of(first.setup.problem, first.over)
+    own, shape = first.spec.run, first.setup.shape
+    engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
+    sums = [np.zeros((first.over.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
+    rounds = own.rounds
+    measured = {int(t) for t in np.geomspace(1, rounds, POINTS).round()}
+    start = perf_counter()
+    for t in range(1, rounds + 1):
+        for r, total in enumerate(sums):
+            total += engine.save(r)["z"]
+        msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
+        for run, msg, replies, total in zip(runs, msgs, engine.exchange_all(msgs), sums, strict=True):
+            run.state, info = conclude(run.state, msg, replies, run.setup.order)
+            if t in measured:
+                row = measure(run.state, info, run.setup, run.over, run.clock)
+                run.rows.append(row | {"merit": merit(total / t, run.state.w_average)})
+        listener(t, first.rows[-1] if t in measured else None)
+    seconds = (perf_counter() - start) / len(runs)
+    return [_record(member, run, merit, seconds, engine.path) for member, run in batch]
+
+
+def _record(member: Member, run: Run, merit: Merit, seconds: float, path: str) -> Values:
+    summary = summarize(run.spec, run.over, run.setup, run.rows[-1], seconds, path)
+    bound = bound_of(run, merit)
+    found = bound.constants
+    theorem = {
+        "u1": found.u1, "u2": found.u2, "u3": found.u3, "gamma": merit.gamma, "noise": bound.noise,
+        "f_star": merit.f_star, "f_zero": merit.f_zero,
+        "bound": [bound(row["t"]) for row in run.rows],
+        "repaired": [bound.repaired(row["t"]) for row in run.rows],
+    }  # fmt: skip
+    return sweep.record_of(member, summary | {"theorem": theorem}, run.rows, (*sweep.CURVES, "merit"))
+
+
+def bound_of(run: Run, merit: Merit) -> Bound:
+    """The theorem's right-hand side for a run of ObjP."""
+    over, rho = run.over, run.setup.rho
+    found: Constants = constants(run.setup.problem, over, run.setup.agents[0].method.adjacency)
+    dimension = over.n_features * over.n_classes
+    ends = (rho(1), rho(run.spec.run.rounds))
+    return Bound(
+        found, over.n_agents, dimension, run.spec.privacy.epsilon, merit.gamma, *ends, run.spec.schedule.eta_a
+    )
+
+
+def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
+    """The table of constants, bounds and slopes, and the bound as a line in each panel."""
+    keys = ("privacy.epsilon", "schedule.eta_a")
+    settings = sorted({tuple(paper.spec_of(one)[key] for key in keys) for one in records})
+    rows, series = [], []
+    for setting in settings:
+        same = paper.select(records, dict(zip(keys, setting, strict=True)))
+        theorem, t = same[0]["theorem"], same[0]["curve"]["t"]
+        merit = [fmean(values) for values in zip(*(one["curve"]["merit"] for one in same), strict=True)]
+        gap, bound, repaired = theorem["f_zero"] - theorem["f_star"], theorem["bound"], theorem["repaired"]
+        verdict = "vacuous: above F(0) - F*" if bound[-1] > gap else "holds" if merit[-1] <= bound[-1] else "FAILS"
+        cells = [theorem["u1"], theorem["u2"], theorem["u3"], gap, merit[-1], bound[-1], repaired[-1], slope(t, merit)]
+        rows.append([*setting, t[-1], len(same), *(float(f"{cell:.4g}") for cell in cells), verdict])
+        for n, panel in enumerate(panels):
+            if panel["where"].items() <= dict(zip(keys, setting, strict=True)).items():
+                name = f"bound, eta x {setting[1]:g}"
+                series.append({"panel": n, "name": name, "x": t, "y": bound, "dashed": True})
+    columns = [
+        "epsilon", "eta x", "T", "seeds", "U1 at most", "U2", "U3 at most", "F(0) - F*", "merit at T",
+        "bound at T, as printed", "bound at T, U2 squared", "slope, last two decades", "the bound is",
+    ]  # fmt: skip
+    return {"table": {"columns": columns, "rows": rows}, "series": series}

@@ -1,0 +1,48 @@
+"""Batches of runs in several processes at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tacit.experiments import sweep
+from tacit.experiments.run import Listener
+from tacit.experiments.sweep import Load, Member
+
+Values = dict[str, Any]
+Finish = Callable[[Sequence[Member], Path, Listener, Load], Iterator[Values]]
+
+
+def spread(finish: Finish, n_jobs: int) -> Finish:
+    """The same runs, batch by batch, n_jobs batches at a time; progress comes with each batch that ends."""
+    return partial(_spread, finish, n_jobs)
+
+
+def _spread(
+    finish: Finish, n_jobs: int, members: Sequence[Member], out: Path, listener: Listener, load: Load
+) -> Iterator[Values]:
+    batches = [[member for member, _ in batch] for batch in sweep.batches(members, load, sweep.fresh)]
+    done = 0
+    with ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        waiting = {pool.submit(_finish, finish, batch, out, load, os.getpid()): batch for batch in batches}
+        try:
+            for future in as_completed(waiting):
+                yield from future.result()
+                done += sum(member.spec.run.rounds for member in waiting[future])
+                listener(done, None)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # those that run were told to stop too, and save themselves
+            raise
+
+
+def _finish(finish: Finish, batch: Sequence[Member], out: Path, load: Load, parent: int) -> list[Values]:
+    def hear(_done: int, _row: Values | None) -> None:
+        if os.getppid() != parent:  # it was killed: go as it went, or two would write into one directory
+            os._exit(1)
+
+    return list(finish(batch, out, hear, load))

@@ -1,0 +1,132 @@
+"""The paper's convergence theorem for ObjP over a compact W, term by term.
+
+    E[F(z^(T)) - F* + gamma |A w^(T) - z^(T)|]
+        <= 1/T { (P U1^2 + 2 P J K U3^2 / epsilon^2 + U2 / 2) sqrt(T)
+                 + gamma U2 + U2 rho_max / 2 + gamma^2 / (2 rho^1) }
+
+with eta^t = 1 / sqrt(t) and lambda^1 = 0; z^(T) and w^(T) are means over the rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast, Local
+from tacit.admm.rule import Exact
+from tacit.errors import IncompatibleError
+from tacit.problem.domain import Ball, Box, Domain
+from tacit.problem.objective import Problem
+from tacit.problem.sensitivity import Adjacency
+from tacit.types import Array, Federation, Norm
+
+
+@dataclass(frozen=True)
+class Constants:
+    """U1 (a bound of it), U2 (exact) and U3 (a bound of it)."""
+
+    u1: float
+    u2: float
+    u3: float
+
+
+def constants(problem: Problem, over: Federation, adjacency: Adjacency) -> Constants:
+    """U1 = max |f'_p(u)| <= max_p weight sum_i |x_i|_2 sup |a|_2 + (beta / P) sup |r'|
+    U2 = max |u - v|
+    U3 = max |f'_p(u; D) - f'_p(u; D')|_1 <= weight n max_i |x_i|_1 sup |a|_1, n records apart.
+    """
+    u2 = diameter(problem.domain, over.n_features * over.n_classes)
+    rows = [{norm: norm.of_rows(shard.x) for norm in (Norm.L1, Norm.L2)} for shard in over.shards]
+    sums, longest = max(row[Norm.L2].sum() for row in rows), max(row[Norm.L1].max() for row in rows)
+    slope = problem.regularization * problem.regularizer.curvature * u2 / 2  # W is centred: |u| <= U2 / 2
+    return Constants(
+        u1=float(problem.weight * sums * problem.loss.residual_bound(Norm.L2) + slope),
+        u2=u2,
+        u3=float(problem.weight * adjacency.value * longest * problem.loss.residual_bound(Norm.L1)),
+    )
+
+
+def diameter(domain: Domain, dimension: int) -> float:
+    """max |u - v| over W, in dimension J K."""
+    if isinstance(domain, Box):
+        return 2 * domain.radius * math.sqrt(dimension)
+    if isinstance(domain, Ball):
+        return 2 * domain.radius
+    raise IncompatibleError("the theorem needs a compact W: set problem.domain to box or ball.")
+
+
+def optimum(problem: Problem, over: Federation, tolerance: float = 1e-9) -> Array:
+    """argmin_{w in W} sum_p f_p(w): the exact local step of ADMM, for one agent that holds all f_p, at rho = 0."""
+
+    def field(u: Array) -> Array:
+        return np.asarray(sum(problem.gradient(u, shard) for shard in over.shards))
+
+    zero = np.zeros((over.n_features, over.n_classes))
+    rule = Exact(sum(problem.smoothness(shard) for shard in over.shards), tolerance=tolerance)
+    return rule.solve(field(zero), field, Local(zero, zero), Broadcast(1, zero, 0.0), problem.domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Merit:
+    """M = F(z) - F* + gamma |A w - z|, gamma = 2 |lambda*| and lambda*_p = f'_p(w*)."""
+
+    problem: Problem
+    over: Federation
+    f_star: float
+    f_zero: float
+    gamma: float
+
+    @classmethod
+    def of(cls, problem: Problem, over: Federation) -> Merit:
+        best = optimum(problem, over)
+        duals = np.stack([problem.gradient(best, shard) for shard in over.shards])
+        values = [sum(problem.value(w, shard) for shard in over.shards) for w in (best, np.zeros_like(best))]
+        return cls(problem, over, values[0], values[1], 2 * float(np.linalg.norm(duals)))
+
+    def __call__(self, z: Array, w: Array) -> float:
+        """Of z (P, J, K) and w (J, K)."""
+        value = sum(self.problem.value(own, shard) for own, shard in zip(z, self.over.shards, strict=True))
+        return float(value - self.f_star + self.gamma * np.linalg.norm(w - z))
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The right-hand side for eta^t = a / sqrt(t); a = 1 is the theorem as printed."""
+
+    constants: Constants
+    n_agents: int
+    dimension: int
+    epsilon: float
+    gamma: float
+    rho_first: float
+    rho_last: float
+    a: float = 1.0
+
+    @property
+    def noise(self) -> float:
+        """2 P J K U3^2 / epsilon^2."""
+        return 2 * self.n_agents * self.dimension * self.constants.u3**2 / self.epsilon**2
+
+    def __call__(self, rounds: int) -> float:
+        """As printed: squared distances are bounded by U2."""
+        return self._with(self.constants.u2, self.constants.u2, rounds)
+
+    def repaired(self, rounds: int) -> float:
+        """With squared distances of P stacked models bounded by P U2^2, and plain ones by sqrt(P) U2."""
+        u2 = self.constants.u2
+        return self._with(self.n_agents * u2**2, math.sqrt(self.n_agents) * u2, rounds)
+
+    def _with(self, squared: float, plain: float, rounds: int) -> float:
+        growing = self.a * (self.n_agents * self.constants.u1**2 + self.noise) + squared / (2 * self.a)
+        fixed = self.gamma * plain + squared * self.rho_last / 2 + self.gamma**2 / (2 * self.rho_first)
+        return (growing * math.sqrt(rounds) + fixed) / rounds
+
+
+def slope(t: Sequence[float], merit: Sequence[float], decades: float = 2.0) -> float:
+    """Of ln merit against ln t, by least squares over the last decades."""
+    late = [(math.log(x), math.log(y)) for x, y in zip(t, merit, strict=True) if x >= t[-1] / 10**decades]
+    x, y = np.array(late).T
+    return float(np.polyfit(x, y, 1)[0])

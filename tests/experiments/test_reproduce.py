@@ -1,0 +1,345 @@
+"""Artefacts plan, run once, survive, and say how far they are from the paper."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tacit import record
+from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
+from tacit.experiments import cost, paper, printed, reproduce, sweep
+from tacit.experiments.archive import Archive
+from tacit.experiments.paper import Scale, key_of
+from tacit.experiments.reproduce import Plan
+from tacit.experiments.sources import Sources
+from tacit.experiments.spec import keys
+
+RECORDS = Path(__file__).parents[2] / "records"
+
+TINY = """
+title = "tiny"
+about = "a grid of four"
+[[grid]]
+[grid.data]
+source = "synthetic"
+agents = 3
+records = 90
+features = 4
+[grid.algorithm]
+name = ["objt", "objp"]
+[grid.run]
+preset = "released"
+rounds = 200
+seed = [0, 1]
+record_every = 50
+[quick.run]
+rounds = 8
+record_every = 2
+[[panels]]
+title = "{} under the released preset"
+x = "t"
+y = "test_error"
+where = { "algorithm.name" = ["objt", "objp"], "run.preset" = "released" }
+lines_by = ["algorithm.name"]
+[[printed]]
+label = "objt"
+where = { "algorithm.name" = "objt" }
+y = "test_error"
+paper = 0.5
+tolerance = 0.5
+"""
+OTHER = TINY.replace('name = ["objt", "objp"]', 'name = ["objp", "outp"]').replace('"tiny"', '"other"')
+
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = tmp_path / "artefacts"
+    folder.mkdir()
+    (folder / "tiny.toml").write_text(TINY)
+    (folder / "other.toml").write_text(OTHER)
+    return folder
+
+
+@pytest.fixture
+def plan(folder):
+    return Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.QUICK)
+
+
+def done(plan, path, out, sources=None, n_jobs=1):
+    archive = Archive(path)
+    reproduce.run(plan.waiting(archive), archive, out, sources or Sources(), n_jobs=n_jobs)
+    return archive
+
+
+def numbers(archive):
+    """What a run computed, but not how long it took."""
+    return {one["spec_hash"]: (one["objective"], one["curve"]["test_error"]) for one in archive}
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+@pytest.mark.parametrize("name", paper.ORDER)
+def test_every_artefact_of_the_paper_plans(name, scale):
+    artefact = paper.read(paper.FOLDER / f"{name}.toml")
+    plan = Plan.of([artefact], scale)
+    assert len(plan.runs) == len(artefact.members(scale))
+    assert len({member.name for _, member in plan.runs.values()}) == len(plan.runs)
+    assert artefact.grid or artefact.compute
+    for panel in artefact.all_panels():
+        assert {*panel.get("where", {}), *panel["lines_by"]} <= set(keys())
+        assert "{" not in panel["title"]
+    if scale is Scale.FULL:
+        specs = [paper.spec_of({"spec": sweep.toml.dumps(m.spec), "name": m.name}) for _, m in plan.runs.values()]
+        for where in [*(p.get("where", {}) for p in artefact.all_panels()), *(p["where"] for p in artefact.printed)]:
+            assert any(all(spec[key] == value for key, value in where.items()) for spec in specs)
+
+
+def test_the_folder_holds_the_artefacts_of_the_paper_and_no_other():
+    assert tuple(paper.read_all()) == paper.ORDER
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_runs_that_figures_share_are_counted_once(scale):
+    known = paper.read_all()
+    one, two, five = (set(Plan.of([known[name]], scale).runs) for name in ("fig1", "fig2", "fig5"))
+    assert one < two
+    assert one < five
+    assert set(Plan.of([known[name] for name in ("fig1", "fig2", "fig5")], scale).runs) == two | five
+    three, six = (set(Plan.of([known[name]], scale).runs) for name in ("fig3", "fig6"))
+    assert three < two
+    assert three < six
+
+
+@pytest.mark.parametrize("grid", ["mnist-private", "mnist-nonprivate", "mnist-paper-radius"])
+def test_grids_of_tacit_sweep_are_the_runs_of_the_figures(grid):
+    asked = Plan.of(list(paper.read_all().values()), Scale.FULL).runs
+    assert {key_of(member.spec) for member in sweep.read(RECORDS / f"{grid}.toml")} <= set(asked)
+
+
+def test_a_run_keeps_its_name_whichever_artefact_asks(folder):
+    tiny, other = (Plan.of([one], Scale.QUICK).runs for one in paper.read_all(folder).values())
+    both = Plan.of(list(paper.read_all(folder).values()), Scale.QUICK)
+    assert len(both.runs) == 6
+    shared = set(tiny) & set(other)
+    assert len(shared) == 2
+    for key in shared:
+        assert tiny[key][1] == other[key][1]
+        assert key.startswith(tiny[key][1].name.rpartition("-")[2])
+
+
+def test_a_femnist_run_has_the_papers_rho_wherever_it_is_started():
+    _, member = next(iter(Plan.of([paper.read_all()["fig3"]], Scale.FULL).runs.values()))
+    schedule = member.spec.schedule
+    assert (schedule.rho_c1, schedule.rho_c2, schedule.rho_period) == (0.005, 0.05, 2e3)
+    assert member.spec.data.source == "femnist"
+
+
+def test_recorded_runs_are_never_done_again(plan, tmp_path, monkeypatch):
+    first = done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    assert len(list(first)) == 4
+    before = (tmp_path / "records.jsonl").read_bytes()
+    monkeypatch.setattr(sweep, "together", lambda *_: pytest.fail("it trains"))
+    assert plan.waiting(Archive(tmp_path / "records.jsonl")) == []
+    done(plan, tmp_path / "records.jsonl", tmp_path / "elsewhere")
+    assert (tmp_path / "records.jsonl").read_bytes() == before
+
+
+def test_what_is_recorded_of_another_artefact_is_not_done_again(folder, plan, tmp_path):
+    done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    both = Plan.of(list(paper.read_all(folder).values()), Scale.QUICK)
+    names = {member.spec.algorithm.name for _, member in both.waiting(Archive(tmp_path / "records.jsonl"))}
+    assert names == {"outp"}
+
+
+def test_two_processes_give_the_records_of_one(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "LANES", 2)
+    alone = done(plan, tmp_path / "one.jsonl", tmp_path / "one")
+    many = done(plan, tmp_path / "two.jsonl", tmp_path / "two", n_jobs=2)
+    assert numbers(alone).keys() == numbers(many).keys()
+    for key, (objective, _) in numbers(alone).items():
+        assert numbers(many)[key][0] == pytest.approx(objective, rel=1e-6)
+
+
+KILLED = """
+import os, signal, sys, warnings
+from pathlib import Path
+warnings.simplefilter("ignore")
+from tacit.experiments import paper, reproduce, run, sweep
+from tacit.experiments.archive import Archive
+from tacit.experiments.sources import Sources
+run.CHECKPOINT_SECONDS, sweep.LANES = 0.0, 1
+folder, path, out = map(Path, sys.argv[1:])
+plan = reproduce.Plan.of(paper.choose(["tiny"], paper.read_all(folder)), paper.Scale.FULL)
+
+def die_in_a_later_run(_done, _row):
+    if path.exists() and list(out.glob("runs/*/checkpoint.npz")):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+archive = Archive(path)
+reproduce.run(plan.waiting(archive), archive, out, Sources(), die_in_a_later_run)
+"""
+
+
+def test_a_killed_reproduction_goes_on_in_the_middle_of_a_run(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "LANES", 1)
+    plan = Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.FULL)
+    whole = done(plan, tmp_path / "whole.jsonl", tmp_path / "whole")
+    path, out = tmp_path / "cut.jsonl", tmp_path / "cut"
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(path), str(out)], timeout=120)
+    assert ended.returncode == -signal.SIGKILL
+    before = Archive(path).records
+    assert 1 <= len(before) < 4
+    begun, together = [], sweep.together
+
+    def see(runs, hear):
+        begun.append(runs[0].directory.saved())
+        return together(runs, hear)
+
+    monkeypatch.setattr(sweep, "together", see)
+    after = done(plan, path, out)
+    assert any(saved is not None and int(saved["t"]) > 0 for saved in begun)
+    assert {key: after.records[key] for key in before} == before
+    assert numbers(after) == numbers(whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"test_error": 0.01}, "was changed"), ({"spec": "[run]\n"}, "not the record of the spec")],
+)
+def test_an_edited_record_is_refused_and_its_run_named(plan, tmp_path, change, says):
+    path = tmp_path / "records.jsonl"
+    archive = done(plan, path, tmp_path / "out")
+    first, *rest = list(archive)
+    path.write_text(record.lines([first | change, *rest]))
+    with pytest.raises(RecordError, match=f"{first['name']} {'is ' if 'spec' in change else ''}{says}"):
+        Archive(path)
+
+
+def test_a_sealed_record_that_does_not_fit_its_spec_is_refused(plan, tmp_path):
+    path = tmp_path / "records.jsonl"
+    first, *_ = done(plan, path, tmp_path / "out")
+    for change in ({"rounds": 9}, {"seed": 7}, {"algorithm": "outp"}, {"curve": {"t": [1, 2]}}):
+        path.write_text(record.lines([record.sealed(first | change)]))
+        with pytest.raises(RecordError, match=f"Run {first['name']} again"):
+            Archive(path)
+    path.write_text(record.lines([first, record.sealed(first | {"test_error": 0.0})]))
+    with pytest.raises(RecordError, match=f"two records of {first['name']}"):
+        Archive(path)
+
+
+def test_finished_runs_of_a_sweep_are_adopted_and_others_left(plan, tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text("\n".join(line.replace("[grid.", "[") for line in TINY.splitlines()[4:16])
+                    .replace("200", "8").replace("50", "2").replace("[0, 1]", "[1, 2]"))  # fmt: skip
+    sweep.run(sweep.read(grid), tmp_path / "swept")
+    (tmp_path / "swept" / "objp-seed1" / "result.json").unlink()
+    archive = Archive(tmp_path / "records.jsonl")
+    found = reproduce.adopt([tmp_path / "swept"], plan, archive)
+    assert [one["name"].rpartition("-")[0] for one in found.records] == ["synthetic-objt-epsilon0.05-seed1"]
+    assert (found.recorded, found.unfinished, found.foreign) == (0, 1, 2)
+    assert len(plan.waiting(Archive(tmp_path / "records.jsonl"))) == 3
+    assert reproduce.adopt([tmp_path / "swept"], plan, archive).recorded == 1
+    whole = done(plan, tmp_path / "whole.jsonl", tmp_path / "out")
+    (adopted,) = found.records
+    assert numbers(whole)[adopted["spec_hash"]][0] == pytest.approx(adopted["objective"], rel=1e-6)
+
+
+def test_a_run_whose_result_is_not_its_last_round_is_not_adopted(plan, tmp_path):
+    done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    result = next((tmp_path / "out" / "runs").glob("*/result.json"))
+    result.write_text(json.dumps(json.loads(result.read_text()) | {"test_error": 0.001}))
+    with pytest.raises(RunDirectoryError, match=f"Run {result.parent.name} again"):
+        reproduce.adopt([tmp_path / "out"], plan, Archive(tmp_path / "new.jsonl"))
+    with pytest.raises(RunDirectoryError, match="is no directory"):
+        reproduce.adopt([tmp_path / "none"], plan, Archive(tmp_path / "new.jsonl"))
+
+
+def test_what_is_written_is_what_the_report_reads(plan, tmp_path):
+    archive = done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    (written,) = reproduce.write(plan, archive, tmp_path / "out", Sources())
+    shown = json.loads((written / "artefact.json").read_text())
+    assert [panel["title"].partition(" ")[0] for panel in shown["panels"]] == ["objt", "objp"]
+    assert shown["panels"][0]["where"] == {"algorithm.name": "objt", "run.preset": "released"}
+    assert shown["scale"] == "quick"
+    assert shown["printed"][0]["tolerance"] is None  # short runs claim nothing
+    assert shown["table"] is None
+    assert record.read(written / "records.jsonl") == list(archive)
+
+
+def test_an_artefact_without_records_is_not_written(plan, tmp_path):
+    assert reproduce.write(plan, Archive(tmp_path / "none.jsonl"), tmp_path / "out", Sources()) == []
+
+
+@pytest.mark.parametrize(
+    ("tacit", "tolerance", "verdict"),
+    [
+        (0.138, 0.010, "within 1.0"),
+        (0.118, 0.010, "within 1.0"),
+        (0.1405, 0.010, "misses by 0.25"),
+        (0.1405, 0.025, "within 2.5"),
+        (0.100, 0.010, "misses by 1.80"),
+        (0.5, None, "shown, not claimed"),
+        (None, 0.010, "not run"),
+    ],
+)
+def test_a_verdict_says_whether_the_difference_is_within_the_tolerance(tacit, tolerance, verdict):
+    number = printed.Number("fig2", "ObjT", 0.128, tacit, 1, tolerance)
+    assert number.verdict == verdict
+    assert number.as_dict()["verdict"] == verdict
+
+
+def test_a_number_is_the_mean_over_seeds_without_those_that_diverged(plan, tmp_path):
+    (artefact,) = plan.artefacts
+    records = list(done(plan, tmp_path / "records.jsonl", tmp_path / "out"))
+    objt = [one["test_error"] for one in records if one["algorithm"] == "objt"]
+    lost = {"name": "lost", "diverged": "in round 1", "spec": records[0]["spec"]}
+    (number,) = printed.compare(artefact, [*records, lost])
+    assert number.tacit == pytest.approx(sum(objt) / 2)
+    assert number.seeds == 2
+
+
+def test_the_cost_grows_with_the_rounds(folder):
+    artefact = paper.read_all(folder)["tiny"]
+    short, long = (cost.seconds(artefact.members(scale), Sources()) for scale in Scale)
+    assert 0 < short < long
+    assert cost.seconds([], Sources()) == 0
+
+
+@pytest.fixture
+def leaf(tmp_path):
+    """Two writers in LEAF's form, under a name of its own."""
+    for part in ("train", "test"):
+        (tmp_path / "digits" / part).mkdir(parents=True)
+        users = {u: {"x": [[0.1 * n, 1 - 0.1 * n] for n in range(9)], "y": [n % 2 for n in range(9)]} for u in "ab"}
+        text = json.dumps({"users": list("ab"), "num_samples": [9, 9], "user_data": users})
+        (tmp_path / "digits" / part / "one.json").write_text(text)
+    return tmp_path / "digits"
+
+
+def test_femnist_is_found_by_name_and_no_path_enters_a_spec(folder, tmp_path, leaf):
+    data = 'source = "synthetic"\nagents = 3\nrecords = 90\nfeatures = 4'
+    (folder / "tiny.toml").write_text(TINY.replace(data, 'source = "femnist"\nclass_count = 62'))
+    plan = Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.QUICK)
+    assert reproduce.possible(plan.waiting(Archive(tmp_path / "r.jsonl")), Sources()) == []
+    archive = done(plan, tmp_path / "r.jsonl", tmp_path / "out", Sources(leaf))
+    for one in archive:
+        assert 'source = "femnist"' in one["spec"]
+        assert str(tmp_path) not in json.dumps(one)
+        assert one["dataset"] == "femnist"
+        assert one["changed"] == {}
+    with pytest.raises(DataError, match="no LEAF directory"):
+        Sources(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [('about = "a grid of four"', "", "no about"), ("[[panels]]", "[[panelz]]", "did you mean 'panels'")],
+)
+def test_a_bad_artefact_is_refused(folder, old, new, says):
+    (folder / "tiny.toml").write_text(TINY.replace(old, new))
+    with pytest.raises(SpecError, match=says):
+        paper.read_all(folder)

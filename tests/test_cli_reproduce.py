@@ -1,0 +1,126 @@
+"""tacit reproduce at the command line."""
+
+import json
+
+import pytest
+
+from tacit import record
+from tacit.cli import main
+from tacit.experiments import paper
+
+TINY = """
+title = "tiny"
+about = "two runs"
+compute = "register"
+[[grid]]
+[grid.data]
+source = "synthetic"
+agents = 3
+records = 60
+[grid.algorithm]
+name = "objt"
+[grid.run]
+preset = "released"
+rounds = 6
+seed = [0, 1]
+[[printed]]
+label = "ObjT"
+where = { "algorithm.name" = "objt" }
+y = "test_error"
+paper = 0.1
+tolerance = 0.01
+"""
+
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
+
+
+@pytest.fixture(autouse=True)
+def _tiny_paper(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "paper").mkdir()
+    (tmp_path / "paper" / "tiny.toml").write_text(TINY.replace('compute = "register"\n', ""))
+    (tmp_path / "paper" / "leaf.toml").write_text(
+        TINY.replace('compute = "register"\n', "").replace('"synthetic"\nagents = 3\nrecords = 60', '"femnist"')
+    )
+    read_all = paper.read_all
+    monkeypatch.setattr(paper, "read_all", lambda: read_all(tmp_path / "paper"))
+
+
+def test_all_runs_what_can_be_run_says_what_cannot_and_succeeds(capsys, tmp_path):
+    assert main(["reproduce", "--scale", "full"]) == 0
+    out, err = capsys.readouterr()
+    assert "skipped: 2 runs of leaf. FEMNIST is not shipped: give --femnist DIR" in err
+    assert "2 runs, about" in err
+    assert "misses by" in out
+    assert "not run" in out
+    assert len(record.read(tmp_path / "runs/paper-full/records.jsonl")) == 2
+    assert (tmp_path / "runs/paper-full/tiny/artefact.json").exists()
+    assert not (tmp_path / "runs/paper-full/leaf").exists()
+    assert main(["reproduce", "--scale", "full", "--resume"]) == 0
+    again, err = capsys.readouterr()
+    assert again == out
+    assert "0 runs; 2 recorded" in err
+
+
+def test_json_is_one_object(capsys):
+    assert main(["reproduce", "tiny", "--json", "-qq"]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    (number,) = json.loads(out)["numbers"]
+    assert number["seeds"] == 2
+    assert number["verdict"] == "shown, not claimed"
+
+
+def test_plan_lists_what_is_left_and_runs_nothing(capsys, tmp_path):
+    assert main(["reproduce", "tiny", "--plan", "--json"]) == 0
+    out, _ = capsys.readouterr()
+    assert len(json.loads(out)["runs"]) == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_list_names_the_artefacts(capsys):
+    assert main(["reproduce", "--list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert {one["name"]: one["runs"] for one in listed} == {"tiny": 2, "leaf": 2}
+
+
+def test_adopted_runs_are_not_done_again(capsys):
+    main(["reproduce", "tiny", "--out", "first", "-qq"])
+    capsys.readouterr()
+    assert main(["reproduce", "--records", "kept.jsonl", "--adopt", "first"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("adopted synthetic-objt") == 2
+    assert "2 adopted into kept.jsonl" in err
+    assert main(["reproduce", "tiny", "--records", "kept.jsonl", "--plan"]) == 0
+    assert "0 runs; 2 recorded in kept.jsonl" in capsys.readouterr().err
+
+
+def test_an_edited_record_stops_everything_and_names_the_run(capsys, tmp_path):
+    main(["reproduce", "tiny", "-qq"])
+    path = tmp_path / "runs/paper-quick/records.jsonl"
+    first, second = record.read(path)
+    path.write_text(record.lines([first, second | {"test_error": 0.1}]))
+    before = path.read_bytes()
+    capsys.readouterr()
+    assert main(["reproduce", "tiny"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"Run {second['name']} again" in err
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["tinny"], "unknown artefact 'tinny': did you mean 'tiny'?"),
+        (["--femnist", "nowhere"], "no LEAF directory"),
+        (["--adopt", "nowhere"], "is no directory"),
+        (["--jobs", "0"], "--jobs must be at least 1"),
+        (["--records", "paper/tiny.toml"], "line 2"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert says in err
+    assert err.count("\n") == 1
