@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -155,13 +153,14 @@ def _duration(seconds: float) -> str:
 
 def _show(options: argparse.Namespace, plan: Plan, archive: Archive, out: Path, folders: list[Path]) -> None:
     from tacit.experiments import printed, reproduce
+    from tacit.report import artefacts
 
     numbers = [
         number
         for artefact in plan.artefacts
         for number in printed.compare(reproduce.claimed(artefact, plan.scale), plan.records(artefact, archive))
     ]
-    page = _report(folders, out)
+    page = artefacts.write(folders, out / "report.html") if folders else None
     if options.json:
         facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [number.as_dict() for number in numbers]}
         print(jsontext.dumps(facts | {"artefacts": list(map(str, folders)), "report": page and str(page)}))
@@ -184,11 +183,3 @@ def _table(numbers: Sequence[Number]) -> str:
         label = f"{one.artefact:<14} {one.label:<{size}}"
         lines.append(f"{label} {100 * one.paper:6.2f}%  {ours}  {apart}    {one.seeds:>5}  {verdict}")
     return "\n".join(lines)
-
-
-def _report(folders: Sequence[Path], out: Path) -> Path | None:
-    """The page of `tacit report`; None where this tacit has none."""
-    if not folders or importlib.util.find_spec("tacit.report.artefacts") is None:
-        return None
-    page: Path = importlib.import_module("tacit.report.artefacts").write(folders, out / "report.html")
-    return page
