@@ -62,6 +62,13 @@ def test_shrinking_keeps_the_direction_and_what_is_short(seed, size, clip):
         np.testing.assert_allclose(v * max(np.linalg.norm(u), clip), u * clip, rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_an_update_that_is_not_finite_counts_as_none(bad):
+    updates = np.stack([W, W])
+    updates[0, 1, 2] = bad
+    np.testing.assert_array_equal(shrink(updates, 100.0), np.stack([0 * W, W]))
+
+
 def test_a_round_nobody_joins_adds_noise_alone():
     own = task()
     for batch in (0, 3):

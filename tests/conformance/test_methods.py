@@ -90,7 +90,7 @@ PRIVATE = [pytest.param(entry, id=entry.name) for entry in audit.chosen(["all"],
 
 @pytest.mark.parametrize("entry", PRIVATE)
 def test_the_mechanism_audit_agrees_with_the_promise(entry):
-    finding = audit.audit(entry, BUDGET)
+    finding = audit.audit(entry, BUDGET, draws=400)
     assert finding.verdict == "consistent", finding
 
 

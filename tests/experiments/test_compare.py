@@ -207,6 +207,14 @@ def test_an_edited_record_is_refused(capsys):
     assert "was changed after it was written" in capsys.readouterr().err
 
 
+def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(capsys):
+    Path("file").touch()
+    for out in ("file", "file/deeper"):
+        assert main(["compare", *FLAGS, "--methods", "fake", "--out", out, "-q"]) == 2
+        assert "cannot write into file" in capsys.readouterr().err
+    assert ROUNDS == []
+
+
 def test_records_of_something_else_are_refused(capsys):
     Path("out").mkdir()
     Path("out/records.jsonl").write_text(record.lines([record.sealed({"name": "objt", "spec": "[run]\n"})]))

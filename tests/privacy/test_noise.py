@@ -67,3 +67,24 @@ def test_laplace_scale_is_sensitivity_over_epsilon_and_gaussian_the_classic_one(
 def test_an_epsilon_that_no_noise_can_give_is_refused(epsilon):
     with pytest.raises(SpecError, match="epsilon"):
         Laplace.pure(epsilon)
+
+
+def test_radial_noise_has_a_gamma_radius_in_a_uniform_direction():
+    d, n = 5, 20_000
+    x = np.array([noise.radial((3, 1), t, 0, (d,)) for t in range(n)], dtype=float)
+    radius = np.linalg.norm(x, axis=1)
+    assert radius.mean() == pytest.approx(d, rel=0.01)
+    assert radius.var() == pytest.approx(d, rel=0.04)
+    assert ((radius - radius.mean()) ** 3).mean() == pytest.approx(2 * d, rel=0.15)
+    unit = x / radius[:, None]
+    np.testing.assert_allclose(unit.mean(0), 0, atol=0.012)
+    np.testing.assert_allclose(unit.T @ unit / n, np.eye(d) / d, atol=0.01)
+    assert abs(np.corrcoef(radius, unit[:, 0])[0, 1]) < 0.03
+
+
+def test_radial_noise_is_a_pure_function_of_its_key():
+    first = noise.radial((1, 2), 3, 0, (5, 4))
+    np.testing.assert_array_equal(first, noise.radial((1, 2), 3, 0, (5, 4)))
+    assert first.dtype == np.float32
+    for key, t, step in [((2, 2), 3, 0), ((1, 3), 3, 0), ((1, 2), 4, 0), ((1, 2), 3, 1)]:
+        assert not np.isin(first, noise.radial(key, t, step, (5, 4))).any()

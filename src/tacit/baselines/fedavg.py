@@ -16,7 +16,7 @@ ENTRY = Entry(
     fedprox.build,
     tuple(
         {"rounds": 30, "fraction": 1.0, "epochs": epochs, "batch": 50, "step": step}
-        for step in (30.0, 10.0)
+        for step in (30.0, 100.0)
         for epochs in (1, 3)
     ),
 )

@@ -75,6 +75,7 @@ def weighted_mean(task: Task, models: Array, agents: Array) -> Array:
 
 
 def shrink(models: Array, clip: float) -> Array:
-    """u / max(1, |u| / clip), each of a stack."""
+    """u / max(1, |u| / clip), each of a stack; 0 for one that is not finite, which would pass any clip."""
+    models = np.where(np.isfinite(models).all(axis=(1, 2), keepdims=True), models, 0.0)
     size = np.linalg.norm(models, axis=(1, 2), keepdims=True)
     return np.asarray(models / np.maximum(1, size / clip))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from tacit.baselines import (
+    amp,
+    chaudhuri,
     dp_fedavg,
     dpsgd,
     dpsgd_local,
+    dvp,
     fedavg,
     fedgd,
     fedprox,
     iceadmm,
     iiadmm,
+    kifer,
     multilocal,
     nbafl,
     outp,
+    pvp,
     secure_sum,
 )
 from tacit.baselines.method import Entry
@@ -21,20 +26,25 @@ from tacit.baselines.method import Entry
 METHODS: dict[str, Entry] = {
     entry.name: entry
     for entry in (
+        amp.ENTRY,
+        chaudhuri.ENTRY,
         dp_fedavg.ENTRY,
         dpsgd.ENTRY,
         dpsgd_local.ENTRY,
+        dvp.ENTRY,
         fedavg.ENTRY,
         fedgd.ENTRY,
         fedprox.ENTRY,
         iceadmm.ENTRY,
         iiadmm.ENTRY,
+        kifer.ENTRY,
         multilocal.OBJP,
         multilocal.OBJT,
         nbafl.ENTRY,
         outp.HUANG,
         outp.PLUS,
         outp.RELEASED,
+        pvp.ENTRY,
         secure_sum.ENTRY,
     )
 }

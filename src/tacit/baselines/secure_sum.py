@@ -99,6 +99,6 @@ ENTRY = Entry(
     tuple(
         {"rounds": 300, "clip": clip, "score_noise": noise, "colluding": 1}
         for clip in (0.35, 0.7)
-        for noise in (1.0, 0.5)
+        for noise in (1.0, 2.0)
     ),
 )

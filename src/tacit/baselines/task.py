@@ -81,6 +81,10 @@ class Task:
         """Standard noise of every agent, (P, J, K)."""
         return np.stack([self.gaussian(p, t, step) for p in range(self.n_agents)])
 
+    def radial(self, agent: int, t: int, step: int = 0) -> Array:
+        """Noise of density proportional to exp(-|b|_2), of an agent's stream as `gaussian`."""
+        return noise.radial((self.seed, agent), t, step, self.shape).astype(np.float64)
+
     def uniform(self, agent: int, t: int, n: int, step: int = 0) -> Array:
         """n numbers in (0, 1] for sampling, from streams that no noise uses."""
         return noise.unit(noise.integers((self.seed, agent), t, SAMPLING + step, n), 32)

@@ -18,11 +18,11 @@ import numpy as np
 
 from tacit.errors import SpecError
 from tacit.privacy import divergence
-from tacit.privacy.release import Events, GaussianRelease, LaplaceRelease, Release, merge
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, merge
 from tacit.types import Array
 
 MEANING = {
-    "basic": "the epsilons of the releases added up; holds with delta = 0",
+    "basic": "the epsilons of the releases added up; holds at the sum of their deltas, 0 for Laplace noise",
     "rdp": "Renyi divergences of the releases added up, then converted at the best order",
     "gdp": "the run reveals no more than one Gaussian release, whose epsilon is exact",
     "pld": "the law of the privacy loss, composed numerically on a grid that errs upward (dp-accounting)",
@@ -71,9 +71,9 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     if not 0 <= dp_delta < 1:
         raise SpecError(f"dp_delta is a probability below 1: got {dp_delta}; 1e-6 is usual, 0 asks for pure epsilon.")
     made = merge(events)
-    epsilons = {"basic": _basic(made), "rdp": _rdp(made, dp_delta), "gdp": _gdp(made, dp_delta)}
+    epsilons = {"basic": _basic(made, dp_delta), "rdp": _rdp(made, dp_delta), "gdp": _gdp(made, dp_delta)}
     note = ""
-    if pld and any(isinstance(r, LaplaceRelease) or r.sampled for r, _ in made):  # for the others gdp is exact
+    if pld and any(not isinstance(r, GaussianRelease) or r.sampled for r, _ in made):  # for the others gdp is exact
         epsilons["pld"], note = _pld(made, dp_delta)
     held = [Bound(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
     return Guarantee(dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (note,) if note else ())
@@ -86,20 +86,26 @@ def total_over_agents(agents: Iterable[Events], dp_delta: float, pld: bool = Tru
 
 
 def calibrate(
-    release: Release, target_epsilon: float, dp_delta: float, rounds: int, local_steps: int = 1, pld: bool = True
+    release: Release,
+    target_epsilon: float,
+    dp_delta: float,
+    rounds: int,
+    local_steps: int = 1,
+    pld: bool = True,
+    beside: Events = (),
 ) -> Release:
     """The release of the same shape with the least noise whose total over the run is at most the target.
 
     Only the noise is scaled: LaplaceRelease(1) is calibrated through |s|_1, LaplaceRelease(inf, 1) through |s|_2,
     LaplaceRelease(40, 1) through both, and GaussianRelease(1) comes back with its multiplier. `total` of the
-    result lies within 0.1 % of the target, from below.
+    result, with the releases made `beside` it, lies within 0.1 % of the target, from below.
     """
     count = rounds * local_steps
     if not 0 < target_epsilon < math.inf or count < 1:
         raise SpecError(f"a budget needs a positive epsilon and a round: got {target_epsilon} over {count} releases.")
 
     def spent(factor: float, pld: bool = False) -> float:
-        return total([(release.quieter(factor), count)], dp_delta, pld).epsilon
+        return total([(release.quieter(factor), count), *beside], dp_delta, pld).epsilon
 
     low = high = 1.0  # noise divided by `low` is enough, by `high` is not
     while spent(low) > target_epsilon:
@@ -136,20 +142,36 @@ def _sharpen(low: float, spent: Callable[[float], float], target: float) -> floa
     return math.exp(best)
 
 
-def _basic(events: Events) -> float:
-    """sum of the pure epsilons; a Gaussian release has none."""
-    return float(sum(n * r.l1 if isinstance(r, LaplaceRelease) else math.inf for r, n in events))
+def _basic(events: Events, dp_delta: float) -> float:
+    """sum of the epsilons, where the deltas add up to no more than dp_delta; a Gaussian release has no epsilon."""
+    return float(sum(n * _epsilon(r) for r, n in events)) if _revealed(events) <= dp_delta else math.inf
+
+
+def _epsilon(release: Release) -> float:
+    if isinstance(release, GaussianRelease):
+        return math.inf
+    return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
+
+
+def _revealed(events: Events) -> float:
+    """The probability that some release reveals the record, at most: the sum of their deltas."""
+    return float(sum(n * r.dp_delta for r, n in events if isinstance(r, GeneralRelease)))
 
 
 def _rdp(events: Events, dp_delta: float) -> float:
-    if dp_delta == 0 or not events:
-        return math.inf if events else 0.0
+    if not events:
+        return 0.0
+    dp_delta -= _revealed(events)  # what is left for the releases, given that none of them reveals the record
+    if dp_delta <= 0:
+        return math.inf
     return divergence.renyi_epsilon(lambda alpha: np.asarray(sum(n * _renyi(r, alpha) for r, n in events)), dp_delta)
 
 
 def _renyi(release: Release, alpha: Array) -> Array:
     if isinstance(release, LaplaceRelease):
         return divergence.shift_renyi(*release.norms[:2], alpha)
+    if isinstance(release, GeneralRelease):
+        return divergence.coin_renyi(release.epsilon, alpha)
     if release.sampled:
         return divergence.sampled_gaussian_renyi(release.rate, release.multiplier, alpha)
     return np.asarray(alpha / (2 * release.multiplier**2))
@@ -159,10 +181,17 @@ def _gdp(events: Events, dp_delta: float) -> float:
     """mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only where there is Laplace noise."""
     if not events:
         return 0.0
-    if dp_delta == 0 or any(isinstance(r, GaussianRelease) and r.sampled for r, _ in events):
+    residue = square = 0.0
+    for r, n in events:
+        if isinstance(r, LaplaceRelease):
+            square += n * r.norms[1] ** 2
+            residue = max(residue, 2 / 3 * r.norms[2])
+        elif isinstance(r, GaussianRelease) and not r.sampled:
+            square += n * r.multiplier**-2
+        else:
+            return math.inf
+    if dp_delta == 0:
         return math.inf
-    residue = max((2 / 3 * r.norms[2] for r, _ in events if isinstance(r, LaplaceRelease)), default=0.0)
-    square = sum(n * (r.norms[1] ** 2 if isinstance(r, LaplaceRelease) else r.multiplier**-2) for r, n in events)
     return divergence.gaussian_epsilon(math.sqrt(square + residue), dp_delta)
 
 
@@ -170,11 +199,12 @@ def _gdp(events: Events, dp_delta: float) -> float:
 def _pld(events: tuple[tuple[Release, int], ...], dp_delta: float) -> tuple[float, str]:
     """(epsilon, note). The 1-D Laplace law is the worst case for |s|_1, whatever the number of coordinates."""
     rounds = sum(n for _, n in events)
-    if not math.isfinite(sum(r.l1 for r, _ in events if isinstance(r, LaplaceRelease))):
+    if not math.isfinite(sum(_epsilon(r) for r, _ in events if not isinstance(r, GaussianRelease))):
         return math.inf, ""
     if len(events) > _MOST_KINDS or rounds > 2e8 or dp_delta < 100 * _FFT_SLACK:
         return math.inf, f"pld left out: {len(events)} kinds of release, {rounds} in all, delta {dp_delta:g}"
     try:
+        from dp_accounting.pld import common
         from dp_accounting.pld import privacy_loss_distribution as law
     except ImportError:
         return math.inf, "pld left out: dp-accounting is not installed; with it epsilon may come out smaller"
@@ -186,6 +216,9 @@ def _pld(events: tuple[tuple[Release, int], ...], dp_delta: float) -> tuple[floa
     for r, n in events:
         if isinstance(r, LaplaceRelease):
             one = law.from_laplace_mechanism(1 / r.l1, value_discretization_interval=cell)
+        elif isinstance(r, GeneralRelease):
+            known = common.DifferentialPrivacyParameters(r.epsilon, r.dp_delta)
+            one = law.from_privacy_parameters(known, value_discretization_interval=cell)
         elif r.sampled:
             one = law.from_gaussian_mechanism(r.multiplier, value_discretization_interval=cell, sampling_prob=r.rate)
         else:
@@ -221,12 +254,22 @@ def _cell(events: Events, rounds: int) -> float:
         # the two atoms fall on the grid, so only the mass between them, about l1/2, is rounded: 1e-5 of epsilon
         cells = min(math.sqrt(6.7e4 * first.l1), 128, 6.4e4 / math.sqrt(rounds))
         return first.l1 / max(4, math.ceil(cells))
-    return math.sqrt(sum(n * _loss_variance(r) for r, n in events) / rounds) / 64
+    if len(events) == 1 and isinstance(first, GeneralRelease) and first.epsilon:
+        return first.epsilon  # the two losses, +-epsilon, are the grid: nothing is rounded
+    cell = math.sqrt(sum(n * _loss_variance(r) for r, n in events) / rounds) / 64 or 1.0
+    coins = {r.epsilon: n * r.epsilon for r, n in events if isinstance(r, GeneralRelease) and r.epsilon}
+    if not coins:
+        return cell
+    # the library rounds both losses of a coin up, a bias of a cell a release: the costliest coin falls on the grid
+    whole = max(coins, key=lambda epsilon: coins[epsilon])
+    return whole / 2.0 ** max(0, math.ceil(math.log2(whole / cell)))
 
 
 def _loss_variance(release: Release) -> float:
     """About the variance of the privacy loss of one release: it only sets the width of the grid."""
     if isinstance(release, LaplaceRelease):
         return min(release.l1, release.l1**2)
+    if isinstance(release, GeneralRelease):
+        return min(release.epsilon, release.epsilon**2)
     full = release.multiplier**-2
     return min(1.0, full, release.rate**2 * math.expm1(min(full, 50.0)))

@@ -6,6 +6,7 @@ integers n, low half first; entry i of the noise uses the i-th integer (the Gaus
 
     Laplace    sign(n) * -ln u      u from the low 31 bits, the sign from the top bit
     Gaussian   sqrt(-2 ln u) cos(2 pi v)    (Box-Muller), u from the even integers, v from the odd ones
+    radial     r g / |g|            g the Gaussian, r the sum of d numbers -ln u from the d integers after its own
 
 The numbers are float32 in every engine. They are for experiments: reproducible, and so predictable.
 """
@@ -42,3 +43,11 @@ def gaussian(key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) ->
     n = integers(key, t, step, 2 * math.prod(shape))
     radius = np.sqrt(np.float32(-2) * np.log(unit(n[0::2], 32)))
     return (radius * np.cos(np.float32(2 * math.pi) * unit(n[1::2], 32))).reshape(shape)
+
+
+def radial(key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
+    """Density proportional to exp(-|x|_2) in d dimensions: |x| ~ Gamma(d, 1), in a uniform direction."""
+    d = math.prod(shape)
+    g = gaussian(key, t, step, shape).astype(np.float64)
+    radius = -np.log(unit(integers(key, t, step, 3 * d)[2 * d :], 32)).sum(dtype=np.float64)
+    return np.asarray(g * (radius / np.linalg.norm(g)), dtype=np.float32)

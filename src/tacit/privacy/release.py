@@ -66,7 +66,30 @@ class GaussianRelease:
         return GaussianRelease(self.multiplier / factor, self.rate)
 
 
-Release: TypeAlias = LaplaceRelease | GaussianRelease
+@dataclass(frozen=True)
+class GeneralRelease:
+    """A release of which only this is known: it is (epsilon, dp_delta)-differentially private.
+
+    It reveals no more than a coin that tells the record with probability dp_delta, and otherwise answers "with" or
+    "without" with odds e^epsilon to one for the truth (Kairouz, Oh & Viswanath 2015). Laplace noise of the same
+    epsilon reveals less: only the coin is a bound.
+    """
+
+    epsilon: float
+    dp_delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise SpecError(f"the epsilon of a release is at least 0: got {self.epsilon}.")
+        if not 0 <= self.dp_delta < 1:
+            raise SpecError(f"the dp_delta of a release is a probability below 1: got {self.dp_delta}.")
+
+    def quieter(self, factor: float) -> GeneralRelease:
+        """The release with `factor` times the epsilon, and the same dp_delta."""
+        return GeneralRelease(self.epsilon * factor, self.dp_delta)
+
+
+Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease
 Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
 
 
@@ -76,6 +99,12 @@ def merge(events: Events) -> tuple[tuple[Release, int], ...]:
     for release, count in events:
         if count < 0 or count != int(count):
             raise SpecError(f"a release is made a whole number of times, 0 or more: got {count} for {release}.")
-        if count and not (isinstance(release, LaplaceRelease) and release.norms[1] == 0):
+        if count and not _says_nothing(release):
             counts[release] = counts.get(release, 0) + int(count)
     return tuple(sorted(counts.items(), key=repr))
+
+
+def _says_nothing(release: Release) -> bool:
+    if isinstance(release, LaplaceRelease):
+        return release.norms[1] == 0
+    return isinstance(release, GeneralRelease) and release.epsilon == release.dp_delta == 0

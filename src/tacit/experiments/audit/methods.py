@@ -23,7 +23,7 @@ from tacit.problem.objective import Problem
 from tacit.types import Array, Shard
 
 DRAWS = 1500  # a side
-PILOTS = 500  # a side, that choose the direction
+PILOTS = 200  # a side, that choose the direction
 FEATURES, CLASSES, OTHERS = 4, 3, 3
 
 

@@ -17,8 +17,9 @@ class Book:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "records.jsonl"
-        if directory.exists() and not directory.is_dir():
-            raise RunDirectoryError(f"{directory} is a file: give --out a new directory, or that of a comparison.")
+        place = next(folder for folder in (directory, *directory.parents) if folder.exists())
+        if not place.is_dir() or not os.access(place, os.W_OK):
+            raise RunDirectoryError(f"cannot write into {place}: give --out a new directory, or that of a comparison.")
         self.held: dict[str, Values] = {}
         if self.path.exists():
             self._drop_a_cut_line()
