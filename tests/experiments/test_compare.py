@@ -16,6 +16,7 @@ from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
 from tacit.baselines.registry import METHODS
 from tacit.baselines.task import plain_sums
 from tacit.cli import main
+from tacit.errors import SpecError
 from tacit.experiments import build
 from tacit.experiments.compare import run as comparison
 from tacit.experiments.compare import table, tune
@@ -377,3 +378,17 @@ def test_the_list_has_every_method_with_all_that_it_declares(capsys, monkeypatch
     assert listed["fedgd"]["events"] == "each round: 1 Gaussian"
     assert main(["compare", "--list"]) == 0
     assert "objt-laplace" in capsys.readouterr().out
+
+
+def test_a_cap_on_rounds_holds_for_every_choice_and_equal_choices_run_once(tmp_path):
+    capped = plan(DATA | {"methods": ["objt", "outp-huang"], "seeds": 1, "rounds": 2})
+    for standing in comparison.run(capped, tmp_path):
+        assert {one["rounds"] for one in (*standing.trials, *standing.runs)} == {2}
+    lines = (tmp_path / "records.jsonl").read_text().splitlines()
+    assert len(lines) == (4 + 1) + (2 + 1)  # two of outp's four choices differ in rounds alone
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 1.5, True])
+def test_a_cap_that_is_no_number_of_rounds_is_refused(rounds):
+    with pytest.raises(SpecError, match="at least 1"):
+        plan({"rounds": rounds})

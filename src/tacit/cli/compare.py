@@ -25,6 +25,7 @@ a file has two sections, and epsilon may be a list:
   dp_delta = 1e-6
   methods = ["objt", "fedgd"]
   seeds = 5
+  rounds = 100                                       the most that a method may take
   [data]                                             any key of [data], see tacit train --keys
 
 A comparison that was stopped goes on where it stopped: run the same command again.
@@ -44,6 +45,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--dp-delta", type=float, metavar="D", help="delta of the budgets (default 1e-6)")
     parser.add_argument("--methods", metavar="NAME,...", help="which to run (default: all; see --list)")
     parser.add_argument("--seeds", type=int, metavar="N", help="runs of each method that are reported (default 5)")
+    parser.add_argument("--rounds", type=int, metavar="T", help="the most that a method may take (default: its own)")
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with all of this, see below")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of [data]")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/compare-DATA)")
@@ -69,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     standings = comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell)
     rows = table.rows(standings)
     figures = _draw(rows, wanted.base.data.source, out)
-    rule, caution = tune.rule(wanted.seeds), tune.NOT_ACCOUNTED
+    rule, caution = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
     if options.json:
         print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": [caution], "out": str(out)}))
     else:
@@ -84,7 +86,7 @@ def _values(options: argparse.Namespace) -> dict[str, Any]:
 
     values = read(options.config) if options.config else {}
     values |= given(options, DATA_FLAGS) | assignments(options.set)
-    for key in ("dp_delta", "seeds"):
+    for key in ("dp_delta", "seeds", "rounds"):
         if getattr(options, key) is not None:
             values[key] = getattr(options, key)
     if options.epsilon is not None:

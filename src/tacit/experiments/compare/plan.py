@@ -14,7 +14,7 @@ from tacit.experiments.compare.tune import TUNING_SEED
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
 
-KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds")
+KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Plan:
     dp_delta: float = 1e-6
     methods: tuple[str, ...] = ()
     seeds: int = 5
+    rounds: int | None = None  # at most, whatever a choice says
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def plan(values: Mapping[str, Any]) -> Plan:
         _delta(values.get("dp_delta", 1e-6)),
         _methods(values.get("methods")),
         _seeds(values.get("seeds", 5)),
+        _rounds(values.get("rounds")),
     )
 
 
@@ -97,6 +99,12 @@ def _methods(given: Any) -> tuple[str, ...]:
     if len(set(given)) < len(given):
         raise SpecError(f"methods names one twice: {', '.join(given)}.")
     return tuple(given)
+
+
+def _rounds(given: Any) -> int | None:
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
+        raise SpecError(f"rounds is the most that a method may take, at least 1: got {given!r}.")
+    return given
 
 
 def _seeds(given: Any) -> int:

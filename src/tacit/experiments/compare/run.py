@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from tacit import record
 from tacit.baselines.method import Budget
 from tacit.errors import DataError, Interrupted
 from tacit.experiments import build
@@ -64,12 +65,13 @@ def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standi
 
 
 def _standing(plan: Plan, who: Contender, budget: Budget, book: Book, arenas: Arenas, hear: Hear) -> Standing:
-    trials = tune.trials(plan.base, who.name, who.grid, budget)
+    grid = tune.capped(who.grid, plan.rounds)
+    trials = tune.trials(plan.base, who.name, grid, budget)
     tried = _settle(who, trials, book, lambda: arenas.trial, hear)
     chosen = tune.best(tried)
     if chosen is None:
         return Standing(who.name, budget, tuple(tried), ())
-    jobs = tune.runs(plan.base, who.name, who.grid[chosen], budget, plan.seeds)
+    jobs = tune.runs(plan.base, who.name, grid[chosen], budget, plan.seeds)
     return Standing(who.name, budget, tuple(tried), tuple(_settle(who, jobs, book, lambda: arenas.run, hear)))
 
 
@@ -77,7 +79,7 @@ def _settle(
     who: Contender, jobs: Sequence[Job], book: Book, arena: Callable[[], Arena], hear: Hear
 ) -> list[Values]:
     """The record of each job; those that have none yet are run, as many at once as one pass serves."""
-    left = [job for job in jobs if job not in book]
+    left = list({record.spec_hash(job.spec): job for job in jobs if job not in book}.values())
 
     def done(job: Job, outcome: Outcome) -> None:
         hear(book.add(content(job, outcome)))
@@ -94,7 +96,7 @@ def outline(plan: Plan, out: Path) -> list[str]:
     book, known, lines = Book(out), contenders(), []
     for epsilon in plan.epsilons:
         for name in plan.methods:
-            grid = known[name].grid
+            grid = tune.capped(known[name].grid, plan.rounds)
             trials = tune.trials(plan.base, name, grid, Budget(epsilon, plan.dp_delta))
             done = sum(job in book for job in trials)
             lines.append(f"epsilon {epsilon:g}  {name}: {len(trials)} trials ({done} done), {plan.seeds} runs")

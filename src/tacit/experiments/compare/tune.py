@@ -17,13 +17,22 @@ NOT_ACCOUNTED = (
 )
 
 
-def rule(seeds: int) -> str:
+def rule(seeds: int, rounds: int | None = None) -> str:
     """In words, for the output."""
+    most = f" (of at most {rounds} rounds)" if rounds else ""
     last = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
     return (
-        f"each method tries {TRIALS} choices of its constants, fixed in advance, at the same total budget, on all but "
-        "the last sixth of each agent's training records, with the noise that these records need; the error on that "
-        f"sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
+        f"each method tries {TRIALS} choices of its constants{most}, fixed in advance, at the same total budget, on "
+        "all but the last sixth of each agent's training records, with the noise that these records need; the error on "
+        f"that sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
+    )
+
+
+def capped(grid: Sequence[Choice], rounds: int | None) -> tuple[Choice, ...]:
+    """The grid with no more rounds than these."""
+    return tuple(
+        {**choice, "rounds": min(choice["rounds"], rounds)} if rounds and "rounds" in choice else choice
+        for choice in grid
     )
 
 
