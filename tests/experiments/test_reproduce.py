@@ -10,7 +10,7 @@ import pytest
 
 from tacit import record
 from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
-from tacit.experiments import cost, paper, printed, reproduce, sweep
+from tacit.experiments import cost, paper, printed, reproduce, sweep, tables
 from tacit.experiments.archive import Archive
 from tacit.experiments.paper import Scale, key_of
 from tacit.experiments.reproduce import Plan
@@ -343,3 +343,29 @@ def test_a_bad_artefact_is_refused(folder, old, new, says):
     (folder / "tiny.toml").write_text(TINY.replace(old, new))
     with pytest.raises(SpecError, match=says):
         paper.read_all(folder)
+
+
+def test_the_audit_table_refutes_what_reads_the_data_and_released_outp_and_not_a_declared_bound():
+    given = tables.Given(paper.read_all()["privacy"], [], [], Sources())
+    found = tables.audited(given, draws=1000)["table"]["rows"]
+    verdicts = {(row[0], row[2], row[3]): row[-1] for row in found}
+    assert len(verdicts) == 10
+    for (name, about, claim), verdict in verdicts.items():
+        if about == "a declared bound":
+            assert verdict == "consistent"
+        elif about == "a bound read from the data" or claim.startswith("(5"):
+            assert verdict == "refuted", name
+
+
+def test_the_register_says_what_each_way_gives(plan, tmp_path, mnist):
+    records = list(done(plan, tmp_path / "records.jsonl", tmp_path / "out"))
+    side = {"label": "ObjT", "y": "test_error", "where": {"algorithm.name": "objt"}}
+    entry = {"finding": "f", "one": side, "other": side | {"y": "rho"}}
+    artefact = paper.Artefact("r", "r", "r", compare=(entry,))
+    compared, composed, read, twice = tables.register(tables.Given(artefact, records, [], Sources()))["table"]["rows"]
+    errors = [one["test_error"] for one in records if one["algorithm"] == "objt"]
+    assert compared == ["f", "ObjT", f"{50 * sum(errors):.2f} %", "ObjT", f"{records[0]['curve']['rho'][-1]:.3g}"]
+    assert (composed[2], composed[4]) == ("57.14", "6.809")  # the totals of the accountant's own tests
+    largest = sorted(mnist.shards[6].x.astype(float).sum(axis=1))
+    assert (read[2], read[4]) == (f"{largest[-1]:.1f}", f"{largest[-2]:.1f}")
+    assert "--femnist DIR" in twice[2]

@@ -132,7 +132,7 @@ def write(plan: Plan, archive: Archive, out: Path, sources: Sources) -> list[Pat
             continue
         shown = describe(artefact, plan.scale, records)
         if artefact.compute:
-            shown |= TABLES[artefact.compute](Given(artefact, records, shown["panels"], sources, plan.scale))
+            shown |= TABLES[artefact.compute](Given(artefact, records, shown["panels"], sources))
         folder = out / artefact.name
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "records.jsonl", record.lines(records))
