@@ -49,6 +49,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with all of this, see below")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of [data]")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/compare-DATA)")
+    parser.add_argument("--markdown", action="store_true", help="print tables of Markdown")
     parser.add_argument("--plan", action="store_true", help="say what would be run, and stop")
     parser.add_argument("--list", action="store_true", help="list the methods, and stop")
     add_common(parser)
@@ -75,7 +76,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": [caution], "out": str(out)}))
     else:
-        print(f"{table.text(rows)}\ntuning: {rule}\nnot covered: {caution}")
+        layout = table.markdown if options.markdown else table.aligned
+        print(f"{table.text(rows, layout)}\ntuning: {rule}\nnot covered: {caution}")
     if not options.quiet:
         print(f"records in {out / 'records.jsonl'}, {', '.join(map(str, figures)) or 'no figure'}", file=sys.stderr)
     return 0

@@ -11,7 +11,7 @@ from tacit.experiments.compare.arena import Arena
 from tacit.experiments.compare.entries import Contender, contenders
 from tacit.experiments.compare.job import Job, guarantee
 from tacit.experiments.presets import preset
-from tacit.privacy.release import Events, GaussianRelease, Release
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, Release
 
 BUDGET = Budget(1.0, 1e-6)
 SMALL = {"data.records": 600, "data.agents": 10, "data.features": 5}
@@ -56,6 +56,8 @@ def _made(releases: Events) -> str:
 
 def _kind(release: Release) -> str:
     kind = type(release).__name__.removesuffix("Release")
+    if isinstance(release, GeneralRelease):
+        return "release of which only its epsilon and delta are known"
     if isinstance(release, GaussianRelease) and release.sampled:
         return f"{kind} on a sample of rate {release.rate:.3g}"
     return kind

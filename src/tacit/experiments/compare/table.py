@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from tacit.baselines.promise import Trusted, Unit
 from tacit.experiments.compare.run import Standing
 
 Row = dict[str, Any]
+Layout = Callable[[Sequence[Sequence[str]]], str]
 
 HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
 
@@ -49,7 +50,25 @@ def _row(of: Standing) -> Row:
     }
 
 
-def text(table: Sequence[Row]) -> str:
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Columns for a terminal, numbers to the right; the last one is free."""
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]) - 1)]
+
+    def line_of(cells: Sequence[str]) -> str:
+        sides = [str.ljust if name in ("method", "trusts") else str.rjust for name in HEAD[:-1]]
+        padded = [side(cell, width) for side, cell, width in zip(sides, cells[:-1], widths, strict=True)]
+        return "  ".join([*padded, cells[-1]])
+
+    return "\n".join(map(line_of, lines))
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    head, *body = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(["", head, "|---" * len(HEAD) + "|", *body, ""])
+
+
+def text(table: Sequence[Row], layout: Layout = aligned) -> str:
     """One table a budget, and what its words mean."""
     parts = []
     for epsilon in dict.fromkeys(row["budget_epsilon"] for row in table):
@@ -57,7 +76,7 @@ def text(table: Sequence[Row]) -> str:
         total = "no noise (epsilon = inf)" if epsilon == float("inf") else f"epsilon {epsilon:g}"
         seeds = max(row["seeds"] for row in own)
         parts.append(f"total budget: {total}, delta {own[0]['budget_dp_delta']:g}; mean of {seeds} seeds")
-        parts.append(_aligned([HEAD, *map(_cells, own)]))
+        parts.append(layout([HEAD, *map(_cells, own)]))
     trusted = {row["trusted"] for row in table}
     words = [f"trusts {one.value}" for one in Trusted if one.name.lower() in trusted]
     units = [unit.value for unit in Unit if any(row["unit"] == unit.name.lower() for row in table)]
@@ -88,15 +107,3 @@ def size(n_bytes: float) -> str:
             return f"{n_bytes:.3g} {unit}"
         n_bytes /= 1000
     return f"{n_bytes:.3g} GB"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Columns, numbers to the right; the last one is free."""
-    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]) - 1)]
-
-    def line_of(cells: Sequence[str]) -> str:
-        sides = [str.ljust if name in ("method", "trusts") else str.rjust for name in HEAD[:-1]]
-        padded = [side(cell, width) for side, cell, width in zip(sides, cells[:-1], widths, strict=True)]
-        return "  ".join([*padded, cells[-1]])
-
-    return "\n".join(map(line_of, lines))
