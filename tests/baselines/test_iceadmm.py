@@ -24,7 +24,7 @@ def test_without_zeta_the_dual_it_sends_is_minus_the_noisy_gradient(at, seed):
     before = method.init(own)
     for state, info in run(own, method):
         point = before.w if at is Point.GLOBAL else before.own["z"]
-        np.testing.assert_allclose(info.seen[1], -noisy_gradients(own, point, 0.4, std, state.t), atol=1e-12)
+        np.testing.assert_allclose(info.seen[1], -noisy_gradients(own, point, 0.4, std, state.t), rtol=0, atol=1e-12)
         before = state
 
 
@@ -37,15 +37,15 @@ def test_noise_on_z_alone_would_send_the_exact_clipped_gradient():
     z = z - (rho * (z - w) + clipped + pi) / rho
     pi = pi + rho * (z - w)
     sent = (z + 0.1 * own.agents_gaussian(1), pi)
-    np.testing.assert_allclose(sent[1], -clipped, atol=1e-14)
+    np.testing.assert_allclose(sent[1], -clipped, rtol=0, atol=1e-14)
 
 
 def test_without_zeta_it_is_iiadmm_with_the_dual_of_the_other_sign():
     own, rho = task(), Cooling(1.5, 6)
     pairs = zip(run(own, ICEADMM(6, 0.4, 2.0, rho)), run(own, IIADMM(6, 0.4, 2.0, rho)), strict=True)
     for (one, _), (other, _) in pairs:
-        np.testing.assert_allclose(one.w, other.w, atol=1e-12)
-        np.testing.assert_allclose(one.own["pi"], -other.own["dual"], atol=1e-12)
+        np.testing.assert_allclose(one.w, other.w, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(one.own["pi"], -other.own["dual"], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("zeta", [0.0, 0.7])
@@ -53,7 +53,7 @@ def test_the_server_needs_nothing_but_what_was_sent(zeta):
     own = task()
     for state, info in run(own, ICEADMM(4, 0.4, 2.0, Constant(1.5), zeta)):
         z, pi = info.seen
-        np.testing.assert_allclose(state.w, (z + pi / 1.5).mean(0), atol=1e-14)
+        np.testing.assert_allclose(state.w, (z + pi / 1.5).mean(0), rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("zeta", [0.0, 0.7])
@@ -78,7 +78,7 @@ def test_several_local_steps_leave_every_noise_in_the_dual():
     z1 = -first / (rho + zeta)
     second = noisy_gradients(own, z1, 0.4, std, 1, 1)
     z2 = z1 - (rho * z1 + second + rho * z1) / (rho + zeta)
-    np.testing.assert_allclose(state.own["pi"], rho * (z1 + z2), atol=1e-12)
+    np.testing.assert_allclose(state.own["pi"], rho * (z1 + z2), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("local_steps", [1, 4])

@@ -62,8 +62,8 @@ def test_with_constant_rho_it_is_the_trust_rule_with_w_first(at):
     running, other = PlainEngine(agents, own.shape), init(own.shape)
     for state, _ in run(own, method):
         other, _ = run_round(other, running.exchange, Constant(1.5), Order.WZD)
-        np.testing.assert_allclose(state.own["z"], [local.z for local in running.locals], atol=1e-12)
-        np.testing.assert_allclose(state.w, other.z_mean - other.dual_mean / 1.5, atol=1e-12)
+        np.testing.assert_allclose(state.own["z"], [local.z for local in running.locals], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.w, other.z_mean - other.dual_mean / 1.5, rtol=0, atol=1e-12)
 
 
 def test_at_w_the_dual_is_the_noisy_gradient_and_w_extrapolates_gradient_descent():
@@ -72,9 +72,9 @@ def test_at_w_the_dual_is_the_noisy_gradient_and_w_extrapolates_gradient_descent
     w, last = np.zeros(own.shape), 0.0
     for state, _ in run(own, IIADMM(6, 0.4, 2.0, Constant(rho))):
         g = noisy_gradients(own, w, 0.4, std, state.t)
-        np.testing.assert_allclose(state.own["dual"], g, atol=1e-12)
+        np.testing.assert_allclose(state.own["dual"], g, rtol=0, atol=1e-12)
         w = w - (2 * g - last).sum(0) / (own.n_agents * rho)
-        np.testing.assert_allclose(state.w, w, atol=1e-12)
+        np.testing.assert_allclose(state.w, w, rtol=0, atol=1e-12)
         last = g
 
 
@@ -84,7 +84,7 @@ def test_noise_added_after_the_dual_would_drive_the_two_duals_apart():
     gradient = noisy_gradients(own, w, 0.4, 0.0, 1)
     clean = w - gradient / rho
     agent, server = rho * (w - clean), rho * (w - (clean + 0.1 * own.agents_gaussian(1)))
-    np.testing.assert_allclose(agent, gradient, atol=1e-14)
+    np.testing.assert_allclose(agent, gradient, rtol=0, atol=1e-14)
     assert np.abs(agent - server).max() > 0.1
 
 
@@ -103,7 +103,7 @@ def test_local_steps_draw_fresh_noise():
     two = IIADMM(1, 0.4, 2.0, Constant(1.5), local_steps=2)
     state, _ = next(run(own, two))
     noise = state.own["dual"] - noisy_gradients(own, _first(own), 0.4, 0.0, 1)
-    np.testing.assert_allclose(noise, fedgd.noise_std(own, 2.0, 0.4) * own.agents_gaussian(1, 1), atol=1e-12)
+    np.testing.assert_allclose(noise, fedgd.noise_std(own, 2.0, 0.4) * own.agents_gaussian(1, 1), rtol=0, atol=1e-12)
 
 
 def _first(own):

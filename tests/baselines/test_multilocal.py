@@ -36,8 +36,8 @@ def test_one_local_step_is_the_algorithm_of_the_paper(rule, averaged):
     running, other = PlainEngine(agents, own.shape), init(own.shape)
     for state, info in run(own, MultiLocal(6, 0.4, 2.0, rho, rule, 1, averaged)):
         other, _ = run_round(other, running.exchange, rho, Order.ZWD)
-        np.testing.assert_allclose(state.w, other.w, atol=1e-12)
-        np.testing.assert_allclose(info.seen[0], [local.z for local in running.locals], atol=1e-12)
+        np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(info.seen[0], [local.z for local in running.locals], rtol=0, atol=1e-12)
 
 
 def test_the_trust_region_binds_at_every_local_step():
@@ -55,7 +55,7 @@ def test_the_release_is_the_mean_of_the_local_steps_or_the_last(averaged):
         z = (z / eta - g) / (rho + 1 / eta)
         points.append(z)
     (_, info), *_ = run(own, MultiLocal(1, 0.4, 2.0, Constant(rho), Prox(Constant(eta)), 3, averaged))
-    np.testing.assert_allclose(info.seen[0], np.mean(points, axis=0) if averaged else z, atol=1e-12)
+    np.testing.assert_allclose(info.seen[0], np.mean(points, axis=0) if averaged else z, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("entry", [multilocal.OBJP, multilocal.OBJT])

@@ -30,8 +30,8 @@ def test_the_sums_are_those_of_gradient_descent_on_noisy_sums(seed, colluding):
         total = (own.gradients(w, Clipped(Norm.L2, 0.4)) + std * own.agents_gaussian(state.t)).sum(0)
         w = w - total / (3 * rho(state.t))
         (seen,) = info.seen
-        np.testing.assert_allclose(seen, 3 * w, atol=1e-12)
-        np.testing.assert_allclose(state.w, w, atol=1e-12)
+        np.testing.assert_allclose(seen, 3 * w, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.w, w, rtol=0, atol=1e-12)
 
 
 def test_only_the_sum_is_seen():
@@ -63,7 +63,7 @@ def test_the_noise_of_the_sum_has_its_declared_variance():
 def test_without_noise_a_round_is_one_gradient_step_on_the_pooled_loss():
     own, method = task(), SecureSum(5, 1e3, 0.0, Constant(0.7), 0)
     state, _ = next(run(own, method))
-    np.testing.assert_allclose(state.w, -pooled_gradient(own, np.zeros(own.shape)) / (3 * 0.7), atol=1e-14)
+    np.testing.assert_allclose(state.w, -pooled_gradient(own, np.zeros(own.shape)) / (3 * 0.7), rtol=0, atol=1e-14)
     assert method.promise(own).caveats
 
 

@@ -147,7 +147,7 @@ def build_released(task: Task, budget: Budget, choice: Choice) -> Released:  # n
 
 
 def _grid(rho: float) -> tuple[Choice, ...]:
-    return tuple({"rounds": rounds, "rho": rho, "c_w": c_w} for rounds in (1000, 300) for c_w in (100.0, 30.0))
+    return tuple({"rounds": rounds, "rho": rho, "c_w": c_w} for rounds in (1000, 300) for c_w in (100.0, 300.0))
 
 
 HUANG = Entry(
