@@ -8,6 +8,8 @@ from typing import Any
 
 from tacit import record, tomltext
 from tacit.errors import RecordError
+from tacit.experiments.paper import key_of, spec_of
+from tacit.experiments.spec import Spec
 from tacit.experiments.store import write_whole
 
 Values = dict[str, Any]
@@ -20,7 +22,7 @@ class Archive:
         self.path = path
         self.records: dict[str, Values] = {}
         for one in record.read(path) if path.exists() else []:
-            if self.records.setdefault(one["spec_hash"], one) != one:
+            if self.records.setdefault(_key(one), one) != one:
                 raise RecordError(f"{path} holds two records of {one['name']}: remove both, and run it again.")
             check(one, str(path))
 
@@ -34,9 +36,13 @@ class Archive:
         """Keep records; a run that is there already stays as it is."""
         for one in new:
             check(one, str(self.path))
-            self.records.setdefault(one["spec_hash"], one)
+            self.records.setdefault(_key(one), one)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, lambda file: file.write(record.lines(self).encode()))
+
+
+def _key(one: Values) -> str:
+    return key_of(Spec().with_values(spec_of(one)))
 
 
 def check(one: Values, where: str) -> None:

@@ -101,8 +101,8 @@ def choose(names: Iterable[str], known: dict[str, Artefact]) -> list[Artefact]:
 
 
 def key_of(spec: Spec) -> str:
-    """What names a run, in the records file too."""
-    return record.spec_hash(toml.dumps(spec))
+    """What names a run: its spec, but for how often it is measured, which changes nothing of it."""
+    return record.spec_hash(toml.dumps(spec.with_values({"run.record_every": None})))
 
 
 def named(spec: Spec) -> Member:

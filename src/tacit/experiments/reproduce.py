@@ -109,7 +109,7 @@ def adopt(directories: Sequence[Path], plan: Plan, archive: Archive) -> Adopted:
             elif not held.finished:
                 unfinished += 1
             else:
-                new[key] = _taken(held, plan.runs[key][1])
+                new[key] = _taken(held, paper.named(held.spec()))
     archive.add(new.values())
     return Adopted(tuple(new.values()), recorded, unfinished, foreign)
 
