@@ -25,6 +25,7 @@ EPILOG = """examples:
   tacit reproduce fig2 --scale full --plan           what it would run, and for how long
   tacit reproduce all --scale full --femnist data/femnist --records records/paper.jsonl
   tacit reproduce --scale full --records records/paper.jsonl --adopt runs/grid
+  tacit reproduce --scale full --records records/paper.jsonl --recorded    the report of the committed records
   tacit reproduce --list
 
 A run that several artefacts share is done once; one that is in the records file is never done again, and a record that
@@ -54,6 +55,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--femnist", type=Path, metavar="DIR", help="LEAF's FEMNIST, with train/ and test/")
     parser.add_argument("--adopt", type=Path, nargs="+", metavar="DIR", help="record the finished runs under these "
                         "directories (of tacit train or sweep) that an artefact asks for, and stop")  # fmt: skip
+    parser.add_argument("--recorded", action="store_true", help="run nothing: write what the records hold")
     parser.add_argument("--plan", action="store_true", help="list the runs to do and their cost, and stop")
     parser.add_argument("--list", action="store_true", help="list the artefacts, and stop")
     add_common(parser)
@@ -78,6 +80,9 @@ def run(options: argparse.Namespace) -> int:
     archive = Archive(options.records or out / "records.jsonl")
     if options.adopt:
         _adopt(options, plan, archive)
+        return 0
+    if options.recorded:
+        _show(options, plan, archive, out, reproduce.write(plan, archive, out, sources))
         return 0
     waiting = reproduce.possible(plan.waiting(archive), sources)
     cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
