@@ -38,7 +38,7 @@ class FedGD:
     def run_round(self, task: Task, state: State) -> tuple[State, Info]:
         t = state.t + 1
         slope = task.gradients(state.w, Clipped(Norm.L2, self.clip))
-        slope = slope + noise_std(task, self.multiplier, self.clip) * task.agents_gaussian(t)
+        slope += noise_std(task, self.multiplier, self.clip) * task.agents_gaussian(t)
         w = state.w - 1 / Cooling(1 / self.step, self.rounds)(t) * slope.sum(0)
         return State(t, w), Info((slope,), model_bytes(task))
 

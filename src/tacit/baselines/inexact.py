@@ -11,7 +11,11 @@ from tacit.types import Array, Norm
 def noisy_gradients(task: Task, points: Array, clip: float, std: float, t: int, step: int = 0) -> Array:
     """f'_p + xi_p at points[p], or at one point for all; |x_i a_i^T| <= clip and xi_p ~ N(0, std^2): (P, J, K)."""
     slope = task.gradients(points, Clipped(Norm.L2, clip))
-    return slope + std * task.agents_gaussian(t, step) if std else slope
+    if std:
+        xi = task.agents_gaussian(t, step)
+        xi *= std
+        slope += xi
+    return slope
 
 
 def cooled_penalty(task: Task, score_noise: float, std: float, rounds: int) -> Cooling:

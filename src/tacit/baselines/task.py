@@ -70,8 +70,10 @@ class Task:
 
     def gradients(self, points: Array, bound: RecordBound) -> Array:
         """f'_p at points[p], or at one point for all: (P, J, K)."""
-        data = self.problem.weight * self.sums(self.shards, self.problem, points, bound)
-        return data + self.problem.regularization * self.problem.regularizer.gradient(points)
+        slope = self.sums(self.shards, self.problem, points, bound)  # in place: with many agents it is large
+        slope *= self.problem.weight
+        slope += self.problem.regularization * self.problem.regularizer.gradient(points)
+        return slope
 
     def gaussian(self, agent: int, t: int, step: int = 0) -> Array:
         """Standard noise of an agent's stream; agent P is the server's or the curator's."""
@@ -79,7 +81,10 @@ class Task:
 
     def agents_gaussian(self, t: int, step: int = 0) -> Array:
         """Standard noise of every agent, (P, J, K)."""
-        return np.stack([self.gaussian(p, t, step) for p in range(self.n_agents)])
+        xi = np.empty((self.n_agents, *self.shape))
+        for p in range(self.n_agents):
+            xi[p] = self.normals((self.seed, p), t, step, self.shape)
+        return xi
 
     def radial(self, agent: int, t: int, step: int = 0) -> Array:
         """Noise of density proportional to exp(-|b|_2), of an agent's stream as `gaussian`."""
