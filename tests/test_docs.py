@@ -8,6 +8,7 @@ from types import ModuleType
 import pytest
 
 from tacit.experiments.audit import methods as audit
+from tacit.experiments.compare.entries import contenders
 from tests.conformance import test_methods as suite
 
 PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"
@@ -32,6 +33,12 @@ def test_the_example_passes_the_conformance_suite(entry):
 
 def test_the_example_passes_the_audit(entry):
     assert audit.audit(entry, suite.BUDGET).verdict == "consistent"
+
+
+def test_every_method_has_a_line_in_the_index():
+    index = (PAGE.parent / "methods" / "README.md").read_text(encoding="utf-8")
+    for name in contenders():
+        assert f"[{name}]({name}.md)" in index
 
 
 def test_the_example_trains(entry):

@@ -150,5 +150,6 @@ def _list(as_json: bool) -> int:
     size = max(len(method["name"]) for method in methods)
     for method in methods:
         print(f"{method['name']:<{size}}  {method['about']}")
-        print(f"{'':<{size}}  {method['guarantee']}; {method['events']}; trusts {method['trusted']}")
+        trusts = f"; {method['events']}; trusts {method['trusted']}" if method["private"] else ""
+        print(f"{'':<{size}}  {method['guarantee']}{trusts}")
     return 0
