@@ -88,9 +88,8 @@ def run(options: argparse.Namespace) -> int:
     cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
     if options.plan:
         names = [member.name for _, member in waiting]
-        plain = "\n".join(names)
-        print(jsontext.dumps({"runs": names, "recorded": _recorded(plan, archive), "seconds": cost})
-              if options.json else plain)  # fmt: skip
+        facts = {"runs": names, "recorded": _recorded(plan, archive), "seconds": cost}
+        print(jsontext.dumps(facts) if options.json else "\n".join(names))
         return 0
     progress = Progress(sum(member.spec.run.rounds for _, member in waiting), options.quiet, options.verbose)
     try:

@@ -142,7 +142,8 @@ def mean(records: Iterable[Values], quantity: str) -> float | None:
 def unclaimed(artefact: Artefact, note: str) -> Artefact:
     """The artefact with its printed numbers shown beside ours, and no tolerance claimed."""
     printed = ({key: value for key, value in one.items() if key != "tolerance"} for one in artefact.printed)
-    return replace(artefact, printed=tuple(one | {"note": note} for one in printed))
+    noted = (one | {"note": f"{one['note']}; {note}" if "note" in one else note} for one in printed)
+    return replace(artefact, printed=tuple(noted))
 
 
 def _flat(sections: Values) -> Values:
