@@ -210,7 +210,7 @@ def _rule(
         return Prox(Power(s.eta_a, -0.5), at)
     if s.eta == "constant":
         return Prox(Constant(s.eta_a), at)
-    return Prox(_huang(s, problem, shard, bound, calibration, dimension), at)
+    return Prox(Scaled(s.eta_a, _huang(s, problem, shard, bound, calibration, dimension)), at)
 
 
 def _huang(

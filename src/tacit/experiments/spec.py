@@ -83,7 +83,7 @@ class ScheduleSpec:
     score_noise: float = _key(1.5, "noise that a record's scores may gather in the run, where step is unset")
     rho_factor: float = _key(1.0, "multiplies rho; 0.01 is the paper's OutP+")
     eta: str = _key("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
-    eta_a: float = _key(1.0, "a of eta")
+    eta_a: float = _key(1.0, "a of eta; multiplies Huang's step")
     c_w: float = _key(10.0, "Huang's bound on the norm of the optimum")
     radius: str = _key("power", "a/t^2, or a", "power", "constant")
     radius_a: float = _key(1.0, "a of the trust radius")
