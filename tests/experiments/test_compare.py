@@ -368,7 +368,7 @@ def test_the_list_has_every_method_with_all_that_it_declares(capsys, monkeypatch
     monkeypatch.delitem(METHODS, "fake")
     assert main(["compare", "--list", "--json"]) == 0
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
-    assert listed.keys() == {"objp", "objt", "objt-laplace", *METHODS} == contenders().keys()
+    assert listed.keys() == {"objp", "objt", "outp", "objt-laplace", *METHODS} == contenders().keys()
     root = Path(__file__).parents[2]
     for one in listed.values():
         assert one.keys() >= {"about", "unit", "trusted", "events", "guarantee", "docs", "grid"}

@@ -162,6 +162,7 @@ ADMM_GRID: tuple[Choice, ...] = tuple(
 OWN = (
     Inexact("objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", "objp", ADMM_GRID, {}),
     Inexact("objt", "inexact ADMM with trust-region steps, Gaussian noise at each agent", "objt", ADMM_GRID, {}),
+    Inexact("outp", "inexact ADMM, Gaussian noise on each agent's solution", "outp", ADMM_GRID, {}),
     Inexact(
         "objt-laplace", "the same with Laplace noise, accounted in l2", "objt", ADMM_GRID,
         {"privacy.mechanism": "laplace"},
