@@ -74,3 +74,17 @@ def test_what_cannot_be_reached_is_refused_rather_than_returned():
     own = task()
     with pytest.raises(TacitError, match="above 1e-25"):
         minimise(own, lambda u: u - 1, 1.0, np.zeros((own.n_agents, *own.shape)), 1e-25)
+
+
+def test_the_gradient_that_certifies_is_that_of_the_point_returned_even_where_no_step_is_short_enough():
+    asked = []
+
+    def uphill(u):
+        asked.append(u)
+        return np.full(u.shape, 2.0 + len(asked))
+
+    u, way = np.zeros((1, 2, 2)), np.ones((1, 2, 2))
+    ahead, after = solve._along(uphill, u, way, np.full((1, 1, 1), -1.0))
+    assert len(asked) == solve.TRIES
+    np.testing.assert_array_equal(ahead, asked[-1])
+    np.testing.assert_array_equal(after, 2.0 + len(asked))

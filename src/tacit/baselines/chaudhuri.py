@@ -34,5 +34,5 @@ ENTRY = Entry(
     "chaudhuri",
     "one minimiser of an objective with radial noise, pure epsilon, by a curator",
     build,
-    tuple({"score_noise": noise} for noise in (1.0, 0.3, 3.0, 10.0)),
+    tuple({"score_noise": noise} for noise in (0.5, 0.25, 1.0, 2.0)),
 )

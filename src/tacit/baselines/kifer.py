@@ -43,5 +43,5 @@ ENTRY = Entry(
     "kifer",
     "one minimiser of an objective with Gaussian noise, by a curator",
     build,
-    tuple({"score_noise": noise} for noise in (1.0, 0.3, 3.0, 10.0)),
+    tuple({"score_noise": noise} for noise in (1.0, 0.5, 0.25, 2.0)),
 )

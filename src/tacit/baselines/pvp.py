@@ -80,5 +80,5 @@ ENTRY = Entry(
     "pvp",
     "exact ADMM, Gaussian noise on each agent's minimiser",
     build,
-    tuple({"rounds": rounds, "score_noise": noise} for rounds in (30, 15) for noise in (1.5, 3.0)),
+    tuple({"rounds": rounds, "score_noise": noise} for rounds in (15, 30) for noise in (1.5, 0.75)),
 )

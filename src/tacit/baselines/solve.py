@@ -48,7 +48,8 @@ def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float
         return (data.sum(0, keepdims=True) if pooled else data) + regular + rest(u)
 
     records = task.n_records if pooled else max(map(len, task.shards))
-    search = Search(p.weight * p.loss.curvature * task.row_norm**2 * records + convexity(task, stiffness, pooled))
+    bound = p.weight * p.loss.curvature * task.row_norm**2 * records + convexity(task, stiffness, pooled)
+    search = Search(1 / bound)
     resolved = max(RESOLVED * tau, ROUNDING / 10 * records * p.weight * task.row_norm)
     dtype = task.shards[0].x.dtype  # a pass is as fast as the records allow
     start, _ = search.run(lambda u: gradient(task.sums, u, u.astype(dtype)), start, resolved)
@@ -79,9 +80,8 @@ def double_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound:
 class Search:
     """Limited-memory BFGS over stacked problems; it remembers curvature from one run to the next."""
 
-    curvature: float
-    steps: deque[Array] = field(default_factory=lambda: deque(maxlen=MEMORY))
-    changes: deque[Array] = field(default_factory=lambda: deque(maxlen=MEMORY))
+    scale: Array | float  # 1 / curvature: at first a bound, with which no step goes too far
+    pairs: deque[tuple[Array, Array, Array]] = field(default_factory=lambda: deque(maxlen=MEMORY))
 
     def run(self, gradient: Field, u: Array, tau: float) -> tuple[Array, float]:
         """Where every gradient has norm <= tau, or the search ends; and the largest norm there."""
@@ -93,43 +93,45 @@ class Search:
             if not size.max() > tau or not left:
                 break
             way = np.where(size > tau, -self.newton(g), 0.0)  # who has arrived waits
-            slope = dot(g, way)
-            length = np.ones_like(size)
-            for _ in range(TRIES):
-                after = gradient(u + length * way)
-                rise = dot(after, way)
-                # along `way` the slope of a convex function rises: past 0.9 of what it was, uphill, is too far
-                far = rise > 0.9 * -slope
-                if not far.any():
-                    break
-                secant = -slope / np.where(far, rise - slope, 1.0)
-                length = np.where(far, length * np.clip(secant, 0.1, 0.5), length)
-            self.steps.append(length * way)
-            self.changes.append(after - g)
-            u, g = u + length * way, after
+            ahead, after = _along(gradient, u, way, dot(g, way))
+            self.remember(ahead - u, after - g)
+            u, g = ahead, after
         return u, float(np.sqrt(dot(g, g)).max())
+
+    def remember(self, s: Array, y: Array) -> None:
+        """A step, and how the gradient changed over it; of those who waited, nothing."""
+        bend = dot(s, y)
+        moved = bend > 0
+        self.pairs.append((s, y, np.where(moved, 1 / np.where(moved, bend, 1.0), 0.0)))
+        self.scale = np.where(moved, bend / np.where(moved, dot(y, y), 1.0), self.scale)
 
     def newton(self, g: Array) -> Array:
         """About (second derivative)^-1 g, by the two-loop recursion."""
         q, shares = g, []
-        for s, y in zip(reversed(self.steps), reversed(self.changes), strict=True):
-            bend = dot(s, y)
-            a = np.where(bend > 0, dot(s, q) / np.where(bend > 0, bend, 1.0), 0.0)  # 0: who had arrived did not step
-            shares.append(a)
-            q = q - a * y
-        q = q * self.scale()
-        for s, y, a in zip(self.steps, self.changes, reversed(shares), strict=True):
-            bend = dot(s, y)
-            q = q + np.where(bend > 0, a - dot(y, q) / np.where(bend > 0, bend, 1.0), 0.0) * s
+        for s, y, inverse in reversed(self.pairs):
+            shares.append(inverse * dot(s, q))
+            q = q - shares[-1] * y
+        q = q * self.scale
+        for (s, y, inverse), share in zip(self.pairs, reversed(shares), strict=True):
+            q = q + (share - inverse * dot(y, q)) * s
         return q
 
-    def scale(self) -> Array | float:
-        """<s, y> / <y, y> of the last step that was taken; before it, 1 / curvature, which never goes too far."""
-        scale: Array | float = 1 / self.curvature
-        for s, y in zip(self.steps, self.changes, strict=True):
-            bend = dot(s, y)
-            scale = np.where(bend > 0, bend / np.where(bend > 0, dot(y, y), 1.0), scale)
-        return scale
+
+def _along(gradient: Field, u: Array, way: Array, slope: Array) -> tuple[Array, Array]:
+    """A point on the way, and the gradient there. Along it the slope of a convex function rises: where it has become as
+    steep upward as 0.9 of what it was downward, the step was too long.
+    """
+    length = np.ones_like(slope)
+    for _ in range(TRIES):
+        ahead = u + length * way
+        after = gradient(ahead)
+        rise = dot(after, way)
+        far = rise > 0.9 * -slope
+        if not far.any():
+            break
+        secant = -slope / np.where(far, rise - slope, 1.0)
+        length = np.where(far, length * np.clip(secant, 0.1, 0.5), length)
+    return ahead, after
 
 
 def dot(a: Array, b: Array) -> Array:
