@@ -135,9 +135,11 @@ def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> list[Path]:
 
 
 def _label(row: dict[str, Any]) -> str:
-    """The method, and what sets its guarantee apart from one for a record added or removed."""
-    apart = row["unit"] if row["private"] else "not private"
-    return row["method"] if apart == "record" else f"{row['method']} ({apart})"
+    """The method, and what sets its guarantee apart from one for a record added or removed that trusts nobody."""
+    if not row["private"]:
+        return f"{row['method']} (not private)"
+    apart = [word for word in (row["unit"], row["trusted"]) if word not in ("record", "nobody")]
+    return f"{row['method']} ({', '.join(apart)})" if apart else str(row["method"])
 
 
 def _list(as_json: bool) -> int:

@@ -28,7 +28,8 @@ def dots(title: str, x_label: str, rows: Sequence[Dot], closed_means: str, open_
     """One chart, rows from the top; the two meanings stand in its legend where they occur."""
     if not rows:
         return ""
-    across = Axis([value for row in rows for value in (row.low, row.high)], False)
+    ends = [value for row in rows for value in (row.low, row.high)]
+    across = Axis(ends, log=min(ends) > 0)  # a few rows far off would press the others together
     left = 20 + LETTER * max(len(row.label) for row in rows)
     height = TOP + ROW * len(rows) + BOTTOM
     floor = height - BOTTOM
