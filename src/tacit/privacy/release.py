@@ -108,3 +108,10 @@ def _says_nothing(release: Release) -> bool:
     if isinstance(release, LaplaceRelease):
         return release.norms[1] == 0
     return isinstance(release, GeneralRelease) and release.epsilon == release.dp_delta == 0
+
+
+def pure_epsilon(release: Release) -> float:
+    """Its epsilon with delta = 0; of a general release, given that it does not reveal the record."""
+    if isinstance(release, GaussianRelease):
+        return math.inf
+    return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
