@@ -125,6 +125,13 @@ def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
     assert "(57.14, 1e-06)-DP" in said
 
 
+def test_noise_of_sigma_squared_is_credited_with_no_epsilon_at_all():
+    spec = preset("released", "outp").with_values({"run.rounds": 20_000, "privacy.epsilon": 4.9})
+    said = result.guarantee(spec, build.setup(spec, federation()))
+    assert "sigma^2" in said
+    assert "-DP" not in said
+
+
 def test_classes_read_from_private_labels_are_no_guarantee():
     over = replace(federation(), public_classes=False)
     setup = build.setup(SOUND, over)

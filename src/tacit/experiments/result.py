@@ -8,7 +8,7 @@ from typing import Any
 
 from tacit._version import __version__
 from tacit.admm import compatible
-from tacit.admm.perturbation import Objective
+from tacit.admm.perturbation import Objective, Output
 from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
@@ -112,8 +112,13 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
 
 
 def as_if_public(spec: Spec, setup: Setup) -> Guarantee | None:
-    """What the run would be worth if its noise had the same scale by a public constant; None without noise."""
+    """What the run would be worth if its noise had the same scale by a public constant.
+
+    None without noise, and for the noise of the released OutP: its scale belongs to no epsilon.
+    """
     method = setup.agents[0].method
+    if isinstance(method.perturbation, Output) and method.perturbation.squared:
+        return None
     constant = replace(method, bound=Clipped(method.mechanism.norm, 1.0), perturbation=Objective())
     one = release(constant)
     return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)

@@ -102,13 +102,13 @@ def _compared(entry: Values, records: Sequence[Values]) -> list[str]:
 
 
 def _composed() -> list[str]:
-    """What epsilon 0.05 a round is worth after 20,000 rounds, if its noise had a public scale."""
+    """What epsilon 0.05 a round is worth after 20,000 rounds, for noise that is calibrated by a public bound."""
     rounds, dp_delta, epsilon = 20_000, 1e-6, 0.05
     laplace = total([(LaplaceRelease(1 / Laplace.pure(epsilon).multiplier, None), rounds)], dp_delta)
     gaussian = total([(GaussianRelease(Gaussian.classic(epsilon, dp_delta).multiplier), rounds)], dp_delta)
     return [
-        f"epsilon {epsilon} is per round: the total of {rounds} rounds at delta {dp_delta:g}, were the scale public",
-        "ObjP, ObjT (Laplace)", f"{laplace.epsilon:.4g}", "OutP (Gaussian)", f"{gaussian.epsilon:.4g}",
+        f"epsilon {epsilon} is per round: the total of {rounds} rounds at delta {dp_delta:g}, by a public bound",
+        "Laplace (ObjP, ObjT)", f"{laplace.epsilon:.4g}", "Gaussian (OutP, repaired)", f"{gaussian.epsilon:.4g}",
     ]  # fmt: skip
 
 
