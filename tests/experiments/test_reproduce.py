@@ -12,7 +12,7 @@ from tacit import record
 from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
 from tacit.experiments import cost, paper, printed, reproduce, sweep, tables
 from tacit.experiments.archive import Archive
-from tacit.experiments.paper import Scale, key_of
+from tacit.experiments.paper import Scale
 from tacit.experiments.reproduce import Plan
 from tacit.experiments.sources import Sources
 from tacit.experiments.spec import keys
