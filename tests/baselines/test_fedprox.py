@@ -29,11 +29,21 @@ def test_one_epoch_of_one_batch_at_every_agent_is_a_gradient_step_on_the_pooled_
 
 @pytest.mark.parametrize("batch", [0, 3])
 def test_fedprox_without_a_proximal_term_is_fedavg(batch):
-    own = task()
+    """FedAvg written out: SGD at the agents that were drawn, and the mean of their models by numbers of records."""
+    own = task(beta=0.1)
     common = {"rounds": 3, "fraction": 0.7, "epochs": 2, "batch": batch, "step": 0.5}
-    averaged = fedavg.ENTRY.build(own, Budget(1.0), common)
-    tied = fedprox.ENTRY.build(own, Budget(1.0), common | {"mu": 0.0})
-    np.testing.assert_array_equal(after(own, averaged), after(own, tied))
+    total, weight = 0.0, 0
+    for p in drawn(own, 1, 0.7):
+        shard, u, n = own.shards[p], W, len(own.shards[p])
+        for epoch in range(2):
+            order = np.argsort(own.uniform(p, 1, n, epoch))
+            for rows in (order[at : at + (batch or n)] for at in range(0, n, batch or n)):
+                x, y = shard.x[rows], shard.y[rows]
+                u = u - 0.5 * (x.T @ own.problem.loss.residual(x @ u, y) / len(rows) + 0.1 * 2 * u)
+        total, weight = total + n * u, weight + n
+    for made in (fedavg.ENTRY, fedprox.ENTRY):
+        method = made.build(own, Budget(1.0), common | ({"mu": 0.0} if made is fedprox.ENTRY else {}))
+        np.testing.assert_allclose(after(own, method), total / weight, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("batch", [0, 3])

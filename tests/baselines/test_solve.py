@@ -1,5 +1,7 @@
 """Solves end where they say, on the minimiser that a closed form or the optimality condition gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -88,3 +90,12 @@ def test_the_gradient_that_certifies_is_that_of_the_point_returned_even_where_no
     assert len(asked) == solve.TRIES
     np.testing.assert_array_equal(ahead, asked[-1])
     np.testing.assert_array_equal(after, 2.0 + len(asked))
+
+
+def test_where_a_solve_ends_is_no_other_agents_business():
+    base, rho = task(), 1e-4
+    shards = (replace(base.shards[0], x=0 * base.shards[0].x), *base.shards[1:])
+    rest, start = (lambda u: rho * (u - 1)), np.zeros((base.n_agents, *base.shape))
+    with_it, without = (minimise(own, rest, rho, start, 1e-6) for own in (base, replace(base, shards=shards)))
+    assert np.abs(with_it[0] - without[0]).max() > 1e-3
+    np.testing.assert_array_equal(with_it[1:], without[1:])

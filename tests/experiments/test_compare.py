@@ -27,7 +27,7 @@ from tacit.experiments.compare.lanes import side_by_side
 from tacit.experiments.compare.plan import plan
 from tacit.experiments.presets import preset
 from tacit.privacy.budget import total
-from tacit.privacy.release import GaussianRelease
+from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.problem.sensitivity import Clipped, Declared, Observed
 from tacit.types import Norm
 
@@ -138,7 +138,7 @@ def test_what_gives_no_guarantee_is_labelled_and_stands_below_what_does(monkeypa
     out = capsys.readouterr().out
     assert out.index("\nfake ") < out.index("\nbare ")
     assert "not private: no noise is added." in out
-    assert "tuning: each method tries 4 choices" in out
+    assert "tuning: each method tries up to 4 choices" in out
     assert "tuning looked at the data as they are" in out
     figure = Path("o/error-epsilon1.svg").read_text()
     assert "bare (not private)" in figure
@@ -150,6 +150,11 @@ def test_a_promise_without_a_release_or_beyond_the_budget_is_no_guarantee_of_it(
     assert (empty["private"], empty["guarantee"]) == (False, "not private: it declares no release.")
     dear = guarantee(Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(1.0)), 3, Budget(1.0))
     assert dear["guarantee"].endswith("more than the budget")
+
+
+def test_epsilons_added_up_are_shown_with_the_deltas_that_go_with_them():
+    told = guarantee(Promise(Unit.RECORD, Trusted.NOBODY, ((GeneralRelease(0.5, 1e-7), 1),)), 1, Budget(1.0, 1e-7))
+    assert told["guarantee"].startswith("(0.5, 1e-07)-DP in all (basic)")
 
 
 def test_without_noise_nothing_is_private(capsys):
@@ -214,6 +219,13 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_runs(capsys):
         assert main(["compare", *FLAGS, "--methods", "fake", "--out", out, "-q"]) == 2
         assert "cannot write into file" in capsys.readouterr().err
     assert ROUNDS == []
+
+
+def test_a_file_of_something_else_keeps_its_unfinished_line():
+    Path("o").mkdir()
+    Path("o/records.jsonl").write_text('{"spec": "x"}\nhalf a li')
+    assert main(["compare", *FLAGS, "--methods", "fake", "--out", "o", "--plan"]) == 2
+    assert Path("o/records.jsonl").read_text().endswith("half a li")
 
 
 def test_records_of_something_else_are_refused(capsys):

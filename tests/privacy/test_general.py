@@ -123,3 +123,7 @@ def test_a_ledger_refuses_what_it_has_no_word_for() -> None:
 def test_impossible_parameters_are_refused(epsilon: float, dp_delta: float) -> None:
     with pytest.raises(SpecError, match="of a release"):
         GeneralRelease(epsilon, dp_delta)
+
+
+def test_an_epsilon_beyond_the_numbers_is_still_a_bound():
+    assert total([(GeneralRelease(720.0), 1)], 1e-6).epsilon <= 720.0

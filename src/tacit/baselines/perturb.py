@@ -139,7 +139,8 @@ def jacobian(task: Task, mu: float) -> float:
 def least_convexity(task: Task, epsilon: float) -> float:
     """The mu at which jacobian = epsilon."""
     k = task.shape[1]
-    return (task.row_norm / ROOM) ** 2 * task.problem.weight / (k * math.expm1(epsilon / (k - 1)))
+    share = min(epsilon / (k - 1), 700.0)  # beyond it exp overflows, and the mu is next to nothing
+    return (task.row_norm / ROOM) ** 2 * task.problem.weight / (k * math.expm1(share))
 
 
 def size(task: Task, dp_delta: float) -> float:

@@ -40,9 +40,11 @@ class Promise:
 
     def total(self, rounds: int, dp_delta: float) -> Guarantee | None:
         """The guarantee of a run; None where there is none."""
-        if self.caveats:
-            return None
-        return total([*self.once, *((release, rounds * n) for release, n in self.each_round)], dp_delta)
+        return None if self.caveats else total(self.events(rounds), dp_delta)
+
+    def events(self, rounds: int) -> Events:
+        """All that a run releases."""
+        return [*self.once, *((release, rounds * n) for release, n in self.each_round)]
 
 
 def no_privacy(trusted: Trusted = Trusted.SERVER) -> Promise:

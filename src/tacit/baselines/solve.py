@@ -5,8 +5,8 @@ The argument of privacy is about the exact minimiser z*, and a solve ends near i
     |G(z)|_2 <= tau  =>  |z - z*|_2 <= tau / mu
 
 Limited-memory BFGS on all agents at once, one call for gradients a step. It first runs on `task.sums`, which may be
-float32 and fast, and then on sums in float64 that begin where the first ended and keep its memory of the curvature:
-of these few passes the last is the certificate. A line search is rarely needed, and asks for gradients only.
+float32 and fast, and then on sums in float64 that begin where the first ended: the last of these passes is the
+certificate. A line search is rarely needed, and asks for gradients only.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float
     resolved = max(RESOLVED * tau, ROUNDING / 10 * records * p.weight * task.row_norm)
     dtype = task.shards[0].x.dtype  # a pass is as fast as the records allow
     start, _ = search.run(lambda u: gradient(task.sums, u, u.astype(dtype)), start, resolved)
+    search = Search(search.scale)  # not its pairs: who waited has lost its own to the steps of the others
     found, size = search.run(lambda u: gradient(double_sums, u, u), start, NEAR * tau)
     if not size <= NEAR * tau:
         raise TacitError(f"a solve ended at a gradient of {size:.3g}, above {tau:.3g}: raise rho or the tolerance.")
@@ -78,7 +79,7 @@ def double_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound:
 
 @dataclass
 class Search:
-    """Limited-memory BFGS over stacked problems; it remembers curvature from one run to the next."""
+    """Limited-memory BFGS over stacked problems, each of which goes as it would alone."""
 
     scale: Array | float  # 1 / curvature: at first a bound, with which no step goes too far
     pairs: deque[tuple[Array, Array, Array]] = field(default_factory=lambda: deque(maxlen=MEMORY))
@@ -86,17 +87,20 @@ class Search:
     def run(self, gradient: Field, u: Array, tau: float) -> tuple[Array, float]:
         """Where every gradient has norm <= tau, or the search ends; and the largest norm there."""
         g = gradient(u)
-        best, left = np.inf, PATIENCE
+        size = np.sqrt(dot(g, g))
+        best, left = np.full_like(size, np.inf), np.full_like(size, PATIENCE)
         for _ in range(STEPS):
-            size = np.sqrt(dot(g, g))
-            best, left = (size.max(), PATIENCE) if size.max() < 0.9 * best else (best, left - 1)
-            if not size.max() > tau or not left:
+            better = size < 0.9 * best
+            best, left = np.where(better, size, best), np.where(better, PATIENCE, left - 1)
+            going = (size > tau) & (left > 0)  # each by itself: where a solve ends is no other agent's business
+            if not going.any():
                 break
-            way = np.where(size > tau, -self.newton(g), 0.0)  # who has arrived waits
+            way = np.where(going, -self.newton(g), 0.0)
             ahead, after = _along(gradient, u, way, dot(g, way))
             self.remember(ahead - u, after - g)
             u, g = ahead, after
-        return u, float(np.sqrt(dot(g, g)).max())
+            size = np.sqrt(dot(g, g))
+        return u, float(size.max())
 
     def remember(self, s: Array, y: Array) -> None:
         """A step, and how the gradient changed over it; of those who waited, nothing."""

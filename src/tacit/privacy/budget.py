@@ -139,10 +139,10 @@ def _sharpen(low: float, spent: Callable[[float], float], target: float) -> floa
 
 def _basic(events: Events, dp_delta: float) -> float:
     """sum of the epsilons, where the deltas add up to no more than dp_delta; a Gaussian release has no epsilon."""
-    return float(sum(n * pure_epsilon(r) for r, n in events)) if _revealed(events) <= dp_delta else math.inf
+    return float(sum(n * pure_epsilon(r) for r, n in events)) if revealed(events) <= dp_delta else math.inf
 
 
-def _revealed(events: Events) -> float:
+def revealed(events: Events) -> float:
     """The probability that some release reveals the record, at most: the sum of their deltas."""
     return float(sum(n * r.dp_delta for r, n in events if isinstance(r, GeneralRelease)))
 
@@ -150,7 +150,7 @@ def _revealed(events: Events) -> float:
 def _rdp(events: Events, dp_delta: float) -> float:
     if not events:
         return 0.0
-    dp_delta -= _revealed(events)  # what is left for the releases, given that none of them reveals the record
+    dp_delta -= revealed(events)  # what is left for the releases, given that none of them reveals the record
     if dp_delta <= 0:
         return math.inf
     return divergence.renyi_epsilon(lambda alpha: np.asarray(sum(n * _renyi(r, alpha) for r, n in events)), dp_delta)

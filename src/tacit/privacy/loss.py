@@ -23,6 +23,8 @@ def epsilon(events: tuple[tuple[Release, int], ...], dp_delta: float) -> tuple[f
     rounds = sum(n for _, n in events)
     if not math.isfinite(sum(pure_epsilon(r) for r, _ in events if not isinstance(r, GaussianRelease))):
         return math.inf, ""
+    if any(isinstance(r, GeneralRelease) and r.epsilon > 700 for r, _ in events):  # where the library's exp overflows
+        return math.inf, "pld left out: a release has an epsilon above 700"
     if len(events) > _MOST_KINDS or rounds > 2e8 or dp_delta < 100 * _FFT_SLACK:
         return math.inf, f"pld left out: {len(events)} kinds of release, {rounds} in all, delta {dp_delta:g}"
     try:

@@ -22,8 +22,7 @@ class Book:
             raise RunDirectoryError(f"cannot write into {place}: give --out a new directory, or that of a comparison.")
         self.held: dict[str, Values] = {}
         if self.path.exists():
-            self._drop_a_cut_line()
-            self.held = {one["spec_hash"]: one for one in record.read(self.path)}
+            self.held = {one["spec_hash"]: one for one in self._whole_lines()}
             for one in self.held.values():
                 if one.get("role") not in ("trial", "run"):
                     raise RecordError(f"{self.path} holds records that are none of a comparison: name another --out.")
@@ -38,6 +37,7 @@ class Book:
         """Seal a record, and have it on disk before it is used."""
         one = record.sealed(content)
         try:
+            self._drop_a_cut_line()
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(record.lines([one]))
@@ -48,12 +48,19 @@ class Book:
         self.held[one["spec_hash"]] = one
         return one
 
-    def _drop_a_cut_line(self) -> None:
+    def _whole_lines(self) -> list[Values]:
         """A last line without its end was being written when the process was killed: its job is run again."""
         try:
+            text = self.path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunDirectoryError(f"cannot read {self.path}: {error}. Name another --out.") from None
+        lines = text[: text.rfind("\n") + 1].splitlines()
+        return [record.checked(line, f"{self.path}, line {n}") for n, line in enumerate(lines, 1)]
+
+    def _drop_a_cut_line(self) -> None:
+        """Before the next one is appended."""
+        if self.path.exists():
             data = self.path.read_bytes()
             whole = data.rfind(b"\n") + 1
             if whole < len(data):
                 os.truncate(self.path, whole)
-        except OSError as error:
-            raise RunDirectoryError(f"cannot read {self.path}: {error.strerror}. Check the path.") from None

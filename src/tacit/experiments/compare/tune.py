@@ -22,9 +22,9 @@ def rule(seeds: int, rounds: int | None = None) -> str:
     most = f" (of at most {rounds} rounds)" if rounds else ""
     last = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
     return (
-        f"each method tries {TRIALS} choices of its constants{most}, fixed in advance, at the same total budget, on "
-        "all but the last sixth of each agent's training records, with the noise that these records need; the error on "
-        f"that sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
+        f"each method tries up to {TRIALS} choices of its constants{most}, fixed in advance, at the same total budget, "
+        "on all but the last sixth of each agent's training records, with the noise that these records need; the error "
+        f"on that sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
     )
 
 
