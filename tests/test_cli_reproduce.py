@@ -11,7 +11,6 @@ from tacit.experiments import paper
 TINY = """
 title = "tiny"
 about = "two runs"
-compute = "register"
 [[grid]]
 [grid.data]
 source = "synthetic"
@@ -38,9 +37,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
 def _tiny_paper(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "paper").mkdir()
-    (tmp_path / "paper" / "tiny.toml").write_text(TINY.replace('compute = "register"\n', ""))
+    (tmp_path / "paper" / "tiny.toml").write_text(TINY)
     (tmp_path / "paper" / "leaf.toml").write_text(
-        TINY.replace('compute = "register"\n', "").replace('"synthetic"\nagents = 3\nrecords = 60', '"femnist"')
+        TINY.replace('"synthetic"\nagents = 3\nrecords = 60', '"femnist"')
     )
     read_all = paper.read_all
     monkeypatch.setattr(paper, "read_all", lambda: read_all(tmp_path / "paper"))
@@ -52,7 +51,7 @@ def test_all_runs_what_can_be_run_says_what_cannot_and_succeeds(capsys, tmp_path
     assert "skipped: 2 runs of leaf. FEMNIST is not shipped: give --femnist DIR" in err
     assert "2 runs, about" in err
     assert "misses by" in out
-    assert "not run" in out
+    assert "not run: leaf\n" in out
     assert len(record.read(tmp_path / "runs/paper-full/records.jsonl")) == 2
     assert (tmp_path / "runs/paper-full/tiny/artefact.json").exists()
     assert not (tmp_path / "runs/paper-full/leaf").exists()
@@ -62,13 +61,39 @@ def test_all_runs_what_can_be_run_says_what_cannot_and_succeeds(capsys, tmp_path
     assert "0 runs; 2 recorded" in err
 
 
-def test_json_is_one_object(capsys):
+def test_json_is_one_object(capsys, tmp_path):
     assert main(["reproduce", "tiny", "--json", "-qq"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
     (number,) = json.loads(out)["numbers"]
-    assert number["seeds"] == 2
+    errors = [one["test_error"] for one in record.read(tmp_path / "runs/paper-quick/records.jsonl")]
+    assert number["tacit"] == pytest.approx(sum(errors) / 2)
+    assert (number["artefact"], number["label"], number["paper"], number["seeds"]) == ("tiny", "ObjT", 0.1, 2)
+    assert number["difference"] == pytest.approx(number["tacit"] - 0.1)
     assert number["verdict"] == "shown, not claimed"
+    assert "quick scale" in number["note"]
+
+
+def test_the_table_says_what_the_page_says(capsys, tmp_path):
+    """A run that diverged is counted in the note of both; a quantity that is no error is in no per cent."""
+    number = TINY[TINY.index("[[printed]]") :]
+    (tmp_path / "paper" / "tiny.toml").write_text(TINY + number.replace("test_error", "objective"))
+    main(["reproduce", "tiny", "--scale", "full", "-qq"])
+    path = tmp_path / "runs/paper-full/records.jsonl"
+    first, second = record.read(path)
+    lost = {key: second[key] for key in ("name", "spec")} | {"diverged": "in round 1"}
+    path.write_text(record.lines([first, record.sealed(lost)]))
+    capsys.readouterr()
+    assert main(["reproduce", "tiny", "--scale", "full", "--recorded"]) == 0
+    _, error, objective, *_ = capsys.readouterr().out.splitlines()
+    page = (tmp_path / "runs/paper-full/report.html").read_text()
+    for row in (error, objective):
+        assert "1 of 2 runs diverged" in row
+        verdict = row[row.index("misses by") : row.index(" (")]
+        assert f">{verdict}<" in page
+    assert f"{100 * first['test_error']:.2f}%" in error
+    assert "%" not in objective
+    assert f"{first['objective']:.4g}" in objective
 
 
 def test_plan_lists_what_is_left_and_runs_nothing(capsys, tmp_path):
@@ -78,10 +103,22 @@ def test_plan_lists_what_is_left_and_runs_nothing(capsys, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
+def test_the_announcement_says_that_jobs_share_the_cores(capsys):
+    for n, said in ((1, False), (2, True)):
+        assert main(["reproduce", "tiny", "--plan", "--jobs", str(n)]) == 0
+        assert ("one batch at a time (2 jobs share the cores)" in capsys.readouterr().err) == said
+
+
 def test_list_names_the_artefacts(capsys):
     assert main(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {one["name"]: one["runs"] for one in listed} == {"tiny": 2, "leaf": 2}
+
+
+def test_the_folder_of_an_artefact_is_a_source_of_report(tmp_path):
+    main(["reproduce", "tiny", "-qq"])
+    assert main(["report", "runs/paper-quick/tiny", "-qq"]) == 0
+    assert "quick scale" in (tmp_path / "report.html").read_text()
 
 
 def test_adopted_runs_are_not_done_again(capsys):
@@ -124,3 +161,9 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys):
     err = capsys.readouterr().err
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_help_says_what_starts_anew(capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "--help"])
+    assert "batch of convergence, some minutes long, starts anew" in capsys.readouterr().out

@@ -47,3 +47,21 @@ def test_half_a_line_and_no_file_are_refused(path):
         record.read(path)
     with pytest.raises(RecordError, match="Check the path"):
         record.read(path.with_name("none.jsonl"))
+
+
+@pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999", r'"\ud800"'])
+@pytest.mark.parametrize("key", ["test_error", "spec", "name"])
+def test_what_is_no_number_or_no_text_is_refused(path, key, value):
+    held = json.dumps(json.loads(path.read_text())[key])
+    path.write_text(path.read_text().replace(f'"{key}": {held}', f'"{key}": {value}'))
+    assert value in path.read_text()
+    with pytest.raises(RecordError, match="line 1: not a whole record"):
+        record.read(path)
+
+
+def test_a_curve_ends_with_a_value_to_six_digits():
+    assert record.ends([0.5, 0.123457], 0.1234567)
+    assert not record.ends([0.5, 0.123457], 0.12350)
+    assert record.ends([0.5, None], None)
+    assert not record.ends([0.5, None], 0.1)
+    assert not record.ends([0.5], None)

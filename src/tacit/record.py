@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,18 @@ def spec_hash(spec: str) -> str:
 
 def sealed(record: Values) -> Values:
     """The record with its spec_hash and its seal."""
-    named = {name: value for name, value in record.items() if name != "seal"}
-    named = dict(json.loads(jsontext.dumps(named | {"spec_hash": spec_hash(record["spec"])})))
-    return named | {"seal": _digest(named)}
+    return with_seal(record | {"spec_hash": spec_hash(record["spec"])})
+
+
+def with_seal(values: Values) -> Values:
+    """Values as JSON has them, with a seal over all of them."""
+    plain = json.loads(jsontext.dumps({name: value for name, value in values.items() if name != "seal"}))
+    return dict(plain) | {"seal": _digest(plain)}
+
+
+def is_whole(values: Values) -> bool:
+    """Whether the seal is that of the rest."""
+    return bool(values.get("seal") == _digest({name: value for name, value in values.items() if name != "seal"}))
 
 
 def lines(records: Iterable[Values]) -> str:
@@ -52,17 +61,25 @@ def checked(line: str, where: str) -> Values:
     """A record whose seal holds; else an error that names the run to repeat."""
     try:
         record = json.loads(line)
+        json.dumps(record, ensure_ascii=False, allow_nan=False).encode()  # no NaN, no infinity, no half a character
     except (ValueError, RecursionError):
         raise RecordError(f"{where}: not a whole record. Remove the line, and run it again.") from None
     if not isinstance(record, dict) or not isinstance(record.get("spec"), str):
         raise RecordError(f"{where}: a record without a spec. Run it again with this version of tacit.")
     name = record.get("name", "a run without a name")
-    rest = {key: value for key, value in record.items() if key != "seal"}
     if record.get("spec_hash") != spec_hash(record["spec"]):
         raise RecordError(f"{where}: {name} is not the record of the spec it names. Run {name} again.")
-    if record.get("seal") != _digest(rest):
+    if not is_whole(record):
         raise RecordError(f"{where}: {name} was changed after it was written. Run {name} again.")
     return record
+
+
+def ends(curve: Sequence[float | None], value: float | None) -> bool:
+    """Whether a curve, kept to six digits, ends with this value; what was not measured is None in both."""
+    last = curve[-1]
+    if value is None or last is None:
+        return value is last
+    return abs(value - last) <= 1e-5 * max(abs(value), abs(last))
 
 
 def _digest(record: Values) -> str:

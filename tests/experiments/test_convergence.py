@@ -1,12 +1,14 @@
 """The convergence theorem's constants hold over W, its merit is zero at the optimum, and its bound is what it says."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit import record
 from tacit.admm.algorithm import ask, conclude, init
 from tacit.engine.batch import ENGINES
 from tacit.errors import IncompatibleError
@@ -18,6 +20,8 @@ from tacit.problem.sensitivity import Adjacency
 from tacit.problem.squared import Squared
 from tacit.types import Federation, Shard
 from tests.conftest import federation
+
+RECORDS = Path(__file__).parents[2] / "records"
 
 pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
 
@@ -144,5 +148,46 @@ def test_the_followed_merit_is_that_of_iterates_averaged_by_hand():
     assert [row[:4] for row in shown["table"]["rows"]] == [[1.0, 1.0, 40, 2], [1.0, 100.0, 40, 2]]
     assert all(len(row) == len(shown["table"]["columns"]) for row in shown["table"]["rows"])
     assert [line["panel"] for line in shown["series"]] == [0, 0]
-    for row in shown["table"]["rows"]:
-        assert (row[-1].startswith("vacuous")) == (row[9] > row[7])
+
+
+@pytest.mark.parametrize(
+    ("merit", "bound", "repaired", "says"),
+    [
+        ([3.0, 0.5], [9.0, 0.6], [99.0, 50.0], "holds"),
+        ([3.0, 0.5], [9.0, 1.1], [99.0, 50.0], "vacuous: above F(0) - F*"),
+        ([3.0, 0.5], [9.0, 0.4], [99.0, 50.0], "violated; with P U2^2 it holds"),
+        ([3.0, 0.5], [2.0, 0.6], [99.0, 50.0], "violated; with P U2^2 it holds"),  # not at the end
+        ([3.0, 0.5], [2.0, 1.1], [99.0, 50.0], "violated; with P U2^2 it holds"),
+        ([3.0, 0.5], [2.0, 0.6], [2.5, 50.0], "violated; with P U2^2 too"),
+    ],
+)
+def test_a_verdict_is_about_every_measured_round(merit, bound, repaired, says):
+    assert convergence.verdict(merit, bound, repaired, gap=1.0) == says
+
+
+def test_the_recorded_runs_violate_the_printed_bound_as_the_note_says():
+    artefact = paper.read_all()["convergence"]
+    kept = [one for one in record.read(RECORDS / "paper.jsonl") if "theorem" in one]
+    verdicts = {tuple(row[:2]): row[-1] for row in convergence.shown(kept, artefact.all_panels())["table"]["rows"]}
+    assert verdicts[1.0, 1.0] == "violated; with P U2^2 it holds"
+    assert any("At epsilon 1 with eta as written" in note for note in artefact.notes)
+    gap = kept[0]["theorem"]["f_zero"] - kept[0]["theorem"]["f_star"]
+    assert all(min(one["theorem"]["repaired"]) > gap for one in kept)  # true and vacuous
+
+
+def test_a_run_that_diverges_is_recorded_and_the_others_go_on():
+    grid = GRID | {"schedule": {"rho": "static", "rho_static": [1.0, 1e39]}}
+    artefact = paper.Artefact("c", "c", "c", grid=(grid,), panels=(PANEL,))
+    members = artefact.members(paper.Scale.FULL)
+    records = {one["name"]: one for one in convergence.finish(members, None)}
+    for member in members:
+        lost = member.spec.schedule.rho_static > 1
+        assert ("diverged" in records[member.name]) == lost
+        assert lost or records[member.name]["curve"]["t"][-1] == 40
+    lost = [one for one in records.values() if "diverged" in one]
+    assert all(one["diverged"].endswith("w is not finite. Raise rho, or lower the step.") for one in lost)
+    assert record.lines(lost)
+    (row,) = convergence.shown(list(records.values()), artefact.all_panels())["table"]["rows"]
+    assert row[3] == 2  # seeds that are left
+    (row,) = convergence.shown(lost, artefact.all_panels())["table"]["rows"]
+    assert row[-1] == "diverged"

@@ -1,6 +1,7 @@
 """A sweep gives what its runs give one by one, and goes on where it stopped."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -63,16 +64,33 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
         if len(calls) == 12:
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match="again to go on"):
+    with pytest.raises(
+        Interrupted, match=r"^stopped after [0-9] of 9 rounds of a batch of 4; run the same command again to go on$"
+    ):
         sweep.run(members, tmp_path / "cut", stop_in_the_second_batch)
     assert not (tmp_path / "cut" / "records.jsonl").exists()
     resumed = sweep.run(members, tmp_path / "cut")
     for ours, theirs in zip(whole, resumed, strict=True):
         assert ours["objective"] == theirs["objective"]
-    untouched = (tmp_path / "cut" / "records.jsonl").stat().st_mtime_ns
+    written = (tmp_path / "cut" / "records.jsonl").read_bytes()
     again = sweep.run(members, tmp_path / "cut")
     assert again == resumed
-    assert (tmp_path / "cut" / "records.jsonl").stat().st_mtime_ns >= untouched
+    assert (tmp_path / "cut" / "records.jsonl").read_bytes() == written
+
+
+@pytest.mark.parametrize("file", ["result.json", "rounds.jsonl"])
+def test_an_edited_run_gets_no_seal_and_its_directory_is_the_way_out(grid, tmp_path, file):
+    members = sweep.read(grid)
+    whole = sweep.run(members, tmp_path / "out")
+    lost = tmp_path / "out" / members[3].name
+    if file == "result.json":
+        (lost / file).write_text(json.dumps(json.loads((lost / file).read_text()) | {"test_error": 0.001}))
+    else:
+        (lost / file).write_text("".join((lost / file).read_text().splitlines(keepends=True)[:-1]))
+    with pytest.raises(RunDirectoryError, match=f"{lost}: .*Remove that directory"):
+        sweep.run(members, tmp_path / "out")
+    shutil.rmtree(lost)
+    assert sweep.run(members, tmp_path / "out")[3]["objective"] == pytest.approx(whole[3]["objective"], rel=1e-5)
 
 
 def test_a_run_that_diverges_is_recorded_and_the_others_go_on(grid, tmp_path, capsys):

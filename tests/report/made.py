@@ -65,7 +65,7 @@ ARTEFACT: dict[str, Any] = {
         {"label": "missing", "where": {"privacy.epsilon": 7}, "y": "test_error", "paper": 0.05, "tolerance": 0.01},
     ],
     "table": {"columns": ["constant", "value"], "rows": [["U1", 12.5]]},
-    "series": [{"panel": 0, "name": "bound", "x": [1, 10], "y": [0.5, 0.2], "dashed": True}],
+    "series": [{"panel": 0, "name": "bound", "x": [1, 10], "y": [0.5, 0.2]}],
     "notes": ["A note."],
 }  # fmt: skip
 
@@ -74,7 +74,7 @@ def write(directory: Path, found: list[dict[str, Any]] | None = None, artefact: 
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "records.jsonl").write_text(record.lines(records() if found is None else found))
     if artefact is not None:
-        (directory / "artefact.json").write_text(json.dumps(artefact))
+        (directory / "artefact.json").write_text(json.dumps(record.with_seal(artefact)))
     return directory
 
 

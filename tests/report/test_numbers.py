@@ -9,10 +9,12 @@ import re
 import numpy as np
 import pytest
 
+from tacit import record
 from tacit.cli import main
 from tacit.errors import RecordError
 from tacit.report import artefacts, charts, printed
 from tacit.report.chart import COLOURS
+from tacit.report.markup import figure as figure_of
 from tacit.report.runs import grouped
 from tacit.report.source import read
 from tests.report import made
@@ -100,6 +102,30 @@ def test_the_paper_beside_ours(figure):
     assert (missing.verdict, missing.ours) == ("not run", None)
 
 
+@pytest.mark.parametrize(("error", "tolerance", "verdict"), [
+    (0.138, 0.010, "within 1.0"),
+    (0.118, 0.010, "within 1.0"),
+    (0.1405, 0.010, "misses by 0.25"),
+    (0.1405, 0.025, "within 2.5"),
+    (0.100, 0.010, "misses by 1.80"),
+    (0.5, None, "shown, not claimed"),
+])  # fmt: skip
+def test_a_verdict_says_whether_the_difference_is_within_the_tolerance(tmp_path, error, tolerance, verdict):
+    number = {"label": "ObjT", "y": "test_error", "paper": 0.128, "tolerance": tolerance}
+    shown = made.ARTEFACT | {"printed": [number]}
+    source = read(made.write(tmp_path / "fig", [made.one(error, made.spec(), "one")], shown))
+    (found,) = printed.compare(source.artefact, source.runs)
+    assert found.verdict == verdict
+
+
+def test_a_number_is_the_mean_over_seeds_without_those_that_diverged(tmp_path):
+    lost = record.sealed({"name": "lost", "diverged": "diverged in round 3", "spec": made.spec(1.0, 9)})
+    source = read(made.write(tmp_path / "lost", [*made.records(), lost], made.ARTEFACT))
+    near, *_ = printed.compare(source.artefact, source.runs)
+    assert (near.ours.mean, near.ours.count) == (pytest.approx(16), 5)
+    assert near.note == "1 of 6 runs diverged"
+
+
 def test_panels_draw_rounds_keys_series_and_a_level_line(figure, tmp_path):
     source = read(figure)
     by_round, by_epsilon = charts.panels(source.artefact, source.runs)
@@ -115,6 +141,16 @@ def test_panels_draw_rounds_keys_series_and_a_level_line(figure, tmp_path):
         assert word in text
 
 
+def test_a_name_is_text_wherever_the_page_shows_it(tmp_path):
+    evil = '"><script>alert(1)</script>'
+    panels = [panel | {"title": evil} for panel in made.ARTEFACT["panels"]]
+    shown = made.ARTEFACT | {"name": evil, "title": evil, "scale": evil, "notes": [evil], "panels": panels}
+    text = page_of(made.write(tmp_path / "fig9", None, shown), tmp_path)
+    assert "<script>alert" not in text
+    assert re.findall(r'<figure id="([^"]*)"', text)[:2] == ["fig9-panel-1", "fig9-panel-2"]
+    assert 'id="a&lt;b-test-error"' in figure_of(charts.standard(read(tmp_path / "fig9").runs)[0], "a<b-test-error")
+
+
 def test_a_panel_that_would_mix_settings_is_refused(tmp_path):
     wide = made.one(0.5, made.spec(1.0, 9, radius=2.0), "wide")
     path = made.write(tmp_path / "mixed", [*made.records(), wide], made.ARTEFACT)
@@ -123,8 +159,6 @@ def test_a_panel_that_would_mix_settings_is_refused(tmp_path):
 
 
 def test_a_run_that_diverged_is_counted_and_not_averaged(tmp_path):
-    from tacit import record
-
     lost = record.sealed({"name": "lost", "diverged": "diverged in round 3", "spec": made.spec(1.0, 9)})
     path = made.write(tmp_path / "lost", [*made.records(), lost])
     (first, _) = grouped(read(path).runs)

@@ -49,6 +49,11 @@ def test_a_run_that_is_there_twice_is_refused(tmp_path, capsys):
     assert "again is there twice" in refusal(made.write(tmp_path / "sweep", [*made.records(), again]), tmp_path, capsys)
 
 
+def test_a_run_that_was_measured_twice_is_no_second_seed(tmp_path, capsys):
+    again = made.one(0.11, made.spec(1.0, 0) + "record_every = 5\n", "again")
+    assert "again is there twice" in refusal(made.write(tmp_path / "sweep", [*made.records(), again]), tmp_path, capsys)
+
+
 @pytest.mark.parametrize(("content", "says"), [
     (None, "does not exist"), ("", "holds no records"), ("\x00\xff", "not a whole record"),
 ])  # fmt: skip
@@ -90,6 +95,23 @@ def test_a_run_whose_result_is_not_that_of_its_last_round_is_refused(tmp_path, c
 def test_an_artefact_that_breaks_its_form_is_refused(tmp_path, capsys, change, says):
     path = made.write(tmp_path / "fig", None, made.ARTEFACT | {"series": []} | change)
     assert says in refusal(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("change", "says"), [
+    ({"table": {"columns": ["constant", "value"], "rows": [["U1", 0.5]]}}, "was changed after it was written"),
+    ({"series": [{"panel": 0, "name": "bound", "x": [1, 10], "y": [0.5, 9.0]}]}, "was changed after it was written"),
+    ({"seal": None}, "was changed after it was written"),
+    ({}, "has no seal"),
+])  # fmt: skip
+def test_an_edited_artefact_is_refused(tmp_path, capsys, change, says):
+    path = made.write_artefact(tmp_path / "fig9")
+    found = json.loads((path / "artefact.json").read_text())
+    if not change:
+        del found["seal"]
+    (path / "artefact.json").write_text(json.dumps(found | change))
+    err = refusal(path, tmp_path, capsys)
+    assert says in err
+    assert "un `tacit reproduce` again" in err
 
 
 def test_a_page_cannot_replace_a_directory(tmp_path, capsys):

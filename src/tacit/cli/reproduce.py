@@ -15,10 +15,10 @@ from tacit.errors import SpecError
 
 if TYPE_CHECKING:
     from tacit.experiments.archive import Archive
-    from tacit.experiments.printed import Number
     from tacit.experiments.reproduce import Plan
     from tacit.experiments.sources import Sources
     from tacit.experiments.sweep import Member
+    from tacit.report.printed import Comparison
 
 EPILOG = """examples:
   tacit reproduce                                    everything, quick: the shapes in some minutes
@@ -29,7 +29,8 @@ EPILOG = """examples:
   tacit reproduce --list
 
 A run that several artefacts share is done once; one that is in the records file is never done again, and a record that
-was edited is refused. What was stopped, by kill -9 too, goes on where it stopped: run the same command again.
+was edited is refused. What was stopped, by kill -9 too, goes on where it stopped: run the same command again. Only a
+batch of convergence, some minutes long, starts anew.
 Without --femnist, what needs FEMNIST is left out, and said.
 """
 
@@ -82,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
         _adopt(options, plan, archive)
         return 0
     if options.recorded:
-        _show(options, plan, archive, out, reproduce.write(plan, archive, out, sources))
+        _show(options, plan, out, reproduce.write(plan, archive, out, sources))
         return 0
     waiting = reproduce.possible(plan.waiting(archive), sources)
     cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
@@ -96,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
         reproduce.run(waiting, archive, out, sources, progress, options.jobs)
     finally:
         progress.stop()
-    _show(options, plan, archive, out, reproduce.write(plan, archive, out, sources))
+    _show(options, plan, out, reproduce.write(plan, archive, out, sources))
     return 0
 
 
@@ -144,7 +145,8 @@ def _announce(
         print(f"skipped: {len(absent)} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
     spent = cost.seconds(waiting, sources)
     if not options.quiet or options.plan:
-        about = f", about {_duration(spent)}" if waiting else ""
+        shared = f" one batch at a time ({options.jobs} jobs share the cores)" if options.jobs > 1 else ""
+        about = f", about {_duration(spent)}{shared}" if waiting else ""
         print(f"{len(waiting)} runs{about}; {_recorded(plan, archive)} recorded in {archive.path}", file=sys.stderr)
     return spent
 
@@ -155,35 +157,58 @@ def _duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _show(options: argparse.Namespace, plan: Plan, archive: Archive, out: Path, folders: list[Path]) -> None:
-    from tacit.experiments import printed, reproduce
-    from tacit.report import artefacts
+def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path]) -> None:
+    """The page, and its printed numbers, of what was written."""
+    from tacit.report import artefacts, printed, source
 
+    written = {folder.name: source.read(folder) for folder in folders}
+    page = out / "report.html" if folders else None
+    if page is not None:
+        artefacts.write_page(list(written.values()), page)
     numbers = [
-        number
-        for artefact in plan.artefacts
-        for number in printed.compare(reproduce.claimed(artefact, plan.scale), plan.records(artefact, archive))
+        (name, number)
+        for name, one in written.items()
+        if one.artefact is not None
+        for number in printed.compare(one.artefact, one.runs)
     ]
-    page = artefacts.write(folders, out / "report.html") if folders else None
+    absent = [one.name for one in plan.artefacts if one.printed and one.name not in written]
     if options.json:
-        facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [number.as_dict() for number in numbers]}
-        print(jsontext.dumps(facts | {"artefacts": list(map(str, folders)), "report": page and str(page)}))
+        facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [_facts(*number) for number in numbers]}
+        facts |= {"not_run": absent, "artefacts": list(map(str, folders)), "report": page and str(page)}
+        print(jsontext.dumps(facts))
         return
     if numbers:
         print(_table(numbers))
+    if absent:
+        print(f"not run: {', '.join(absent)}")
     for folder in folders:
         print(f"wrote {folder}")
     if page is not None:
         print(f"report {page}")
 
 
-def _table(numbers: Sequence[Number]) -> str:
-    size = max(len(number.label) for number in numbers)
+def _facts(artefact: str, one: Comparison) -> dict[str, Any]:
+    """For JSON, in the unit of the records: errors between 0 and 1."""
+    ours = None if one.ours is None else one.ours.mean
+    found = {"paper": one.paper, "tacit": ours, "difference": one.difference}
+    # 12 digits: free of the dust of the factor
+    numbers = {key: None if value is None else round(value / one.factor, 12) for key, value in found.items()}
+    seeds = one.ours.count if one.ours else 0
+    return {"artefact": artefact, "label": one.label, **numbers, "seeds": seeds, "verdict": one.verdict,
+            "note": one.note}  # fmt: skip
+
+
+def _table(numbers: Sequence[tuple[str, Comparison]]) -> str:
+    size = max(len(one.label) for _, one in numbers)
     lines = [f"{'':<14} {'number':<{size}}   paper    tacit  difference  seeds  verdict"]
-    for one in numbers:
-        ours = "      -" if one.tacit is None else f"{100 * one.tacit:6.2f}%"
-        apart = "       -" if one.difference is None else f"{100 * one.difference:+8.2f}"
+    for artefact, one in numbers:
+        ours = "      -" if one.ours is None else _shown(one.ours.mean, one)
+        apart = "       -" if one.difference is None else f"{one.difference:+8.2f}"
         verdict = one.verdict + (f" ({one.note})" if one.note else "")
-        label = f"{one.artefact:<14} {one.label:<{size}}"
-        lines.append(f"{label} {100 * one.paper:6.2f}%  {ours}  {apart}    {one.seeds:>5}  {verdict}")
+        label, seeds = f"{artefact:<14} {one.label:<{size}}", one.ours.count if one.ours else 0
+        lines.append(f"{label} {_shown(one.paper, one)}  {ours}  {apart}    {seeds:>5}  {verdict}")
     return "\n".join(lines)
+
+
+def _shown(value: float, one: Comparison) -> str:
+    return f"{value:6.2f}%" if one.factor == 100 else f"{value:7.4g}"

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tacit import record, tomltext
-from tacit.errors import RecordError
+from tacit import record
+from tacit.errors import RecordError, SpecError
 from tacit.experiments.paper import key_of, spec_of
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import write_whole
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: there, one process at a time
+    fcntl = None  # type: ignore[assignment]
 
 Values = dict[str, Any]
 
 
 class Archive:
-    """The records of a file by what names their runs. A new one is on disk before `add` returns, or not at all."""
+    """The records of a file by what names their runs. A new one is on disk before `add` returns, or not at all.
+
+    Several processes may add to one file: each waits for the others, and keeps what they wrote.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.records: dict[str, Values] = {}
-        for one in record.read(path) if path.exists() else []:
-            if self.records.setdefault(_key(one), one) != one:
-                raise RecordError(f"{path} holds two records of {one['name']}: remove both, and run it again.")
-            check(one, str(path))
+        self.records: dict[str, Values] = _read(path) if path.exists() else {}
 
     def __contains__(self, key: str) -> bool:
         return key in self.records
@@ -34,11 +39,37 @@ class Archive:
 
     def add(self, new: Iterable[Values]) -> None:
         """Keep records; a run that is there already stays as it is."""
-        for one in new:
+        kept = list(new)
+        for one in kept:
             check(one, str(self.path))
-            self.records.setdefault(_key(one), one)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path, lambda file: file.write(record.lines(self).encode()))
+        with _alone(self.path):
+            if self.path.exists() and self.path.read_bytes() != self._bytes():  # another process wrote meanwhile
+                self.records |= _read(self.path)
+            for one in kept:
+                self.records.setdefault(_key(one), one)
+            write_whole(self.path, lambda file: file.write(self._bytes()))
+
+    def _bytes(self) -> bytes:
+        return record.lines(self).encode()
+
+
+def _read(path: Path) -> dict[str, Values]:
+    found: dict[str, Values] = {}
+    for one in record.read(path):
+        check(one, str(path))
+        if found.setdefault(_key(one), one) != one:
+            raise RecordError(f"{path} holds two records of {one['name']}: remove both, and run it again.")
+    return found
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold the lock beside a file while the block lasts; the system lets go of it however the process ends."""
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        if fcntl is not None:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _key(one: Values) -> str:
@@ -46,11 +77,19 @@ def _key(one: Values) -> str:
 
 
 def check(one: Values, where: str) -> None:
-    """Refuse a record that says another length, seed or algorithm than its spec, or ends before its last round."""
+    """Refuse a record that says another length, seed or algorithm than its spec, or another end than its curve."""
+    name = one.get("name", "a run without a name")
+    try:
+        fits = _fits(one, spec_of(one))
+    except (LookupError, AttributeError, TypeError, SpecError):  # without a section, a key, or a list
+        fits = False
+    if not fits:
+        raise RecordError(f"{where}: the record of {name} does not fit its spec. Run {name} again.")
+
+
+def _fits(one: Values, spec: Values) -> bool:
+    asked = spec["algorithm.name"], spec["run.rounds"], spec["run.seed"], spec["run.rounds"]
     if "diverged" in one:
-        return
-    spec = tomltext.loads(one["spec"], f"{where}: the spec of {one['name']}")
-    told = (one.get("algorithm"), one.get("rounds"), one.get("seed"), one.get("curve", {}).get("t", [None])[-1])
-    rounds = spec["run"]["rounds"]
-    if told != (spec["algorithm"]["name"], rounds, spec["run"]["seed"], rounds):
-        raise RecordError(f"{where}: the record of {one['name']} does not fit its spec. Run {one['name']} again.")
+        return True
+    told = one["algorithm"], one["rounds"], one["seed"], one["curve"]["t"][-1]
+    return told == asked and record.ends(one["curve"]["test_error"], one["test_error"])

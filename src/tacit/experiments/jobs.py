@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any
 
 from tacit.experiments import sweep
-from tacit.experiments.run import Listener
+from tacit.experiments.run import Listener, nobody
 from tacit.experiments.sweep import Load, Member
 
 Values = dict[str, Any]
@@ -28,8 +30,9 @@ def _spread(
 ) -> Iterator[Values]:
     batches = [[member for member, _ in batch] for batch in sweep.batches(members, load, sweep.fresh)]
     done = 0
-    with ProcessPoolExecutor(n_jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting = {pool.submit(_finish, finish, batch, out, load, os.getpid()): batch for batch in batches}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(n_jobs, context, initializer=_go_with_the_parent) as pool:
+        waiting = {pool.submit(_finish, finish, batch, out, load): batch for batch in batches}
         try:
             for future in as_completed(waiting):
                 yield from future.result()
@@ -40,9 +43,17 @@ def _spread(
             raise
 
 
-def _finish(finish: Finish, batch: Sequence[Member], out: Path, load: Load, parent: int) -> list[Values]:
-    def hear(_done: int, _row: Values | None) -> None:
-        if os.getppid() != parent:  # it was killed: go as it went, or two would write into one directory
-            os._exit(1)
+def _finish(finish: Finish, batch: Sequence[Member], out: Path, load: Load) -> list[Values]:
+    return list(finish(batch, out, nobody, load))
 
-    return list(finish(batch, out, hear, load))
+
+def _go_with_the_parent() -> None:
+    """End this process when its parent is killed, idle or not: else two would write into one directory."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -109,18 +109,9 @@ def adopt(directories: Sequence[Path], plan: Plan, archive: Archive) -> Adopted:
             elif not held.finished:
                 unfinished += 1
             else:
-                new[key] = _taken(held, paper.named(held.spec()))
+                new[key] = sweep.taken(held, paper.named(held.spec()))
     archive.add(new.values())
     return Adopted(tuple(new.values()), recorded, unfinished, foreign)
-
-
-def _taken(held: RunDirectory, member: Member) -> Values:
-    """The record of a finished run; its result must be of its last round."""
-    result, rows = held.result(), held.rows()
-    told = [result[key] for key in ("test_error", "objective")]
-    if not rows or told != [rows[-1].get(key) for key in ("test_error", "objective")]:
-        raise RunDirectoryError(f"{held.path}: result.json is not of its last round. Run {member.name} again.")
-    return sweep.record_of(member, result, rows)
 
 
 def write(plan: Plan, archive: Archive, out: Path, sources: Sources) -> list[Path]:
@@ -136,7 +127,7 @@ def write(plan: Plan, archive: Archive, out: Path, sources: Sources) -> list[Pat
         folder = out / artefact.name
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "records.jsonl", record.lines(records))
-        _write(folder / "artefact.json", jsontext.dumps(shown, indent=2) + "\n")
+        _write(folder / "artefact.json", jsontext.dumps(record.with_seal(shown), indent=2) + "\n")
         folders.append(folder)
     return folders
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit.admm import compatible
-from tacit.admm.algorithm import State, ask, conclude, init
+from tacit.admm.algorithm import Info, State, ask, conclude, init
 from tacit.engine.batch import ENGINES, Batch, Separately
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.experiments import build, guard
@@ -48,7 +48,7 @@ def train(
         return together([run], listener)[0]
     run.directory = RunDirectory.create(Path(out), spec)
     try:
-        return together([run], listener)[0]
+        return _alone(run, run.directory, listener)
     except InputError:
         if run.state.t == 0:  # refused before the first round: nothing was done, so nothing stays
             shutil.rmtree(run.directory.path)
@@ -70,7 +70,15 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
             "Start a new run, with --ledger."
         )
     over = build.federation(spec) if federation is None else build.transformed(spec, federation)
-    return together([Run(spec, over, build.setup(spec, over), directory)], listener)[0]
+    return _alone(Run(spec, over, build.setup(spec, over), directory), directory, listener)
+
+
+def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
+    """A run by itself; one that is stopped says how it goes on."""
+    try:
+        return together([run], listener)[0]
+    except Interrupted as stop:
+        raise Interrupted(f"{stop}; continue with: tacit train --resume {directory.path}") from None
 
 
 class Run:
@@ -178,6 +186,12 @@ def together(runs: Sequence[Run], listener: Listener = nobody) -> list[Result]:
         return _lockstep(runs, _engine(runs, open_files), listener)
 
 
+def check_finite(run: Run, info: Info) -> None:
+    """End a run whose model is no longer finite."""
+    if not math.isfinite(info.step):
+        raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
+
+
 def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
@@ -204,8 +218,7 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Re
             for run, msg, replies in zip(runs, msgs, answers, strict=True):
                 run.state, info = conclude(run.state, msg, replies, run.setup.order)
                 run.clock.add(info)
-                if not math.isfinite(info.step):
-                    raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
+                check_finite(run, info)
                 row = run.record(info) or row
             now = time.monotonic()
             for run in runs:
@@ -217,9 +230,7 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Re
                 stop.asked = True
             if stop.asked and first.state.t < rounds:
                 save()
-                where = first.directory
-                place = "" if where is None else f"; continue with: tacit train --resume {where.path}"
-                raise Interrupted(f"stopped after {first.state.t} of {rounds} rounds{place}")
+                raise Interrupted(f"stopped after {first.state.t} of {rounds} rounds")
             if now - saved_at > pause:
                 save()
                 saved_at = time.monotonic()

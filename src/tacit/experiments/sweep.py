@@ -98,7 +98,7 @@ def finish(
         directory = _directory(out / member.name, member.spec)
         if directory is not None and directory.finished:
             before += member.spec.run.rounds
-            yield record_of(member, directory.result(), directory.rows())
+            yield taken(directory, member)
         else:
             waiting.append(member)
     for batch in batches(waiting, load, partial(_start, out)):
@@ -119,9 +119,7 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
         except Interrupted as stop:
             raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same command again to go on") from None
         except Diverged as lost:
-            member = next(member for member, run in batch if run is lost.run)
-            own = {"name": member.name, **member.varied, "diverged": str(lost)}
-            yield record.sealed(own | {"spec": toml.dumps(member.spec)})
+            yield diverged(batch, lost)
             batch = [  # from their last checkpoint
                 (member, Run(run.spec, run.over, run.setup, run.directory))
                 for member, run in batch
@@ -129,6 +127,14 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
             ]
     for (member, _), result in zip(batch, results or [], strict=True):
         yield record_of(member, result.summary, result.rounds)
+
+
+def diverged(batch: Sequence[Lane], lost: Diverged) -> Values:
+    """The record of the run of a batch that diverged."""
+    member = next(member for member, run in batch if run is lost.run)
+    return record.sealed(
+        {"name": member.name, **member.varied, "diverged": str(lost), "spec": toml.dumps(member.spec)}
+    )
 
 
 def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[Lane]]:
@@ -170,6 +176,20 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
     if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
     return directory
+
+
+def taken(held: RunDirectory, member: Member) -> Values:
+    """The record of a finished run; its directory has no seal, but its result must be of its spec and last round."""
+    result, rows, own = held.result(), held.rows(), member.spec
+    last = rows[-1] if rows else {}
+    told = (result["algorithm"], result["rounds"], result.get("seed"), last.get("t"))
+    fits = told == (own.algorithm.name, own.run.rounds, own.run.seed, own.run.rounds)
+    fits = fits and all(key in row for row in rows for key in CURVES)
+    if not fits or any(result[key] != last[key] for key in ("test_error", "objective")):
+        raise RunDirectoryError(
+            f"{held.path}: result.json is not of its last round. Remove that directory, and run {member.name} again."
+        )
+    return record_of(member, result, rows)
 
 
 def data_key(member: Member) -> str:

@@ -1,4 +1,7 @@
-"""artefact.json: which panels, printed numbers and tables to show beside records. It is read and checked here."""
+"""artefact.json: which panels, printed numbers and tables to show beside records. It is read and checked here.
+
+It holds results (tables, series), so it is under a seal, as records are.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit import record
 from tacit.errors import RecordError
 from tacit.report.runs import Run, Values, varied
 
@@ -72,6 +76,10 @@ def read(path: Path) -> Artefact:
     """An artefact.json that keeps to its form."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        if "seal" not in found:
+            raise RecordError(f"{path} has no seal: it is of an earlier version. Run `tacit reproduce` again.")
+        if not record.is_whole(found):
+            raise RecordError(f"{path} was changed after it was written: run `tacit reproduce` again.")
         return _artefact(found)
     except KeyError as error:
         raise RecordError(f"{path} has no {error.args[0]!r} where one is needed: reproduce it again.") from None

@@ -61,7 +61,7 @@ def panels(artefact: Artefact, runs: Sequence[Run]) -> list[Chart]:
     charts = []
     styles: dict[str, int] = {}
     for n, panel in enumerate(artefact.panels):
-        chart = _panel(panel, runs, f"{artefact.name}-{n + 1}", styles)
+        chart = _panel(panel, runs, f"panel-{n + 1}", styles)
         unit = factor(panel.y)
         extra = tuple(
             Line(one.name, one.x, tuple(unit * y for y in one.y), style=_style(one.name, styles), aside=True)

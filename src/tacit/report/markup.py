@@ -55,7 +55,7 @@ def either(last: object, averaged: object) -> Raw:
 
 def figure(chart: Chart, key: str) -> str:
     """A chart on linear and logarithmic axes, of the last and the averaged iterate; the page shows one of them."""
-    usual = "log" if chart.log_y else "linear"
+    key, usual = escape(key), "log" if chart.log_y else "linear"
     scales = []
     for iterate, lines in (("last", chart.lines), ("averaged", chart.averaged)):
         if lines:

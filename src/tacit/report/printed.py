@@ -19,6 +19,7 @@ class Comparison:
     ours: Spread | None
     verdict: str
     note: str
+    factor: float  # from the unit of the records to the unit shown
 
     @property
     def difference(self) -> float | None:
@@ -41,7 +42,7 @@ def _compare(printed: Printed, runs: Sequence[Run]) -> Comparison:
     ours = found and Spread(unit * found.mean, unit * found.low, unit * found.high, found.count)
     lost = len(own.runs) - len(own.finished)
     note = "; ".join(filter(None, [printed.note, f"{lost} of {len(own.runs)} runs diverged" if lost else ""]))
-    return Comparison(printed.label, unit * printed.paper, ours, _verdict(printed, found), note)
+    return Comparison(printed.label, unit * printed.paper, ours, _verdict(printed, found), note, unit)
 
 
 def _verdict(printed: Printed, found: Spread | None) -> str:

@@ -62,10 +62,15 @@ def _records(path: Path) -> tuple[Run, ...]:
     runs: dict[str, Run] = {}
     for n, found in enumerate(record.read(path), 1):
         where = f"{path}, record {n}"
-        if found["spec_hash"] in runs:
-            raise RecordError(f"{where}: {found.get('name')} is there twice, and would count twice. Remove one.")
-        runs[found["spec_hash"]] = _run(found, where)
+        run = _run(found, where)
+        if runs.setdefault(_identity(run), run) is not run:
+            raise RecordError(f"{where}: {run.name} is there twice, and would count twice. Remove one.")
     return tuple(runs.values())
+
+
+def _identity(run: Run) -> str:
+    """What names a run: its spec, but for how often it is measured, which changes nothing of it."""
+    return repr(sorted((key, value) for key, value in run.values.items() if key != "run.record_every"))
 
 
 def _run(found: dict[str, Any], where: str) -> Run:
@@ -108,13 +113,9 @@ def _known(run: Run, where: str) -> Run:
             raise RecordError(f"{where}: the spec of {run.name} has no {key}. Run {run.name} again.")
     if run.diverged:
         return run
-    rounds, error, last = run.values["run.rounds"], run.summary["test_error"], run.curve.get("test_error", [None])[-1]
+    rounds = run.values["run.rounds"]
     told = run.summary.get("algorithm"), run.summary.get("rounds"), run.curve["t"][-1]
     fits = told == (run.values["algorithm.name"], rounds, rounds)
-    if error is None or last is None:
-        fits = fits and error is last
-    else:
-        fits = fits and abs(error - last) <= 1e-5 * max(error, last)  # curves are kept to six digits
-    if not fits:
+    if not fits or not record.ends(run.curve.get("test_error", [None]), run.summary["test_error"]):
         raise RecordError(f"{where}: the result of {run.name} is not of its spec and curve. Run {run.name} again.")
     return run
