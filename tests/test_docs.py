@@ -2,11 +2,14 @@
 
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
+from tacit import record
 from tacit.experiments.audit import methods as audit
 from tacit.experiments.compare.entries import contenders
 from tests.conformance import test_methods as suite
@@ -39,6 +42,18 @@ def test_every_method_has_a_line_in_the_index():
     index = (PAGE.parent / "methods" / "README.md").read_text(encoding="utf-8")
     for name in contenders():
         assert f"[{name}]({name}.md)" in index
+
+
+@pytest.mark.parametrize("board", ["mnist", "mnist-nonprivate", "femnist", "femnist-nonprivate"])
+def test_the_leaderboard_page_says_what_the_records_say(board):
+    page = (PAGE.parent / "leaderboard.md").read_text(encoding="utf-8")
+    runs = defaultdict(list)
+    for one in record.read(PAGE.parents[1] / "records" / f"leaderboard-{board}" / "records.jsonl"):
+        if one["role"] == "run":
+            runs[one["method"], one["budget_epsilon"]].append(one["error"])
+    assert runs
+    for (method, _), errors in runs.items():
+        assert f"| {method} | {100 * np.mean(errors):.2f}% |" in page
 
 
 def test_the_example_trains(entry):

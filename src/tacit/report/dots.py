@@ -39,7 +39,8 @@ def dots(title: str, x_label: str, rows: Sequence[Dot], closed_means: str, open_
 
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" fill="currentColor">',
+        f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="12" fill="#222">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',  # a file of its own, on whatever page
         f'<text x="12" y="18" font-size="14" font-weight="600">{escape(title)}</text>',
     ]
     for tick in across.ticks:
