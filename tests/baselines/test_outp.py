@@ -94,7 +94,8 @@ def test_with_the_same_noise_it_is_the_outp_of_the_paper_preset():
     own, method = task(EQUAL), outp.OutP(rounds=4, multiplier=multiplier, rho=0.3, c_w=5.0)
 
     def with_room(agent):
-        eta = replace(agent.method.rule.eta, noise=agent.method.rule.eta.noise * own.rounding)
+        step = agent.method.rule.eta.schedule  # Huang's, times a = 1
+        eta = replace(step, noise=step.noise * own.rounding)
         return replace(agent, method=replace(agent.method, rule=Prox(eta)))
 
     values = {"privacy.epsilon": 0.5, "privacy.dp_delta": 1e-6, "schedule.c_w": 5.0}
