@@ -11,8 +11,8 @@ import pytest
 
 import tacit
 from tacit import record
-from tacit.baselines.method import TRIALS, Budget, Entry, Info, State, gaussian_events, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import TRIALS, Budget, Entry, Info, State, start
+from tacit.baselines.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.baselines.registry import METHODS
 from tacit.baselines.task import plain_sums
 from tacit.cli import main
@@ -46,7 +46,7 @@ class Fake:
     bound: object = Clipped(Norm.L2, 0.5)
 
     def promise(self, _task):
-        events = gaussian_events(self.multiplier)
+        events = gaussian_releases(self.multiplier).each_round
         return Promise(Unit.CLIENT, Trusted.SERVER, events) if events else no_privacy()
 
     def init(self, task):
@@ -148,7 +148,7 @@ def test_what_gives_no_guarantee_is_labelled_and_stands_below_what_does(monkeypa
 def test_a_promise_without_a_release_or_beyond_the_budget_is_no_guarantee_of_it():
     empty = guarantee(Promise(Unit.RECORD, Trusted.NOBODY), 3, Budget(1.0))
     assert (empty["private"], empty["guarantee"]) == (False, "not private: it declares no release.")
-    dear = guarantee(Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(1.0)), 3, Budget(1.0))
+    dear = guarantee(gaussian_releases(1.0), 3, Budget(1.0))
     assert dear["guarantee"].endswith("more than the budget")
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.baselines.local import LocalSGD, shrink
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, Trusted, Unit, gaussian_releases
 from tacit.baselines.sampling import poisson
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import ROOM
@@ -29,9 +29,7 @@ class DPFedAvg:
     local: LocalSGD
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.CLIENT, Trusted.SERVER, gaussian_events(self.multiplier, rate=self.rate))
+        return gaussian_releases(self.multiplier, unit=Unit.CLIENT, rate=self.rate, trusted=Trusted.SERVER)
 
     def init(self, task: Task) -> State:
         return start(task)

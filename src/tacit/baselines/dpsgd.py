@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit.baselines.fedgd import noise_std
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, start
+from tacit.baselines.promise import Promise, Trusted, gaussian_releases
 from tacit.baselines.sampling import lot_sums
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Clipped
@@ -31,10 +31,8 @@ class DPSGD:
     step: float
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy(Trusted.CURATOR)
         # the law of a Poisson sample is known for a record added or removed, and for no other neighbour
-        return Promise(Unit.RECORD, Trusted.CURATOR, gaussian_events(self.multiplier, rate=self.rate))
+        return gaussian_releases(self.multiplier, rate=self.rate, trusted=Trusted.CURATOR)
 
     def init(self, task: Task) -> State:
         return start(task)

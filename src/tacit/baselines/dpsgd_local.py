@@ -17,8 +17,8 @@ import numpy as np
 
 from tacit.baselines.fedgd import noise_std
 from tacit.baselines.local import sizes, weighted_mean
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, gaussian_releases
 from tacit.baselines.sampling import lot_sums
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Clipped
@@ -38,9 +38,7 @@ class LocalDPSGD:
     step: float
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(self.multiplier, self.local_steps, self.rate))
+        return gaussian_releases(self.multiplier, count=self.local_steps, rate=self.rate)
 
     def init(self, task: Task) -> State:
         return start(task)

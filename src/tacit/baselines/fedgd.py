@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, gaussian_releases
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Cooling, cooled_step
@@ -28,9 +28,7 @@ class FedGD:
     step: float
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(self.multiplier))
+        return gaussian_releases(self.multiplier)
 
     def init(self, task: Task) -> State:
         return start(task)

@@ -21,8 +21,8 @@ import numpy as np
 from tacit.admm.rule import Point
 from tacit.baselines.fedgd import noise_std
 from tacit.baselines.inexact import cooled_penalty, noisy_gradients
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, gaussian_releases
 from tacit.baselines.task import Task
 from tacit.schedule import Schedule
 
@@ -40,9 +40,7 @@ class ICEADMM:
     at: Point = Point.GLOBAL
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(self.multiplier, self.local_steps))
+        return gaussian_releases(self.multiplier, count=self.local_steps)
 
     def init(self, task: Task) -> State:
         zero = np.zeros((task.n_agents, *task.shape))

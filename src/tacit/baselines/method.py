@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -95,8 +95,3 @@ def start(task: Task, **own: Array) -> State:
 def model_bytes(task: Task, models: float = 1) -> float:
     """Of `models` arrays of J K float32 numbers."""
     return 4.0 * models * math.prod(task.shape)
-
-
-def gaussian_events(multiplier: float, count: int = 1, rate: float = 1.0) -> tuple[tuple[Any, int], ...]:
-    """`count` Gaussian releases a round; none where there is no noise."""
-    return ((GaussianRelease(multiplier, rate), count),) if multiplier else ()

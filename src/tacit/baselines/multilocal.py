@@ -22,8 +22,8 @@ from tacit.admm.rule import Prox, Trust
 from tacit.admm.updates import ascent, consensus
 from tacit.baselines.fedgd import noise_std
 from tacit.baselines.inexact import cooled_penalty, noisy_gradients
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, gaussian_releases
 from tacit.baselines.task import Task
 from tacit.schedule import Constant, Cooling, Inverse, Scaled, Schedule
 from tacit.types import Array
@@ -42,9 +42,7 @@ class MultiLocal:
     averaged: bool = True
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.RECORD, Trusted.NOBODY, gaussian_events(self.multiplier, self.local_steps))
+        return gaussian_releases(self.multiplier, count=self.local_steps)
 
     def init(self, task: Task) -> State:
         zero = np.zeros((task.n_agents, *task.shape))

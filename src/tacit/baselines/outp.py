@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.updates import ascent, consensus, prox_center
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
 from tacit.schedule import HuangStep, Schedule, Staircase
@@ -42,9 +42,7 @@ class OutP:
     c_w: float
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.REPLACED, Trusted.NOBODY, gaussian_events(self.multiplier))
+        return gaussian_releases(self.multiplier, unit=Unit.REPLACED)
 
     def init(self, task: Task) -> State:
         return _start(task)

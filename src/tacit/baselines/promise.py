@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass
 
 from tacit.privacy.budget import Guarantee, total
-from tacit.privacy.release import Events
+from tacit.privacy.release import Events, GaussianRelease
 
 
 class Unit(enum.Enum):
@@ -50,3 +50,16 @@ class Promise:
 def no_privacy(trusted: Trusted = Trusted.SERVER) -> Promise:
     """Of a method that adds no noise."""
     return Promise(Unit.RECORD, trusted, caveats=("no noise is added.",))
+
+
+def gaussian_releases(
+    multiplier: float,
+    unit: Unit = Unit.RECORD,
+    trusted: Trusted = Trusted.NOBODY,
+    count: int = 1,
+    rate: float = 1.0,
+) -> Promise:
+    """`count` Gaussian releases a round, each of a Poisson sample where rate < 1; without noise, nothing."""
+    if not multiplier:
+        return no_privacy(trusted)
+    return Promise(unit, trusted, ((GaussianRelease(multiplier, rate), count),))

@@ -16,9 +16,9 @@ import math
 from dataclasses import dataclass
 
 from tacit.baselines.exact import exact_round, exact_start
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events
+from tacit.baselines.method import Budget, Choice, Entry, Info, State
 from tacit.baselines.perturb import record_gradient
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.promise import Promise, Unit, gaussian_releases
 from tacit.baselines.solve import convexity
 from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Adjacency
@@ -38,9 +38,7 @@ class PrimalPerturbation:
     adjacency: Adjacency = Adjacency.ADD_REMOVE
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(UNITS[self.adjacency], Trusted.NOBODY, gaussian_events(self.multiplier))
+        return gaussian_releases(self.multiplier, unit=UNITS[self.adjacency])
 
     def init(self, task: Task) -> State:
         return exact_start(task, private=bool(self.multiplier))

@@ -32,8 +32,8 @@ from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, trust_center
 from tacit.baselines.fedgd import noise_std
 from tacit.baselines.inexact import cooled_penalty, noisy_gradients
-from tacit.baselines.method import Budget, Choice, Entry, Info, State, gaussian_events, model_bytes, start
-from tacit.baselines.promise import Promise, Trusted, Unit, no_privacy
+from tacit.baselines.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.baselines.promise import Promise, Trusted, gaussian_releases
 from tacit.baselines.task import Task
 from tacit.errors import IncompatibleError, SpecError
 from tacit.schedule import Schedule
@@ -58,9 +58,7 @@ class SecureSum:
             )
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy(Trusted.SUM)
-        return Promise(Unit.RECORD, Trusted.SUM, gaussian_events(self.multiplier))
+        return gaussian_releases(self.multiplier, trusted=Trusted.SUM)
 
     def init(self, task: Task) -> State:
         return start(task, dual=np.zeros((task.n_agents, *task.shape)))
