@@ -271,3 +271,11 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
     command = f"{sys.executable} -m tacit train --keys | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.stderr == ""
+
+
+def test_a_warning_of_many_runs_is_shown_once(tmp_path, capsys):
+    grid = tmp_path / "grid.toml"
+    grid.write_text('[data]\nsource = "synthetic"\nagents = 3\nrecords = 60\n[run]\npreset = "released"\nrounds = 2\n'
+                    "seed = [0, 1, 2]\n")  # fmt: skip
+    assert main(["sweep", "--config", str(grid), "--out", str(tmp_path / "out"), "-q"]) == 0
+    assert capsys.readouterr().err.count("not private") == 1

@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tacit._version import __version__
 from tacit.errors import InputError, Interrupted, TacitError, TacitWarning
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if options.quiet > 1 else "always", TacitWarning)
-            warnings.showwarning = _one_line  # type: ignore[assignment]
+            warnings.showwarning = _each_once()  # type: ignore[assignment]
             code: int = options.run(options)
         sys.stdout.flush()
         return code
@@ -69,5 +69,13 @@ def _settle_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _one_line(message: Warning | str, *_: object) -> None:
-    print(f"tacit: warning: {message}", file=sys.stderr)
+def _each_once() -> Callable[..., None]:
+    """Shows a warning in one line, and the same one of the next run not again."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: object) -> None:
+        if str(message) not in shown:
+            shown.add(str(message))
+            print(f"tacit: warning: {message}", file=sys.stderr)
+
+    return show
