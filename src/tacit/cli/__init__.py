@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if options.quiet > 1 else "always", TacitWarning)
-            warnings.showwarning = _each_once()  # type: ignore[assignment]
+            warnings.showwarning = _each_once()
             code: int = options.run(options)
         sys.stdout.flush()
         return code
