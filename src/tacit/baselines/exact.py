@@ -23,7 +23,7 @@ def exact_start(task: Task, private: bool) -> State:
     """Round zero; the records are checked where the noise rests on their norm."""
     if private:
         check(task)
-    return start(task, dual=np.zeros((task.n_agents, *task.shape)))
+    return start(task, dual=task.zeros)
 
 
 def exact_round(

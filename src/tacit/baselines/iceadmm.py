@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from tacit.admm.rule import Point
 from tacit.baselines.fedgd import noise_std
 from tacit.baselines.inexact import cooled_penalty, noisy_gradients
@@ -43,8 +41,7 @@ class ICEADMM:
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
     def init(self, task: Task) -> State:
-        zero = np.zeros((task.n_agents, *task.shape))
-        return start(task, z=zero, pi=zero)
+        return start(task, z=task.zeros, pi=task.zeros)
 
     def run_round(self, task: Task, state: State) -> tuple[State, Info]:
         t, w, rho = state.t + 1, state.w, self.rho(state.t + 1)

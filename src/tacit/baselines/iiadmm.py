@@ -18,8 +18,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, consensus, trust_center
 from tacit.baselines.fedgd import noise_std
@@ -46,8 +44,7 @@ class IIADMM:
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
     def init(self, task: Task) -> State:
-        zero = np.zeros((task.n_agents, *task.shape))
-        return start(task, z=zero, dual=zero, server_dual=zero)
+        return start(task, z=task.zeros, dual=task.zeros, server_dual=task.zeros)
 
     def run_round(self, task: Task, state: State) -> tuple[State, Info]:
         t, rho = state.t + 1, self.rho(state.t + 1)

@@ -45,8 +45,7 @@ class MultiLocal:
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
     def init(self, task: Task) -> State:
-        zero = np.zeros((task.n_agents, *task.shape))
-        return start(task, z=zero, dual=zero)
+        return start(task, z=task.zeros, dual=task.zeros)
 
     def run_round(self, task: Task, state: State) -> tuple[State, Info]:
         t, rho, dual = state.t + 1, self.rho(state.t + 1), state.own["dual"]

@@ -105,8 +105,7 @@ class Released:
 
 
 def _start(task: Task) -> State:
-    zero = np.zeros((task.n_agents, *task.shape))
-    return start(task, z=zero, dual=zero)
+    return start(task, z=task.zeros, dual=task.zeros)
 
 
 def _advance(task: Task, state: State, slope: Array, noise: Array, rho: float, eta: Array) -> tuple[State, Info]:

@@ -26,8 +26,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, trust_center
 from tacit.baselines.fedgd import noise_std
@@ -61,7 +59,7 @@ class SecureSum:
         return gaussian_releases(self.multiplier, trusted=Trusted.SUM)
 
     def init(self, task: Task) -> State:
-        return start(task, dual=np.zeros((task.n_agents, *task.shape)))
+        return start(task, dual=task.zeros)
 
     def run_round(self, task: Task, state: State) -> tuple[State, Info]:
         t, rho, dual = state.t + 1, self.rho(state.t + 1), state.own["dual"]

@@ -59,6 +59,11 @@ class Task:
         return sum(map(len, self.shards))
 
     @property
+    def zeros(self) -> Array:
+        """One model an agent, all zero: (P, J, K)."""
+        return np.zeros((self.n_agents, *self.shape))
+
+    @property
     def gradient_bound(self) -> float:
         """|x a^T|_2 <= row_norm sup|a| of any record."""
         return self.row_norm * self.problem.loss.residual_bound(Norm.L2)

@@ -32,13 +32,7 @@ def finish(
     load: Load = build.federation,
 ) -> Iterator[Values]:
     """The record of every run, its merit in the curve. A batch takes minutes: one that is stopped starts anew."""
-    before = 0
-    for batch in sweep.batches(members, load, sweep.fresh):
-
-        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
-            listener(before + done * size, row)
-
-        before += batch[0][0].spec.run.rounds * len(batch)
+    for batch, hear in sweep.heard(sweep.batches(members, load, sweep.fresh), listener):
         yield from _together(batch, hear)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -101,13 +101,21 @@ def finish(
             yield taken(directory, member)
         else:
             waiting.append(member)
-    for batch in batches(waiting, load, partial(_start, out)):
-
-        def hear(done: int, row: Values | None, before: int = before, size: int = len(batch)) -> None:
-            listener(before + done * size, row)
-
-        before += batch[0][0].spec.run.rounds * len(batch)
+    for batch, hear in heard(batches(waiting, load, partial(_start, out)), listener, before):
         yield from _together(batch, hear)
+
+
+def heard(
+    of: Iterable[list[Lane]], listener: Listener, before: int = 0
+) -> Iterator[tuple[list[Lane], Listener]]:
+    """Each batch with a listener of its own, which counts its rounds on from those `before` it."""
+    for batch in of:
+        yield batch, partial(_hear, listener, before, len(batch))
+        before += batch[0][0].spec.run.rounds * len(batch)
+
+
+def _hear(listener: Listener, before: int, size: int, done: int, row: Values | None) -> None:
+    listener(before + done * size, row)
 
 
 def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:

@@ -21,6 +21,7 @@ class Book:
         if not place.is_dir() or not os.access(place, os.W_OK):
             raise RunDirectoryError(f"cannot write into {place}: give --out a new directory, or that of a comparison.")
         self.held: dict[str, Values] = {}
+        self.cut = False  # whether the last line has no end
         if self.path.exists():
             self.held = {one["spec_hash"]: one for one in self._whole_lines()}
             for one in self.held.values():
@@ -37,7 +38,8 @@ class Book:
         """Seal a record, and have it on disk before it is used."""
         one = record.sealed(content)
         try:
-            self._drop_a_cut_line()
+            if self.cut:
+                self._drop_a_cut_line()
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(record.lines([one]))
@@ -54,13 +56,11 @@ class Book:
             text = self.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RunDirectoryError(f"cannot read {self.path}: {error}. Name another --out.") from None
+        self.cut = not text.endswith("\n")
         lines = text[: text.rfind("\n") + 1].splitlines()
         return [record.checked(line, f"{self.path}, line {n}") for n, line in enumerate(lines, 1)]
 
     def _drop_a_cut_line(self) -> None:
         """Before the next one is appended."""
-        if self.path.exists():
-            data = self.path.read_bytes()
-            whole = data.rfind(b"\n") + 1
-            if whole < len(data):
-                os.truncate(self.path, whole)
+        os.truncate(self.path, self.path.read_bytes().rfind(b"\n") + 1)
+        self.cut = False
