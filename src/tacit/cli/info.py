@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import platform
 
 from tacit._version import __version__
@@ -28,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
 def _facts() -> dict[str, str | int]:
     import numpy as np
 
-    from tacit.engine.kernels import compiled
+    from tacit.engine.kernels import compiled, cores
 
     kernels = compiled()
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -38,6 +37,6 @@ def _facts() -> dict[str, str | int]:
         "numpy": np.__version__,
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
-        "threads": os.cpu_count() or 1,
+        "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }

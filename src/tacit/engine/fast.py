@@ -7,7 +7,6 @@ norms the loops do not know, each agent moves by the same code as in the plain e
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +21,7 @@ from tacit.admm.messages import Broadcast, Local, Order, Replies, Trace, mean_tr
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.engine.gradients import Lane, choose
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import compiled, cores
 from tacit.engine.layout import aligned, lane, spread, width
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Box, Everywhere
@@ -47,7 +46,7 @@ class FastEngine:
         self.kernels = compiled()
         self.gradients = choose(self.lanes, self.classes, self.kernels)
         self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.lanes)
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         self.steady = self._steady_params()
         self.kinds = np.array([isinstance(run[0].method.mechanism, Gaussian) for run in self.lanes], np.int32)

@@ -1,4 +1,4 @@
-"""The compiled loops, if this installation has them."""
+"""What this machine offers: the compiled loops, if this installation has them, and cores."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def compiled() -> ModuleType | None:
     if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
         return None
     return importlib.import_module(name)
+
+
+def cores() -> int:
+    """Those that this process may use: a container or taskset may allow fewer than the machine has."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -6,7 +6,6 @@ their number never changes a result; how many runs share a pass may change its l
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.engine.gradients import dense_sums, few_nonzeros, sparse_sums
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import compiled, cores
 from tacit.engine.layout import aligned, lane, spread, width
 from tacit.engine.records import pack
 from tacit.privacy import noise
@@ -43,7 +42,7 @@ class SharedSums:
         self.x_norm = {norm: [norm.of_rows(shard.x) for shard in shards] for norm in (Norm.L1, Norm.L2)}
         self.kernels = compiled() if type(loss) in (Softmax, Squared) and few_nonzeros(shards) else None
         self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards] if self.kernels else []
-        self.pool = ThreadPoolExecutor(threads or os.cpu_count() or 1)
+        self.pool = ThreadPoolExecutor(threads or cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
         """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
