@@ -187,7 +187,7 @@ TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *
         if (s->kind == LAPLACE) {
             NAME(integers)(s, first / 8, m, word);
             for (int64_t i = 0; i < m; i++) {
-                float u = (float)((double)(int32_t)(word[i] & 0x7fffffff) + 0.5) * 0x1p-31f;
+                float u = (float)(word[i] << 1 | 1) * 0x1p-32f;
                 out[i] = float_of((bits_of(log_positive(u)) & 0x7fffffff) | (word[i] & 0x80000000));
             }
         } else {
@@ -207,7 +207,7 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
                                 float *restrict noise, float *restrict buffer, double *restrict sums,
                                 double *clock)
 {
-    const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(K);
+    const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(W);
     const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
     const float *restrict rho = p[RHO], *restrict inv_eta = p[INV_ETA], *restrict radius = p[RADIUS];
     const float *restrict low = p[LOW], *restrict high = p[HIGH], *restrict inverse = p[INVERSE];
@@ -216,12 +216,18 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
     for (int64_t begin = 0; begin < s->features; begin += rows) {
         const int64_t n = s->features - begin < rows ? s->features - begin : rows;
         *clock -= now();
-        for (int64_t r = 0; r < s->runs; r++)
+        for (int64_t r = 0; r < s->runs; r++) {
+            for (int64_t j = begin; j < begin + n; j++)
+                for (int64_t k = 0; k < K; k += 16) {       /* on its way from memory while noise is drawn */
+                    PREFETCH(z + j * W + r * K + k);
+                    PREFETCH(dual + j * W + r * K + k);
+                }
             if (slope_noise[r * K] != 0 || step_noise[r * K] != 0) {
                 NAME(noise)(streams + r, begin * K, n * K, buffer);
                 for (int64_t j = 0; j < n; j++)
                     memcpy(noise + j * W + r * K, buffer + j * K, sizeof(float) * K);
             }
+        }
         *clock += now();
         for (int64_t j = 0; j < n; j++) {
             const int64_t row = (begin + j) * W;
