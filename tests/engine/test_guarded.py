@@ -134,6 +134,20 @@ def test_a_ledger_that_cannot_be_used_leaves_no_run_behind(tmp_path):
         train(spec(tmp_path), out=tmp_path / "run")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of open files")
+@pytest.mark.parametrize(("limits", "code"), [((100, 512), 0), ((100, 200), 2)])
+def test_ledgers_may_open_as_many_files_as_the_system_allows(tmp_path, limits, code):
+    command = (
+        f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, {limits}); from tacit.cli import main; "
+        "sys.exit(main('train -q --data synthetic --agents 60 --rounds 1 --noise exact --ledger l --out run'.split()))"
+    )
+    done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    if code:
+        assert "need 280 open files, and the system allows 200" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_a_sweep_names_each_of_its_runs_in_the_ledgers(tmp_path):
     (tmp_path / "grid.toml").write_text(
         f'[data]\nsource = "synthetic"\nagents = 2\nrecords = 60\n[privacy]\nnoise = "exact"\n'

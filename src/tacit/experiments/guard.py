@@ -22,6 +22,9 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Events
 from tacit.types import Federation
 
+FILES_PER_LEDGER = 3  # the database, its log and the log's index
+OTHER_FILES = 100
+
 
 def wanted(spec: Spec) -> bool:
     """Whether agents draw exact noise; a ledger is for that alone."""
@@ -54,6 +57,8 @@ def check(spec: Spec, setup: Setup) -> None:
         if spec.privacy.limit and not spec.privacy.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
         _check_gap(spec, Guarded(setup.agents[0], "", math.prod(setup.shape)))
+        if spec.privacy.ledger:
+            _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
 
 def guarded(
@@ -82,6 +87,23 @@ def file_of(agent: str) -> str:
     """A file name for an agent, another for each: quoted, and a digest where that is long."""
     quoted = quote(agent, safe="")
     return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
+
+
+def _allow_files(count: int) -> None:
+    """Ledgers stay open for the run: as many files as the system lets this process have, and an error if too few."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < count:
+        raise IncompatibleError(
+            f"the ledgers of this run need {count} open files, and the system allows {hard}: raise the hard limit "
+            "(ulimit -Hn), or train fewer agents in one process."
+        )
 
 
 def _check_gap(spec: Spec, first: Guarded) -> None:
