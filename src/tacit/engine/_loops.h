@@ -10,16 +10,16 @@ typedef float VEC;
 #define AT(p) (*(VEC *)(p))
 #define UNROLL _Pragma("GCC unroll 8")
 
-/* sum += sum_p value[p] * row[offset[p] ...], n registers wide. Several sums run side by side when rows are
-   narrow: one multiply-add waits four cycles for the one before it, and two can start each cycle. */
-TARGET INLINE void NAME(gather)(const int n, const float *row, const uint32_t *offset, const float *value,
+/* sum = sum_p value[p] * row[offset[p] ...], or is raised by it, n registers wide. Several sums run side by side when
+   rows are narrow: one multiply-add waits four cycles for the one before it, and two can start each cycle. */
+TARGET INLINE void NAME(gather)(const int n, int raise, const float *row, const uint32_t *offset, const float *value,
                                 int64_t count, float *sum)
 {
     const int ways = n <= 2 ? 4 : n <= 4 ? 2 : 1;
     VEC part[8];
     int64_t p = 0;
     UNROLL for (int g = 0; g < n * ways; g++)
-        part[g] = g < n ? AT(sum + g * LANES) : (VEC){0};
+        part[g] = g < n && raise ? AT(sum + g * LANES) : (VEC){0};
     for (; p + ways <= count; p += ways)
         UNROLL for (int g = 0; g < n * ways; g++)
             part[g] += value[p + g / n] * AT(row + offset[p + g / n] + g % n * LANES);
@@ -33,21 +33,21 @@ TARGET INLINE void NAME(gather)(const int n, const float *row, const uint32_t *o
 }
 
 /* The same for rows of any width, at most 8 registers at a time. */
-TARGET INLINE void NAME(gather_any)(int64_t width, const float *row, const uint32_t *offset, const float *value,
-                                    int64_t count, float *sum)
+TARGET INLINE void NAME(gather_any)(int64_t width, int raise, const float *row, const uint32_t *offset,
+                                    const float *value, int64_t count, float *sum)
 {
     for (int64_t left = width / LANES, n; left > 0; left -= n, row += n * LANES, sum += n * LANES) {
         const int64_t passes = (left + 7) / 8;
         n = (left + passes - 1) / passes;
         switch (n) {
-        case 1: NAME(gather)(1, row, offset, value, count, sum); break;
-        case 2: NAME(gather)(2, row, offset, value, count, sum); break;
-        case 3: NAME(gather)(3, row, offset, value, count, sum); break;
-        case 4: NAME(gather)(4, row, offset, value, count, sum); break;
-        case 5: NAME(gather)(5, row, offset, value, count, sum); break;
-        case 6: NAME(gather)(6, row, offset, value, count, sum); break;
-        case 7: NAME(gather)(7, row, offset, value, count, sum); break;
-        default: NAME(gather)(8, row, offset, value, count, sum);
+        case 1: NAME(gather)(1, raise, row, offset, value, count, sum); break;
+        case 2: NAME(gather)(2, raise, row, offset, value, count, sum); break;
+        case 3: NAME(gather)(3, raise, row, offset, value, count, sum); break;
+        case 4: NAME(gather)(4, raise, row, offset, value, count, sum); break;
+        case 5: NAME(gather)(5, raise, row, offset, value, count, sum); break;
+        case 6: NAME(gather)(6, raise, row, offset, value, count, sum); break;
+        case 7: NAME(gather)(7, raise, row, offset, value, count, sum); break;
+        default: NAME(gather)(8, raise, row, offset, value, count, sum);
         }
     }
 }
@@ -56,10 +56,10 @@ TARGET INLINE void NAME(gather_any)(int64_t width, const float *row, const uint3
     for (int64_t p = begin; p < end; p++)                                                                     \
         (out)[p - begin] = (by) * (type)((const type *)(from))[p];
 
-/* out[i] += sum over the entries of list first + i of scale * value * row[index], for n lists. Entries are
-   decoded in strips of lists: long enough to fill registers, short enough for L1. */
+/* out[i] = sum over the entries of list first + i of scale * value * row[index], or is raised by it, for n lists.
+   Entries are decoded in strips of lists: long enough to fill registers, short enough for L1. */
 TARGET static void NAME(multiply)(const Lists *x, int64_t first, int64_t n, int64_t width, const float *row,
-                                  float *out, const Block *b)
+                                  int raise, float *out, const Block *b)
 {
     const int64_t *start = x->start + first;
     uint32_t *restrict offset = b->offset, by = (uint32_t)width;
@@ -77,8 +77,8 @@ TARGET static void NAME(multiply)(const Lists *x, int64_t first, int64_t n, int6
         else
             DECODE(value, float, x->value, scale)
         for (int64_t l = i; l < stop; l++)
-            if (start[l + 1] > start[l])
-                NAME(gather_any)(width, row, offset + (start[l] - begin), value + (start[l] - begin),
+            if (start[l + 1] > start[l] || !raise)
+                NAME(gather_any)(width, raise, row, offset + (start[l] - begin), value + (start[l] - begin),
                                  start[l + 1] - start[l], out + l * width);
     }
 }
@@ -88,8 +88,7 @@ TARGET static void NAME(multiply)(const Lists *x, int64_t first, int64_t n, int6
 TARGET static void NAME(forward)(const Lists *rows, int64_t first, const Shape *s, const float *z, Block *b)
 {
     b->n = rows->n - first < b->size ? rows->n - first : b->size;
-    memset(b->score, 0, sizeof(float) * b->n * s->width);
-    NAME(multiply)(rows, first, b->n, s->width, z, b->score, b);
+    NAME(multiply)(rows, first, b->n, s->width, z, 0, b->score, b);
     for (int64_t c = 0; c < s->runs * s->classes; c++)
         for (int64_t i = 0; i < b->n; i++)
             b->column[c * b->size + i] = b->score[i * s->width + c];
@@ -116,7 +115,8 @@ TARGET static void NAME(gradient)(const Lists *rows, const Lists *columns, const
                                   const Shape *s, const float *z, int squared, int norm, const float *clip,
                                   float *grad, float *bound, Block *b)
 {
-    memset(grad, 0, sizeof(float) * s->features * s->width);
+    if (!rows->n)
+        memset(grad, 0, sizeof(float) * s->features * s->width);
     memset(bound, 0, sizeof(float) * s->runs);
     const int64_t K = s->classes, size = b->size;
     float *restrict top = b->top, *restrict sum = b->sum;
@@ -158,7 +158,7 @@ TARGET static void NAME(gradient)(const Lists *rows, const Lists *columns, const
         for (int64_t i = 0; i < n; i++)             /* the padding of score is still zero */
             for (int64_t c = 0; c < s->runs * K; c++)
                 b->score[i * s->width + c] = b->column[c * size + i];
-        NAME(multiply)(columns, first / size * s->features, s->features, s->width, b->score, grad, b);
+        NAME(multiply)(columns, first / size * s->features, s->features, s->width, b->score, first > 0, grad, b);
     }
 }
 
