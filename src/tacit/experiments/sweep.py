@@ -26,6 +26,7 @@ from tacit.experiments.store import RunDirectory, write_whole
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
+MODEL_BYTES = 1e6  # of one agent's models at most in a batch: the part of the second level cache that a pass may fill
 STATE_BYTES = 2e9  # of z and duals at most in a batch
 
 CURVE = 50  # points at most
@@ -151,8 +152,9 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
     for _, same_data in by_data:
         group = list(same_data)
         over = load(group[0].spec)
-        state = 8 * over.n_agents * over.n_features * over.n_classes  # float32 z and dual
-        size = max(1, min(LANES, int(STATE_BYTES // state)))
+        model = 4 * over.n_features * over.n_classes  # float32
+        state = 2 * over.n_agents * model  # z and dual
+        size = max(1, min(LANES, int(MODEL_BYTES // model), int(STATE_BYTES // state)))
         lanes = sorted(((member, start(member, over)) for member in group), key=_lockstep_key)
         for _, alike in itertools.groupby(lanes, key=_lockstep_key):
             same = list(alike)
