@@ -25,7 +25,7 @@ setup(
         Extension(
             "tacit.engine._kernels",
             ["src/tacit/engine/_kernels.c"],
-            depends=["src/tacit/engine/_loops.h"],
+            depends=["src/tacit/engine/_loops.h", "src/tacit/engine/_philox.h"],
             extra_compile_args=FLAGS,
             optional=True,
         )

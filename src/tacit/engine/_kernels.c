@@ -101,11 +101,16 @@ INLINE uint64_t product(uint64_t a, uint64_t b, uint64_t *high)   /* the 128-bit
 #endif
 }
 
+#define PHILOX_BY0 0xD2E7470EE14C6C93
+#define PHILOX_BY1 0xCA5A826395121157
+#define PHILOX_KEY0 0x9E3779B97F4A7C15
+#define PHILOX_KEY1 0xBB67AE8584CAA73B
+
 INLINE void philox(const Stream *s, uint64_t block, uint32_t out[8])   /* Philox-4x64-10; NumPy counts from 1 */
 {
     uint64_t c[4] = {block + 1, 0, s->step, s->round}, key0 = s->key[0], key1 = s->key[1], high0, high1;
-    for (int i = 0; i < 10; i++, key0 += 0x9E3779B97F4A7C15, key1 += 0xBB67AE8584CAA73B) {
-        uint64_t low0 = product(0xD2E7470EE14C6C93, c[0], &high0), low1 = product(0xCA5A826395121157, c[2], &high1);
+    for (int i = 0; i < 10; i++, key0 += PHILOX_KEY0, key1 += PHILOX_KEY1) {
+        uint64_t low0 = product(PHILOX_BY0, c[0], &high0), low1 = product(PHILOX_BY1, c[2], &high1);
         c[0] = high1 ^ c[1] ^ key0;
         c[1] = low1;
         c[2] = high0 ^ c[3] ^ key1;
@@ -114,6 +119,11 @@ INLINE void philox(const Stream *s, uint64_t block, uint32_t out[8])   /* Philox
     for (int i = 0; i < 4; i++)
         out[2 * i] = (uint32_t)c[i], out[2 * i + 1] = (uint32_t)(c[i] >> 32);
 }
+
+#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
+#define HAVE_X86
+#include "_philox.h"
+#endif
 
 /* The coefficients below are minimax fits (relative error under 1e-8, less than float32 rounding). */
 
@@ -147,8 +157,7 @@ INLINE float cos_turn(float x)                  /* cos x for 0 <= x <= 2 pi: a s
     return late ? y : -y;
 }
 
-#if defined(__GNUC__) && (defined(__x86_64__) || defined(__i386__))
-#define HAVE_X86
+#ifdef HAVE_X86
 #define LANES 16
 #define SUFFIX _avx512
 #define TARGET __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")))

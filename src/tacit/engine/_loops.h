@@ -165,13 +165,22 @@ TARGET static void NAME(gradient)(const Lists *rows, const Lists *columns, const
 /* n 32-bit integers from Philox block `block` on, low half of each word first. */
 TARGET static void NAME(integers)(const Stream *s, uint64_t block, int64_t n, uint32_t *out)
 {
+#if LANES == 16
+    uint32_t last[64];
+    for (; n >= 128; n -= 128, out += 128, block += 16)
+        philox_wide(2, s, block, out);
+    for (; n >= 64; n -= 64, out += 64, block += 8)
+        philox_wide(1, s, block, out);
+    if (n)
+        philox_wide(1, s, block, last);
+#else
     uint32_t last[8];
     for (; n >= 8; n -= 8, out += 8)
         philox(s, block++, out);
-    if (n) {
+    if (n)
         philox(s, block, last);
-        memcpy(out, last, sizeof(uint32_t) * n);
-    }
+#endif
+    memcpy(out, last, sizeof(uint32_t) * n);
 }
 
 /* n standard Laplace or Gaussian numbers, beginning with entry `first`, a multiple of 8. */
