@@ -168,7 +168,7 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
 @pytest.mark.parametrize("instructions", ["avx512", "avx2", "plain"])
-@pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
+@pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "two strips"])
 def test_every_instruction_set_follows_plain(monkeypatch, instructions, over):
     monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)
     kernels = compiled()

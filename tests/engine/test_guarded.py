@@ -134,18 +134,33 @@ def test_a_ledger_that_cannot_be_used_leaves_no_run_behind(tmp_path):
         train(spec(tmp_path), out=tmp_path / "run")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of open files")
-@pytest.mark.parametrize(("limits", "code"), [((100, 512), 0), ((100, 200), 2)])
-def test_ledgers_may_open_as_many_files_as_the_system_allows(tmp_path, limits, code):
+def limited(cwd, limits, arguments):
+    """tacit with these limits of open files, soft and hard."""
     command = (
         f"import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, {limits}); from tacit.cli import main; "
-        "sys.exit(main('train -q --data synthetic --agents 60 --rounds 1 --noise exact --ledger l --out run'.split()))"
+        f"sys.exit(main({arguments.split()}))"
     )
-    done = subprocess.run([sys.executable, "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    if code:
-        assert "need 280 open files, and the system allows 200" in done.stderr
-        assert list(tmp_path.iterdir()) == []
+    return subprocess.run([sys.executable, "-c", command], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of open files")
+def test_ledgers_may_open_as_many_files_as_the_system_allows(tmp_path):
+    train = "train -q --data synthetic --agents 60 --rounds 1 --noise exact --ledger l --out run"
+    refused = limited(tmp_path, (100, 200), train)
+    assert refused.returncode == 2
+    assert "need 280 open files, and the system allows 200" in refused.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert limited(tmp_path, (100, 512), train).returncode == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of open files")
+def test_a_sweep_has_the_ledgers_of_one_run_open(tmp_path):
+    (tmp_path / "grid.toml").write_text(
+        '[data]\nsource = "synthetic"\nagents = 10\n[privacy]\nnoise = "exact"\nledger = "l"\n[run]\nrounds = 1\n'
+        "seed = [0, 1, 2, 3, 4, 5]\n"
+    )
+    done = limited(tmp_path, (130, 130), "sweep -q --config grid.toml")
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_sweep_names_each_of_its_runs_in_the_ledgers(tmp_path):

@@ -29,7 +29,7 @@ def test_a_process_counts_the_cores_it_may_use():
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
 @pytest.mark.parametrize("instructions", SETS)
-@given(key=st.tuples(WORD, WORD), t=WORD, step=WORD, n=st.integers(1, 400))
+@given(key=st.tuples(WORD, WORD), t=WORD, step=WORD, n=st.integers(1, 2500))
 def test_the_compiled_noise_is_that_of_numpy(instructions, key, t, step, n):
     kernels = compiled()
     try:

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import Interrupted, RunDirectoryError, SpecError
-from tacit.experiments import sweep
+from tacit.experiments import build, sweep
 
 GRID = """
 [data]
@@ -51,6 +51,16 @@ def test_a_sweep_gives_what_train_gives(grid, tmp_path):
         main(["train", "--config", f"runs/grid/{name}/spec.toml", "--out", name, "-qq"])
         one, many = (np.load(path / "model.npz")["w"] for path in (tmp_path / name, tmp_path / "runs/grid" / name))
         np.testing.assert_allclose(one, many, atol=1e-5)
+
+
+@pytest.mark.parametrize(("models", "size"), [(2, 2), (0.5, 1), (100, 12)])
+def test_the_models_of_a_batch_fit_the_cache(grid, monkeypatch, models, size):
+    members = sweep.read(grid)
+    over = build.federation(members[0].spec)
+    monkeypatch.setattr(sweep, "MODEL_BYTES", models * 4 * over.n_features * over.n_classes)
+    batches = list(sweep.batches(members, lambda _: over, sweep.fresh))
+    assert max(len(batch) for batch in batches) == size
+    assert sum(len(batch) for batch in batches) == len(members)
 
 
 def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):

@@ -227,9 +227,9 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
         *clock -= now();
         for (int64_t r = 0; r < s->runs; r++) {
             for (int64_t j = begin; j < begin + n; j++)
-                for (int64_t k = 0; k < K; k += 16) {       /* on its way from memory while noise is drawn */
-                    PREFETCH(z + j * W + r * K + k);
-                    PREFETCH(dual + j * W + r * K + k);
+                for (int64_t c = r * K / 16 * 16; c < r * K + K; c += 16) {     /* on its way while noise is drawn */
+                    PREFETCH(z + j * W + c);
+                    PREFETCH(dual + j * W + c);
                 }
             if (slope_noise[r * K] != 0 || step_noise[r * K] != 0) {
                 NAME(noise)(streams + r, begin * K, n * K, buffer);

@@ -17,5 +17,5 @@ def compiled() -> ModuleType | None:
 
 
 def cores() -> int:
-    """Those that this process may use: a container or taskset may allow fewer than the machine has."""
+    """Those that this process may use: taskset or a cpuset may allow fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -96,14 +96,15 @@ def _allow_files(count: int) -> None:
     except ImportError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed < count:
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    except (ValueError, OSError) as error:
         raise IncompatibleError(
             f"the ledgers of this run need {count} open files, and the system allows {hard}: raise the hard limit "
             "(ulimit -Hn), or train fewer agents in one process."
-        )
+        ) from error
 
 
 def _check_gap(spec: Spec, first: Guarded) -> None:

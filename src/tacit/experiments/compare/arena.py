@@ -15,7 +15,7 @@ from tacit.experiments.spec import Spec
 from tacit.types import Federation, Shard
 
 HELD_OUT = 6  # the last 1/6 of each agent's records tunes
-LANES = 16  # runs at most in a batch, as in sweeps
+LANES = 16  # runs at most in a batch
 STATE_BYTES = 2e9  # of what the methods of a batch keep: about eight arrays of float64 a run
 
 
