@@ -1,4 +1,4 @@
-"""The example of docs/adding-a-method.md is a method like every other."""
+"""What the documents show: the example of a new method is like every other, and numbers are those of the records."""
 
 import re
 import sys
@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from tacit import record
+from tacit.experiments import paper
+from tacit.experiments.archive import Archive
 from tacit.experiments.audit import methods as audit
 from tacit.experiments.compare.entries import contenders
+from tacit.experiments.reproduce import Plan
 from tests.conformance import test_methods as suite
 
 PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"
@@ -54,6 +57,19 @@ def test_the_leaderboard_page_says_what_the_records_say(board):
     assert runs
     for (method, _), errors in runs.items():
         assert f"| {method} | {100 * np.mean(errors):.2f}% |" in page
+
+
+@pytest.mark.parametrize("algorithm", ["objt", "objp", "outp"])
+@pytest.mark.parametrize("data", ["mnist", "femnist"])
+def test_the_reproduction_page_says_what_the_records_say(data, algorithm):
+    page = (PAGE.parent / "reproduction.md").read_text(encoding="utf-8")
+    errors, figure = defaultdict(list), paper.read_all()["fig2"]
+    archive = Archive(PAGE.parents[1] / "records" / "paper.jsonl")
+    for one in Plan.of([figure], paper.Scale.FULL).records(figure, archive):
+        if (one["dataset"], one["algorithm"]) == (data, algorithm):
+            errors[one["privacy.epsilon"]].append(100 * one["test_error"])
+    cells = [f"{np.mean(errors[epsilon]):.2f} ({len(errors[epsilon])})" for epsilon in (0.05, 0.1, 1.0, 3.0, 5.0)]
+    assert f"| {data} | {algorithm} | {' | '.join(cells)} |" in page
 
 
 def test_the_example_trains(entry):
