@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import compiled, cores
 
 
 def facts() -> dict[str, Any]:
@@ -24,7 +24,7 @@ def facts() -> dict[str, Any]:
     kernels = compiled()
     return {
         "cpu": _cpu(),
-        "cores": os.cpu_count() or 1,
+        "cores": cores(),
         "load_at_start": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
@@ -69,8 +69,8 @@ def limits() -> dict[str, float]:
     times, vector = 2000, np.ones(6000, np.float32)
     again = np.broadcast_to(vector, (times, 1, len(vector)))
     cache = 2 * vector.nbytes * times / best_seconds(lambda: np.matmul(again, vector[:, None]))
-    cores = os.cpu_count() or 1  # sdot of this length runs on one core
-    return {"sgemm_gflops": gemm / 1e9, "memory_gb_s": memory / 1e9, "cache_gb_s": cores * cache / 1e9}
+    # sdot of this length runs on one core
+    return {"sgemm_gflops": gemm / 1e9, "memory_gb_s": memory / 1e9, "cache_gb_s": cores() * cache / 1e9}
 
 
 def startup(times: int = 5) -> dict[str, float]:

@@ -11,7 +11,6 @@ touching less. `reached` is bound / measured, both the best of several.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
 from tacit.engine.gradients import Sparse
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import compiled, cores
 
 
 def work(engine: FastEngine) -> dict[str, float]:
@@ -50,7 +49,7 @@ def draws_per_second() -> float:
         return n / best_seconds(lambda: rng.standard_exponential(out=small, dtype=np.float32), 0.3)
     out = np.empty(n, np.float32)
     seconds = best_seconds(lambda: kernels.noise(kernels.LAPLACE, 1, 2, 3, 0, out), 0.3)
-    return (os.cpu_count() or 1) * n / seconds
+    return cores() * n / seconds
 
 
 def roofline(rounds: Rounds, limits: dict[str, float]) -> dict[str, Any]:

@@ -209,14 +209,14 @@ def data_key(member: Member) -> str:
 
 def _lockstep_key(lane: Lane) -> str:
     member, run = lane
+    agent, own = run.setup.agents[0], run.spec.run
+    if not fusable(agent) or guard.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
+        return member.name
     saved = run.directory.saved() if run.directory is not None else None
     t = int(saved["t"]) if saved else 0
-    agent, own = run.setup.agents[0], run.spec.run
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
-    if not fusable(agent) or guard.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
-        norms = [member.name]
-    alike = (own.rounds, own.record_every, own.engine, own.device, run.spec.privacy.noise)
+    alike = (own.rounds, own.record_every, own.engine, own.device)
     return repr((*alike, t, type(agent.problem.loss).__name__, norms))
 
 
