@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+from tacit.engine.kernels import compiled
 from tacit.types import Federation, Shard
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
@@ -30,6 +34,21 @@ def federation(
 
     shards = tuple(shard(n, 0.2 * p / n_agents) for p, n in enumerate(sizes))
     return Federation(shards, shard(20, 0.0), n_classes, "small", bounds=(0.0, 1.0))
+
+
+@contextmanager
+def instructions(name: str) -> Iterator[ModuleType]:
+    """The compiled loops with one instruction set; the test is skipped where the processor has it not."""
+    kernels = compiled()
+    assert kernels is not None
+    try:
+        before = kernels.use(name)
+    except ValueError:
+        pytest.skip(f"no {name} on this processor")
+    try:
+        yield kernels
+    finally:
+        kernels.use(before)
 
 
 def claim_too_much(path: Path) -> None:

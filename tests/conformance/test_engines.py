@@ -14,7 +14,7 @@ from tacit.errors import IncompatibleError
 from tacit.experiments.build import setup
 from tacit.experiments.presets import preset
 from tacit.types import Federation, Shard
-from tests.conftest import federation
+from tests.conftest import federation, instructions
 
 BASE = {"schedule.rho": "static", "schedule.rho_static": 0.7, "privacy.epsilon": 2.0, "problem.beta": 0.01}
 
@@ -167,23 +167,16 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
-@pytest.mark.parametrize("instructions", ["avx512", "avx2", "plain"])
+@pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
 @pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "two strips"])
-def test_every_instruction_set_follows_plain(monkeypatch, instructions, over):
+def test_every_instruction_set_follows_plain(monkeypatch, name, over):
     monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)
-    kernels = compiled()
-    try:
-        before = kernels.use(instructions)
-    except ValueError:
-        pytest.skip(f"no {instructions} on this processor")
-    try:
+    with instructions(name):
         runs = mixed(over)
         agents = [run.agents for run in runs]
         engine = FastEngine(agents, runs[0].shape, 1)
-        assert instructions in engine.path
+        assert name in engine.path
         agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
-    finally:
-        kernels.use(before)
 
 
 @pytest.mark.usefixtures("path")

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tacit.engine.kernels import compiled, cores
 from tacit.privacy import noise
+from tests.conftest import instructions
 
 WORD = st.integers(0, 2**63 - 1)
-SETS = ["avx512", "avx2", "plain"]
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not pin processes to cores")
@@ -28,21 +28,14 @@ def test_a_process_counts_the_cores_it_may_use():
 
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
-@pytest.mark.parametrize("instructions", SETS)
+@pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
 @given(key=st.tuples(WORD, WORD), t=WORD, step=WORD, n=st.integers(1, 2500))
-def test_the_compiled_noise_is_that_of_numpy(instructions, key, t, step, n):
-    kernels = compiled()
-    try:
-        before = kernels.use(instructions)
-    except ValueError:
-        pytest.skip(f"this processor has no {instructions}")
+def test_the_compiled_noise_is_that_of_numpy(name, key, t, step, n):
     words, laplace, gaussian = np.empty(n, np.uint32), np.empty(n, np.float32), np.empty(n, np.float32)
-    try:
+    with instructions(name) as kernels:
         kernels.noise(kernels.INTEGERS, *key, t, step, words)
         kernels.noise(kernels.LAPLACE, *key, t, step, laplace)
         kernels.noise(kernels.GAUSSIAN, *key, t, step, gaussian)
-    finally:
-        kernels.use(before)
     np.testing.assert_array_equal(words, noise.integers(key, t, step, n))
     np.testing.assert_allclose(laplace, noise.laplace(key, t, step, (n,)), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(gaussian, noise.gaussian(key, t, step, (n,)), rtol=1e-5, atol=1e-6)
