@@ -1,8 +1,8 @@
 """A comparison gives every method the same rule, says what each one guarantees, and never runs a job twice."""
 
 import json
-import os
 import signal
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tacit.experiments.compare.entries import OWN, contenders
 from tacit.experiments.compare.job import Job, guarantee
 from tacit.experiments.compare.lanes import side_by_side
 from tacit.experiments.compare.plan import plan
+from tacit.experiments.patience import Patience
 from tacit.experiments.presets import preset
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, GeneralRelease
@@ -235,24 +236,35 @@ def test_records_of_something_else_are_refused(capsys):
     assert "name another --out" in capsys.readouterr().err
 
 
-def test_an_interruption_waits_for_the_round_and_the_rest_goes_on(monkeypatch, capsys):
+@pytest.mark.parametrize(("rounds", "recorded"), [(400, TRIALS), (1, TRIALS + 2)])
+def test_an_interruption_waits_for_the_round_and_the_rest_goes_on(rounds, recorded, monkeypatch, capsys):
+    """In one of 400 rounds it ends the two runs; in the last round they are done, and the third does not begin."""
+    heard, interrupted = threading.Event(), []
+
+    def hear(self, _number, _frame):
+        self.asked = True
+        heard.set()
+
+    class Stopping(Fake):
+        def run_round(self, task, state):
+            if task.seed == 1 and not interrupted:
+                interrupted.append(state.t)
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+                assert heard.wait(60)
+            return super().run_round(task, state)
+
     def stopping(_task, budget, choice):
-        class Stopping(Fake):
-            def run_round(self, task, state):
-                if task.seed == 1 and not Path("stopped").exists():
-                    Path("stopped").touch()
-                    os.kill(os.getpid(), signal.SIGINT)
-                return super().run_round(task, state)
+        return Stopping(choice["sign"], budget.multiplier(rounds), rounds)
 
-        return Stopping(choice["sign"], budget.multiplier(400), rounds=400)
-
+    monkeypatch.setattr(Patience, "_hear", hear)
+    monkeypatch.setattr(Arena, "lanes", 2)  # the first two seeds together, then the third
     monkeypatch.setitem(METHODS, "fake", entry(stopping))
-    arguments = ["compare", *FLAGS, "--methods", "fake", "--seeds", "2", "--out", "o", "-q"]
+    arguments = ["compare", *FLAGS, "--methods", "fake", "--seeds", "3", "--out", "o", "-q"]
     assert main(arguments) == 130
     assert "again to go on" in capsys.readouterr().err
-    assert len(record.read(Path("o/records.jsonl"))) == TRIALS
+    assert len(record.read(Path("o/records.jsonl"))) == recorded
     assert main(arguments) == 0
-    assert len(record.read(Path("o/records.jsonl"))) == TRIALS + 2
+    assert len(record.read(Path("o/records.jsonl"))) == TRIALS + 3
 
 
 def test_runs_of_unequal_length_and_every_bound_give_side_by_side_what_each_gives_alone():

@@ -39,6 +39,8 @@ def side_by_side(
             }
             for lane in as_completed(lanes):
                 done(lanes[lane], lane.result())
+            if stop.asked:  # in the last round: these runs are done, and no others begin
+                raise Interrupted("stopped")
         except BaseException:
             stop.asked = True  # the other runs end with their round
             raise
