@@ -44,7 +44,7 @@ def add_to(commands: Commands) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
-                        "table1, fig1 .. fig6, long, convergence, privacy, discrepancies")  # fmt: skip
+                        "table1, fig1 .. fig6, long, convergence, privacy, discrepancies, writers")  # fmt: skip
     parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
                         "seeds, the same shapes; full: the paper's")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="batches of runs at a time, each in a process "

@@ -25,7 +25,10 @@ from tacit.experiments.spec import Spec
 from tacit.experiments.sweep import Member
 
 FOLDER = Path(__file__).parent / "paper"
-ORDER = ("table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "privacy", "discrepancies")
+ORDER = (
+    "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "privacy", "discrepancies",
+    "writers",
+)  # fmt: skip
 
 Values = dict[str, Any]
 
