@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.algorithm import ask, conclude, init
+from tacit.admm.updates import ascent
 from tacit.engine import gradients
 from tacit.engine.batch import Separately
 from tacit.engine.fast import FastEngine
@@ -119,6 +120,24 @@ def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
     engine = FastEngine(agents, runs[0].shape, 2)
     assert ("sparse" in engine.path) == path
     agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
+
+
+@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("order", ["wzd", "zwd"])
+def test_the_server_keeps_the_mean_of_duals_it_never_sees_over_a_long_run(order):
+    """Server and agents round w alike: else rho (w - z) differs a little each round, and always the same way."""
+    over = FEDERATIONS["ragged"]
+    silent = {"privacy.epsilon": float("inf"), "algorithm.order": order, "schedule.rho_static": 2.0}
+    (run,) = lanes(over, silent | {"schedule.radius": "constant"})
+    engine, state = FastEngine([run.agents], run.shape, 1), init(run.shape)
+    for _ in range(3000):
+        msg = ask(state, run.rho, run.order)
+        state, _ = conclude(state, msg, engine.exchange_all([msg])[0], run.order)
+    saved = engine.save(0)
+    z, dual = (saved[name].mean(0, dtype=np.float64) for name in ("z", "dual"))
+    if order == "zwd":  # agents hear the last w in the next round
+        dual = ascent(dual, state.w, z, msg.rho)
+    np.testing.assert_allclose(state.dual_mean, dual, atol=2e-6 * np.abs(saved["dual"]).max())
 
 
 def mixed(over):

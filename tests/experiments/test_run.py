@@ -122,7 +122,8 @@ def test_a_signal_at_any_moment_saves_a_whole_round(tmp_path, number, engine):
             time.sleep(0.003 * trial)
             process.send_signal(number)
             code = process.wait()
-        assert code in (130, 0)
+        late = (out / "result.json").exists()  # the signal found a run that was done, in a process that was ending
+        assert code in ((130, 0, -number) if late else (130,))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tacit.errors.TacitWarning)
             resumed = resume(out)

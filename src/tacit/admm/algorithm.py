@@ -70,7 +70,7 @@ def ask(state: State, rho: Schedule, order: Order) -> Broadcast:
 def conclude(state: State, msg: Broadcast, replies: Replies, order: Order) -> tuple[State, Info]:
     """What the server makes of the replies."""
     z = replies.z_mean
-    w = msg.w if order is Order.WZD else consensus(z, state.dual_mean, msg.rho)
+    w = replies.heard(msg.w if order is Order.WZD else consensus(z, state.dual_mean, msg.rho))
     dual = ascent(state.dual_mean, w, z, msg.rho)
     average = state.w_average + (w - state.w_average) / msg.t
     step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's

@@ -9,6 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from tacit.types import Array
 
@@ -73,3 +76,8 @@ class Replies:
     z_mean: Array
     violation: Callable[[Array], float]  # w -> sum_p |w - z_p|_1
     trace: Trace
+    precision: type[np.floating[Any]] = np.float64  # in which agents compute
+
+    def heard(self, w: Array) -> Array:
+        """w as the agents have it: rounded as theirs is, so that server and agents raise the duals by the same."""
+        return w.astype(self.precision).astype(np.float64)

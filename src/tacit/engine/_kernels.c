@@ -183,7 +183,7 @@ typedef struct {
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
                    float *, float *, double *, double *);
-    void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, float *);
+    void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, double *);
 } Loops;
 #define LIST(set) {#set, gradient_##set, noise_##set, update_##set, reduce_##set}
 static const Loops all[] = {
@@ -428,7 +428,8 @@ static PyObject *py_reduce(PyObject *self, PyObject *args)
     (void)self;
     if (!PyArg_ParseTuple(args, "OOLL", o, o + 1, &start, &stop))
         return NULL;
-    float *z = borrow(&list, o[0], "z", "f", &total), *out = borrow(&list, o[1], "out", "!f", &size);
+    float *z = borrow(&list, o[0], "z", "f", &total);
+    double *out = borrow(&list, o[1], "out", "!d", &size);
     if (!refuse(&list, size < 1 || total % size || start < 0 || start > stop || stop > size,
                 "z must be agents x out, and start .. stop a range of out")) {
         Py_BEGIN_ALLOW_THREADS

@@ -260,7 +260,7 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
 
 /* out = mean over agents, in their order, of entries start .. stop of z (P, size). */
 TARGET static void NAME(reduce)(const float *z, int64_t agents, int64_t size, int64_t start, int64_t stop,
-                                float *out)
+                                double *out)
 {
     double sum[512];
     for (int64_t n; start < stop; start += n) {
@@ -270,7 +270,7 @@ TARGET static void NAME(reduce)(const float *z, int64_t agents, int64_t size, in
             for (int64_t i = 0; i < n; i++)
                 sum[i] += z[p * size + start + i];
         for (int64_t i = 0; i < n; i++)
-            out[start + i] = (float)(sum[i] / (double)agents);
+            out[start + i] = sum[i] / (double)agents;
     }
 }
 

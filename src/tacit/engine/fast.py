@@ -67,9 +67,10 @@ class FastEngine:
         self.rho = np.array([msg.rho for msg in msgs])
         return [
             Replies(
-                lane(mean, r, self.classes).astype(np.float64),
+                lane(mean, r, self.classes).copy(),
                 partial(self._violation, r),
                 mean_trace([trace[r] for trace in traces]),
+                np.float32,
             )
             for r in range(len(self.lanes))
         ]
@@ -156,10 +157,10 @@ class FastEngine:
         return [trace for chunk in done for trace in chunk]
 
     def _mean(self) -> Array:
-        """1/P sum_p z_p, agents in order."""
+        """1/P sum_p z_p in float64, agents in order."""
         if self.kernels is None:
             return np.asarray(self.z.mean(0, dtype=np.float64))
-        out = aligned(*self.z.shape[1:])
+        out = np.empty(self.z.shape[1:])
         cuts = np.linspace(0, out.size, self.threads + 1).astype(int)
         list(self.pool.map(partial(self.kernels.reduce, self.z, out), cuts[:-1].tolist(), cuts[1:].tolist()))
         return out

@@ -85,9 +85,9 @@ class TorchEngine:
         clock = {"gradient": asked - start, "noise": 0.0, "update": self._now() - asked}  # the update draws the noise
         share = {part: spent / len(msgs) for part, spent in clock.items()}
         traces = [Trace(size, in_z, scale, reach, share) for size, in_z, scale, reach in torch.cat(moved).tolist()]
-        z_mean = self.z.mean(0).cpu().numpy().astype(np.float64)
+        z_mean = self._mean()
         places = [self.place[r] for r in range(len(msgs))]
-        return [Replies(z_mean[:, i], partial(self._violation, i), traces[i]) for i in places]
+        return [Replies(z_mean[:, i], partial(self._violation, i), traces[i], np.float32) for i in places]
 
     def save(self, r: int = 0) -> dict[str, Array]:
         """All that `load` needs to go on with run r."""
@@ -133,6 +133,12 @@ class TorchEngine:
             dual[:] = ascent(dual, w, z, rho)
         size = xi.abs().mean((1, 3), keepdim=True)
         return torch.cat([size, size / mu, scale, team.reach * bound], 3).mean((0, 1))
+
+    def _mean(self) -> Array:
+        """1/P sum_p z_p in float64, where a device may have none: a mean, and the mean of what it leaves."""
+        rough = self.z.mean(0)
+        left = (self.z - rough).mean(0)
+        return np.asarray(rough.cpu().numpy().astype(np.float64) + left.cpu().numpy())
 
     def _violation(self, i: int, w: Array) -> float:
         """sum_p |w - z_p|_1."""
