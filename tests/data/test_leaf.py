@@ -184,22 +184,9 @@ def test_a_directory_without_training_records_is_refused(tmp_path: Path) -> None
 def test_load_finds_the_directory_and_refuses_what_it_brings_itself(directory: Path) -> None:
     assert load(str(directory), dedup=True).n_records == 4
     with pytest.raises(DataError, match="already names its agents"):
-        load(str(directory), partition="shuffled")
+        load(str(directory), agents=2)
     with pytest.raises(IncompatibleError, match="test is for tables"):
         load(str(directory), test="other.csv")
-
-
-def test_the_first_users_come_with_their_own_test_records_alone(directory: Path) -> None:
-    whole, two = load(str(directory), invert=False), load(str(directory), agents=2, invert=False)
-    assert two.agents == whole.agents[:2] == ("c", "b")
-    assert two.test.x.tolist() == [[1, 1], [1, 0]]  # neither the stranger's nor a's
-    assert load(str(directory), agents=3).agents == whole.agents
-
-
-@pytest.mark.parametrize("n", [0, 4])
-def test_more_users_than_there_are_is_refused(directory: Path, n: int) -> None:
-    with pytest.raises(DataError, match=rf"^{n} agents: .* has 3 users with training records; ask for 1 to 3"):
-        load(str(directory), agents=n)
 
 
 def test_load_refuses_a_single_label(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def load(
     """The federation called `source`.
 
     agents, partition, alpha    how to cut records that name no agents: "contiguous", "shuffled", "dirichlet"
-                                (label skew alpha) or "unequal", drawn from `seed`; LEAF: the first `agents` users
+                                (label skew alpha) or "unequal", drawn from `seed`
     test, test_fraction         tables: a separate test table, or the share of each agent's records held out
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted
@@ -80,11 +80,11 @@ def load(
         raise _absent(source)
     elif is_leaf(source):
         _refuse(options, "LEAF")
-        if partition is not None:
-            raise DataError(f"{source} already names its agents, one a user: drop partition.")
+        if agents is not None or partition is not None:
+            raise DataError(f"{source} already names its agents, one a user: drop agents and partition.")
         from tacit.data import leaf
 
-        federation = leaf.load(path, n_users=agents, invert=invert, dedup=dedup, n_classes=class_count, bounds=bounds)
+        federation = leaf.load(path, invert=invert, dedup=dedup, n_classes=class_count, bounds=bounds)
     else:
         _refuse(options, "tables")
         from tacit.data import federate

@@ -27,7 +27,6 @@ PATTERNS = ("*.json", "*.json.gz")
 def load(
     directory: str | Path,
     *,
-    n_users: int | None = None,
     invert: bool = True,
     dedup: bool = False,
     n_classes: int | None = None,
@@ -35,7 +34,6 @@ def load(
 ) -> Federation:
     """The federation of a LEAF directory.
 
-    `n_users` takes the first so many users with training records, and the test records of these alone.
     `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part. It is for grey levels:
     a feature outside [0, 1] is refused, so [0, 1] is a public bound of every feature.
     `dedup` gives each record once: LEAF's preprocessing stores one image of almost every writer twice, and
@@ -55,8 +53,6 @@ def load(
         train = {user: shard for user, shard in train.items() if len(shard)}
     if not train:
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
-    if n_users is not None:
-        train, test = _first(root, n_users, train, test)
     _check_widths(root, [*train.items(), *test.items()])
     pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
     return Federation(
@@ -134,18 +130,6 @@ def _shard(records: Any, count: int, invert: bool) -> Shard | None:
     if not _in_unit_box(shard):
         raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; set invert to false (data.invert)")
     return Shard(1 - shard.x, shard.y)
-
-
-def _first(
-    root: Path, n_users: int, train: dict[str, Shard], test: dict[str, Shard]
-) -> tuple[dict[str, Shard], dict[str, Shard]]:
-    if not 1 <= n_users <= len(train):
-        raise DataError(
-            f"{n_users} agents: {root} has {len(train)} users with training records; ask for 1 to {len(train)}, or for "
-            "all by giving no number."
-        )
-    kept = dict(list(train.items())[:n_users])
-    return kept, {user: shard for user, shard in test.items() if user in kept}
 
 
 def _once(train: Shard, test: Shard | None) -> Shard:

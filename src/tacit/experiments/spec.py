@@ -22,9 +22,7 @@ def _key(default: Any, about: str, *choices: str) -> Any:
 @dataclass(frozen=True)
 class DataSpec:
     source: str = _key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
-    agents: int | None = _key(
-        None, "number of agents, where the source does not say; LEAF: take the first so many users"
-    )
+    agents: int | None = _key(None, "number of agents, where the source does not say")
     partition: str | None = _key(
         None, "how records are dealt to agents", "contiguous", "shuffled", "dirichlet", "unequal"
     )
