@@ -59,6 +59,12 @@ def test_the_test_set_pools_users_without_training_records_too(directory: Path) 
     assert federation.test.y.tolist() == [0, 1, 1]
 
 
+def test_strangers_can_be_left_out_of_the_test_set(directory: Path) -> None:
+    whole, own = (load(str(directory), invert=False, strangers=strangers) for strangers in (True, False))
+    assert own.agents == whole.agents
+    assert own.test.x.tolist() == [[1, 1], [1, 0]]  # c's and b's
+
+
 def test_invert_takes_x_to_one_minus_x(directory: Path) -> None:
     plain, inverted = leaf.load(directory, invert=False), leaf.load(directory)
     for a, b in zip(plain.shards, inverted.shards, strict=True):
@@ -200,6 +206,7 @@ def test_load_refuses_a_single_label(tmp_path: Path) -> None:
 def test_femnist_has_the_counted_records() -> None:
     federation = leaf.load(FEMNIST)
     assert (federation.n_agents, federation.n_records, len(federation.test)) == (114, 15440, 4167)
+    assert len(leaf.load(FEMNIST, strangers=False).test) == 1765
     assert (federation.n_features, federation.n_classes, federation.bounds) == (784, 62, (0.0, 1.0))
 
 

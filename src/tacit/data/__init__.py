@@ -45,6 +45,7 @@ def load(
     schema: str | Path | None = None,
     invert: bool = True,
     dedup: bool = False,
+    strangers: bool = True,
     class_count: int | None = None,
     records: int = 2000,
     features: int = 20,
@@ -61,7 +62,7 @@ def load(
                                 from the data
     schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
                                 categories are encoded, numbers scaled to [0, 1] and clipped
-    invert, dedup               LEAF: x -> 1 - x, and each record once
+    invert, dedup, strangers    LEAF: x -> 1 - x, each record once, and test on users that do not train too
     class_count                 LEAF: the public number of classes, else 1 + the largest label
     records, features, classes  synthetic: its sizes
     """
@@ -84,7 +85,9 @@ def load(
             raise DataError(f"{source} already names its agents, one a user: drop agents and partition.")
         from tacit.data import leaf
 
-        federation = leaf.load(path, invert=invert, dedup=dedup, n_classes=class_count, bounds=bounds)
+        federation = leaf.load(
+            path, invert=invert, dedup=dedup, strangers=strangers, n_classes=class_count, bounds=bounds
+        )
     else:
         _refuse(options, "tables")
         from tacit.data import federate

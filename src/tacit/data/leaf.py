@@ -3,7 +3,7 @@
     directory/train/*.json[.gz]    {"users": [u, ...], "num_samples": [n, ...],
     directory/test/*.json[.gz]      "user_data": {u: {"x": [[float, ...], ...], "y": [int, ...]}}}
 
-The test set pools every user of test/, those without training records too.
+The test set pools every user of test/, strangers without training records too unless they are left out.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def load(
     *,
     invert: bool = True,
     dedup: bool = False,
+    strangers: bool = True,
     n_classes: int | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> Federation:
@@ -39,6 +40,7 @@ def load(
     `dedup` gives each record once: LEAF's preprocessing stores one image of almost every writer twice, and
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
+    `strangers` are users of test/ without training records: false tests on the others alone.
     `n_classes` is public where it is given (62 for FEMNIST), else 1 + the largest label.
     `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
@@ -53,6 +55,8 @@ def load(
         train = {user: shard for user, shard in train.items() if len(shard)}
     if not train:
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
+    if not strangers:
+        test = {user: shard for user, shard in test.items() if user in train}
     _check_widths(root, [*train.items(), *test.items()])
     pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
     return Federation(

@@ -62,7 +62,7 @@ def federation(spec: Spec) -> Federation:
     loaded = data.load(
         d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
         test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup,
+        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers,
         class_count=d.class_count, records=d.records, features=d.features, classes=d.classes,
     )  # fmt: skip
     return transformed(spec, loaded)

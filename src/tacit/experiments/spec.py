@@ -37,6 +37,7 @@ class DataSpec:
     high: float | None = _key(None, "tables, LEAF without invert: the public upper bound of every feature")
     invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")
     dedup: bool = _key(False, "LEAF: drop the record that its pipeline writes twice")
+    strangers: bool = _key(True, "LEAF: test on users without training records too")
     class_count: int | None = _key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
     records: int = _key(2000, "synthetic: records in all")
     features: int = _key(20, "synthetic: features")
