@@ -117,8 +117,12 @@ def test_list_names_the_artefacts(capsys):
 
 def test_the_folder_of_an_artefact_is_a_source_of_report(tmp_path):
     main(["reproduce", "tiny", "-qq"])
-    assert main(["report", "runs/paper-quick/tiny", "-qq"]) == 0
-    assert "quick scale" in (tmp_path / "report.html").read_text()
+    pages = []
+    for source in ("runs/paper-quick/tiny", "runs/paper-quick"):  # one artefact, or all
+        assert main(["report", source, "-qq"]) == 0
+        pages.append((tmp_path / "report.html").read_text())
+    assert "quick scale" in pages[0]
+    assert pages[0] == pages[1]
 
 
 def test_adopted_runs_are_not_done_again(capsys):
@@ -154,6 +158,8 @@ def test_an_edited_record_stops_everything_and_names_the_run(capsys, tmp_path):
         (["--adopt", "nowhere"], "is no directory"),
         (["--jobs", "0"], "--jobs must be at least 1"),
         (["--records", "paper/tiny.toml"], "line 2"),
+        (["--out", "paper/tiny.toml"], "cannot write into paper/tiny.toml: give --out another directory"),
+        (["--recorded", "--records", "none.jsonl"], "none.jsonl does not exist: give --records"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys):
@@ -161,6 +167,14 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys):
     err = capsys.readouterr().err
     assert says in err
     assert err.count("\n") == 1
+
+
+def test_records_of_the_other_scale_are_refused_with_a_hint(capsys):
+    main(["reproduce", "tiny", "--records", "kept.jsonl", "-qq"])
+    capsys.readouterr()
+    assert main(["reproduce", "tiny", "--scale", "full", "--records", "kept.jsonl", "--recorded"]) == 0  # as long
+    assert main(["reproduce", "leaf", "--records", "kept.jsonl", "--recorded"]) == 2
+    assert "kept.jsonl holds 2 records, and none for leaf at the quick scale" in capsys.readouterr().err
 
 
 def test_help_says_what_starts_anew(capsys):

@@ -14,8 +14,8 @@ EPILOG = """examples:
   tacit report runs/grid runs/other --out both.html       sweeps side by side
   tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
 
-A source is the directory of a run or a sweep, of an artefact of `tacit reproduce`, or a file of records. Records that
-were edited, or are not of the spec they name, are refused.
+A source is the directory of a run or a sweep, the --out of `tacit reproduce` or one artefact in it, or a file of
+records. Records that were edited, or are not of the spec they name, are refused.
 """
 
 
@@ -36,12 +36,12 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tacit.report import artefacts
-    from tacit.report.source import read
+    from tacit.report.source import read_all
     from tacit.report.summary import comparison
 
     artefacts.write(options.sources, options.out, options.figures)
     if options.json:
-        rows = comparison([read(path) for path in options.sources])
+        rows = comparison(read_all(options.sources))
         print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
     else:
         print(options.out)

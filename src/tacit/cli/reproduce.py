@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.progress import Progress
-from tacit.errors import SpecError
+from tacit.errors import RecordError, SpecError
 
 if TYPE_CHECKING:
     from tacit.experiments.archive import Archive
@@ -67,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
     from tacit.experiments import paper, reproduce
     from tacit.experiments.archive import Archive
     from tacit.experiments.sources import Sources
+    from tacit.experiments.store import check_writable
 
     if options.jobs < 1:
         raise SpecError(f"--jobs must be at least 1, got {options.jobs}.")
@@ -77,12 +78,14 @@ def run(options: argparse.Namespace) -> int:
         _list(plan, options.json)
         return 0
     out = options.out or Path("runs") / f"paper-{options.scale}"
-    sources = Sources(options.femnist)
+    check_writable(out, "another directory")
     archive = Archive(options.records or out / "records.jsonl")
+    sources = Sources(options.femnist, archive.data)
     if options.adopt:
         _adopt(options, plan, archive)
         return 0
     if options.recorded:
+        _require_records(plan, archive)
         _show(options, plan, out, reproduce.write(plan, archive, out, sources))
         return 0
     waiting = reproduce.possible(plan.waiting(archive), sources)
@@ -124,6 +127,19 @@ def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
         f"{found.foreign} that no artefact asks for at this scale",
         file=sys.stderr,
     )
+
+
+def _require_records(plan: Plan, archive: Archive) -> None:
+    """Refuse to show what is recorded of these artefacts where nothing is."""
+    if not archive.path.exists():
+        raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
+    asked = [one for one in plan.artefacts if one.grid]
+    if asked and not any(plan.records(one, archive) for one in asked):
+        held = f"{archive.path} holds {len(archive.records)} records"
+        raise RecordError(
+            f"{held}, and none for {', '.join(one.name for one in asked)} at the {plan.scale.value} scale: "
+            "try the other --scale, or leave --recorded out to run them."
+        )
 
 
 def _recorded(plan: Plan, archive: Archive) -> int:
@@ -171,7 +187,7 @@ def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path
         if one.artefact is not None
         for number in printed.compare(one.artefact, one.runs)
     ]
-    absent = [one.name for one in plan.artefacts if one.printed and one.name not in written]
+    absent = [one.name for one in plan.artefacts if one.name not in written]
     if options.json:
         facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [_facts(*number) for number in numbers]}
         facts |= {"not_run": absent, "artefacts": list(map(str, folders)), "report": page and str(page)}

@@ -10,7 +10,7 @@ from typing import Any
 from tacit import record
 from tacit.errors import RecordError, SpecError
 from tacit.experiments.paper import key_of, spec_of
-from tacit.experiments.spec import Spec
+from tacit.experiments.spec import DataSpec, Spec
 from tacit.experiments.store import write_whole
 
 try:
@@ -36,6 +36,15 @@ class Archive:
 
     def __iter__(self) -> Iterator[Values]:
         return iter(self.records.values())
+
+    @property
+    def data(self) -> dict[DataSpec, tuple[int, int]]:
+        """How many agents and records the data of the recorded runs had."""
+        return {
+            Spec().with_values(spec_of(one)).data: (one["agents"], one["records"])
+            for one in self
+            if "diverged" not in one
+        }
 
     def add(self, new: Iterable[Values]) -> None:
         """Keep records; a run that is there already stays as it is."""

@@ -17,7 +17,7 @@ from tacit.experiments import convergence, jobs, paper, sweep
 from tacit.experiments.archive import Archive
 from tacit.experiments.paper import Artefact, Scale, key_of
 from tacit.experiments.run import Listener, nobody
-from tacit.experiments.sources import Sources
+from tacit.experiments.sources import FEMNIST, Sources
 from tacit.experiments.store import RunDirectory, write_whole
 from tacit.experiments.sweep import Load, Member
 from tacit.experiments.tables import TABLES, Given
@@ -122,6 +122,9 @@ def write(plan: Plan, archive: Archive, out: Path, sources: Sources) -> list[Pat
         if not records and artefact.grid:
             continue
         shown = describe(artefact, plan.scale, records)
+        missing = len(artefact.members(plan.scale)) - len(records)
+        if missing:
+            shown["notes"].insert(0, f"{missing} of {missing + len(records)} runs are not recorded.")
         if artefact.compute:
             shown |= TABLES[artefact.compute](Given(artefact, records, shown["panels"], sources))
         folder = out / artefact.name
@@ -141,6 +144,7 @@ def describe(artefact: Artefact, scale: Scale, records: Sequence[Values]) -> Val
     """artefact.json, but for what is computed; panels of which nothing was run are left out."""
     panels = [one for one in artefact.all_panels() if paper.select(records, one.get("where", {}))]
     usual: Values = {"where": {}, "tolerance": None, "note": ""}
+    writers = next((str(one["agents"]) for one in records if one.get("dataset") == FEMNIST), "no")
     return {
         "name": artefact.name,
         "title": artefact.title,
@@ -148,10 +152,12 @@ def describe(artefact: Artefact, scale: Scale, records: Sequence[Values]) -> Val
         "scale": scale.value,
         "panels": panels,
         "columns": artefact.columns,
-        "printed": [usual | one for one in artefact.printed],
+        "printed": [
+            usual | one | {"note": one.get("note", "").replace("{writers}", writers)} for one in artefact.printed
+        ],
         "table": None,
         "series": [],
-        "notes": list(artefact.notes),
+        "notes": [note.replace("{writers}", writers) for note in artefact.notes],
     }
 
 

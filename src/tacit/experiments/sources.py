@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit import data
-from tacit.errors import DataError
+from tacit.errors import DataError, RecordError
 from tacit.experiments import build
-from tacit.experiments.spec import Spec
+from tacit.experiments.spec import DataSpec, Spec
 from tacit.types import Federation
 
 FEMNIST = "femnist"
@@ -20,9 +21,13 @@ HOW_TO_GET = (
 
 @dataclass(frozen=True)
 class Sources:
-    """Loads what a spec names; `femnist` is LEAF's directory, if there is one."""
+    """Loads what a spec names; `femnist` is LEAF's directory, if there is one.
+
+    `recorded` has the agents and records of data that were run before: other data of that name are refused.
+    """
 
     femnist: Path | None = None
+    recorded: Mapping[DataSpec, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.femnist is not None and not data.is_leaf(str(self.femnist)):
@@ -33,6 +38,17 @@ class Sources:
         return spec.data.source != FEMNIST or self.femnist is not None
 
     def __call__(self, spec: Spec) -> Federation:
+        over = self._load(spec)
+        found = over.n_agents, over.n_records
+        known = self.recorded.get(spec.data, found)
+        if known != found:
+            raise RecordError(
+                f"{spec.data.source} has {found[0]} agents with {found[1]} records here, and had {known[0]} with "
+                f"{known[1]} in the runs recorded of it: give the data of those runs, or another --records."
+            )
+        return over
+
+    def _load(self, spec: Spec) -> Federation:
         if spec.data.source != FEMNIST:
             return build.federation(spec)
         if self.femnist is None:

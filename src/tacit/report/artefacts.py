@@ -9,12 +9,12 @@ from pathlib import Path
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.report.page import page
 from tacit.report.section import all_charts
-from tacit.report.source import Source, read
+from tacit.report.source import Source, read_all
 
 
 def write(sources: Sequence[Path], out: Path, figures: Path | None = None) -> Path:
     """Write the page of these sources to `out` and, if asked for, every chart as PNG and SVG into `figures`."""
-    found = [read(Path(path)) for path in sources]
+    found = read_all([Path(path) for path in sources])
     if figures is not None:  # first, because matplotlib may be missing
         write_figures(found, Path(figures))
     write_page(found, Path(out))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 LEAST = 0.6  # decades of a logarithmic axis: noise around a constant should look like one
+ROOM = 0.06  # of its range that a logarithmic axis adds, so that no line lies on the frame
 FINEST = 0.01  # between two numbers of a linear axis, as a share of the largest: for the same reason
 
 
@@ -17,8 +18,9 @@ class Axis:
         low, high = min(values), max(values)
         if log:
             self.low, self.high = math.log10(low), math.log10(high)
-            missing = max(0.0, LEAST - (self.high - self.low)) / 2
-            self.low, self.high = self.low - missing, self.high + missing
+            span = self.high - self.low
+            room = max(ROOM * span, LEAST - span) / 2
+            self.low, self.high = self.low - room, self.high + room
             self.ticks = _log_ticks(self.low, self.high)
         else:
             step = _round_step(max((high - low) / 4, FINEST * max(abs(low), abs(high))) or 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,15 @@ class Source:
         if len(self.runs) == 1:
             return f"{self.runs[0].values['algorithm.name']} on {self.runs[0].summary.get('dataset', 'data')}"
         return self.name
+
+
+def read_all(paths: Sequence[Path]) -> list[Source]:
+    """The sources of these paths; the directory that `tacit reproduce` wrote stands for its artefacts."""
+    found = []
+    for path in paths:
+        artefacts = sorted(one.parent for one in path.glob("*/artefact.json"))
+        found += [read(one) for one in artefacts or [path]]
+    return found
 
 
 def read(path: Path) -> Source:

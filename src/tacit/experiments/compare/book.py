@@ -8,6 +8,7 @@ from pathlib import Path
 from tacit import record
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.experiments.compare.job import Job
+from tacit.experiments.store import check_writable
 
 Values = record.Values
 
@@ -17,9 +18,7 @@ class Book:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "records.jsonl"
-        place = next(folder for folder in (directory, *directory.parents) if folder.exists())
-        if not place.is_dir() or not os.access(place, os.W_OK):
-            raise RunDirectoryError(f"cannot write into {place}: give --out a new directory, or that of a comparison.")
+        check_writable(directory, "a new directory, or that of a comparison")
         self.held: dict[str, Values] = {}
         self.cut = False  # whether the last line has no end
         if self.path.exists():
