@@ -470,10 +470,12 @@ def test_the_register_says_what_each_way_gives(plan, tmp_path, mnist):
     side = {"label": "ObjT", "y": "test_error", "where": {"algorithm.name": "objt"}}
     entry = {"finding": "f", "one": side, "other": side | {"y": "rho"}}
     artefact = paper.Artefact("r", "r", "r", compare=(entry,))
-    compared, composed, read, twice = tables.register(tables.Given(artefact, records, [], Sources()))["table"]["rows"]
+    rows = tables.register(tables.Given(artefact, records, [], Sources()))["table"]["rows"]
+    compared, composed, beyond, read, twice = rows
     errors = [one["test_error"] for one in records if one["algorithm"] == "objt"]
     assert compared == ["f", "ObjT", f"{50 * sum(errors):.2f} %", "ObjT", f"{records[0]['curve']['rho'][-1]:.3g}"]
     assert (composed[2], composed[4]) == ("57.14", "6.809")  # the totals of the accountant's own tests
+    assert (beyond[2], beyond[4]) == ("2.585", "4.575")  # below what is stated: the formula happens to hold
     largest = sorted(mnist.shards[6].x.astype(float).sum(axis=1))
     assert (read[2], read[4]) == (f"{largest[-1]:.1f}", f"{largest[-2]:.1f}")
     assert "--femnist DIR" in twice[2]
