@@ -169,12 +169,19 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, says, capsys):
     assert err.count("\n") == 1
 
 
-def test_records_of_the_other_scale_are_refused_with_a_hint(capsys):
+def test_records_of_the_other_scale_are_refused_with_a_hint(capsys, tmp_path):
+    (tmp_path / "paper" / "tiny.toml").write_text(TINY + "[quick.run]\nrounds = 3\n")
     main(["reproduce", "tiny", "--records", "kept.jsonl", "-qq"])
     capsys.readouterr()
-    assert main(["reproduce", "tiny", "--scale", "full", "--records", "kept.jsonl", "--recorded"]) == 0  # as long
-    assert main(["reproduce", "leaf", "--records", "kept.jsonl", "--recorded"]) == 2
-    assert "kept.jsonl holds 2 records, and none for leaf at the quick scale" in capsys.readouterr().err
+    assert main(["reproduce", "tiny", "--scale", "full", "--records", "kept.jsonl", "--recorded"]) == 2
+    says = "kept.jsonl holds 2 records, and none for tiny at the full scale: try the other --scale"
+    assert says in capsys.readouterr().err
+
+
+def test_what_needs_no_records_is_shown_without_any(tmp_path):
+    (tmp_path / "paper" / "sizes.toml").write_text('title = "sizes"\nabout = "of data"\ncompute = "instances"\n')
+    assert main(["reproduce", "sizes", "--recorded", "-qq"]) == 0
+    assert (tmp_path / "runs/paper-quick/sizes/artefact.json").exists()
 
 
 def test_help_says_what_starts_anew(capsys):

@@ -12,7 +12,15 @@ from tacit.experiments.build import setup
 from tacit.experiments.presets import preset
 from tacit.privacy import noise
 from tacit.problem.softmax import Softmax
-from tests.conformance.test_engines import CASES, FEDERATIONS, agree, lanes, mixed, trajectory
+from tests.conformance.test_engines import (
+    CASES,
+    FEDERATIONS,
+    agree,
+    keeps_the_mean_of_duals,
+    lanes,
+    mixed,
+    trajectory,
+)
 
 torch = pytest.importorskip("torch")
 from tacit.engine import torch as on_torch  # noqa: E402
@@ -52,6 +60,11 @@ def test_runs_of_any_kind_share_a_batch(over):
     other = {"privacy.sensitivity": "clip", "privacy.clip": 0.3, "problem.loss": "squared", "problem.domain": "ball"}
     runs = [*mixed(over), *lanes(over, other, other | {"algorithm.trust_norm": "l2"}, {"problem.regularizer": "none"})]
     follows_plain(runs)
+
+
+@pytest.mark.parametrize("order", ["wzd", "zwd"])
+def test_the_server_keeps_the_mean_of_duals_it_never_sees_over_a_long_run(order):
+    keeps_the_mean_of_duals(order, TorchEngine)
 
 
 @pytest.mark.parametrize("order", ["wzd", "zwd"])

@@ -63,6 +63,11 @@ def test_strangers_can_be_left_out_of_the_test_set(directory: Path) -> None:
     whole, own = (load(str(directory), invert=False, strangers=strangers) for strangers in (True, False))
     assert own.agents == whole.agents
     assert own.test.x.tolist() == [[1, 1], [1, 0]]  # c's and b's
+    for path in (directory / "test").iterdir():
+        path.unlink()
+    write(directory / "test/all.json", {"stranger": ([[0, 0]], [1])})
+    with pytest.raises(DataError, match="no user of test/ trains"):
+        load(str(directory), strangers=False)
 
 
 def test_invert_takes_x_to_one_minus_x(directory: Path) -> None:

@@ -278,6 +278,29 @@ def test_a_sealed_record_that_does_not_fit_its_spec_is_refused(plan, tmp_path):
         Archive(path)
 
 
+def test_a_record_from_before_a_key_is_that_of_its_default(plan, tmp_path):
+    """Else a report would take runs that differ in nothing for runs that differ in that key."""
+    archive = done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    first, *rest = archive
+    older = record.sealed(first | {"spec": first["spec"].replace("strangers = true\n", "")})
+    assert older["spec"] != first["spec"]
+    (tmp_path / "older.jsonl").write_text(record.lines([older, *rest]))
+    assert Archive(tmp_path / "older.jsonl").records == archive.records
+
+
+def test_a_run_over_other_data_is_not_adopted(plan, tmp_path):
+    archive = done(plan, tmp_path / "records.jsonl", tmp_path / "out")
+    kept = Archive(tmp_path / "kept.jsonl")
+    first, *_ = archive
+    kept.add([record.sealed(first | {"records": 91})])
+    with pytest.raises(RecordError, match="is of other data than the runs recorded"):
+        reproduce.adopt([tmp_path / "out"], plan, kept)
+    mixed = Archive(tmp_path / "mixed.jsonl")
+    mixed.add([*kept, *archive])
+    with pytest.raises(RecordError, match="another run of the same data is not"):
+        mixed.data  # noqa: B018
+
+
 def test_records_of_another_process_on_the_same_file_are_kept(plan, tmp_path):
     a, b, c, d = done(plan, tmp_path / "records.jsonl", tmp_path / "out")
     path = tmp_path / "shared.jsonl"
@@ -377,6 +400,7 @@ def test_an_artefact_says_how_many_of_its_runs_are_missing_and_how_many_writers_
     figure = paper.read_all()["fig3"]
     shown = reproduce.describe(figure, Scale.FULL, [one | {"dataset": "femnist"} for one in archive])
     assert shown["notes"][0].startswith("3 of the paper's 195 writers")
+    assert reproduce.describe(figure, Scale.FULL, list(archive))["notes"] == []  # no run of FEMNIST: nothing to say
 
 
 def test_an_artefact_without_records_is_not_written(plan, tmp_path):

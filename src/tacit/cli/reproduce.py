@@ -78,12 +78,13 @@ def run(options: argparse.Namespace) -> int:
         _list(plan, options.json)
         return 0
     out = options.out or Path("runs") / f"paper-{options.scale}"
-    check_writable(out, "another directory")
     archive = Archive(options.records or out / "records.jsonl")
     sources = Sources(options.femnist, archive.data)
     if options.adopt:
         _adopt(options, plan, archive)
         return 0
+    if not options.plan:
+        check_writable(out, "another directory")
     if options.recorded:
         _require_records(plan, archive)
         _show(options, plan, out, reproduce.write(plan, archive, out, sources))
@@ -131,9 +132,9 @@ def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
 
 def _require_records(plan: Plan, archive: Archive) -> None:
     """Refuse to show what is recorded of these artefacts where nothing is."""
-    if not archive.path.exists():
-        raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
     asked = [one for one in plan.artefacts if one.grid]
+    if asked and not archive.path.exists():
+        raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
     if asked and not any(plan.records(one, archive) for one in asked):
         held = f"{archive.path} holds {len(archive.records)} records"
         raise RecordError(

@@ -57,6 +57,8 @@ def load(
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
     if not strangers:
         test = {user: shard for user, shard in test.items() if user in train}
+        if not test:
+            raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
     _check_widths(root, [*train.items(), *test.items()])
     pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
     return Federation(

@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit import record
 from tacit.errors import RecordError, SpecError
+from tacit.experiments import toml
 from tacit.experiments.paper import key_of, spec_of
 from tacit.experiments.spec import DataSpec, Spec
 from tacit.experiments.store import write_whole
@@ -40,11 +41,16 @@ class Archive:
     @property
     def data(self) -> dict[DataSpec, tuple[int, int]]:
         """How many agents and records the data of the recorded runs had."""
-        return {
-            Spec().with_values(spec_of(one)).data: (one["agents"], one["records"])
-            for one in self
-            if "diverged" not in one
-        }
+        found: dict[DataSpec, tuple[int, int]] = {}
+        for one in self:
+            if "diverged" not in one:
+                size = one["agents"], one["records"]
+                if found.setdefault(Spec().with_values(spec_of(one)).data, size) != size:
+                    raise RecordError(
+                        f"{self.path}: {one['name']} is of {size[1]} records, and another run of the same data is not. "
+                        "Remove the runs of other data."
+                    )
+        return found
 
     def add(self, new: Iterable[Values]) -> None:
         """Keep records; a run that is there already stays as it is."""
@@ -67,6 +73,7 @@ def _read(path: Path) -> dict[str, Values]:
     found: dict[str, Values] = {}
     for one in record.read(path):
         check(one, str(path))
+        one = completed(one)
         if found.setdefault(_key(one), one) != one:
             raise RecordError(f"{path} holds two records of {one['name']}: remove both, and run it again.")
     return found
@@ -83,6 +90,12 @@ def _alone(path: Path) -> Iterator[None]:
 
 def _key(one: Values) -> str:
     return key_of(Spec().with_values(spec_of(one)))
+
+
+def completed(one: Values) -> Values:
+    """The record with every key that specs have by now: a run from before a key had its default."""
+    spec = toml.dumps(Spec().with_values(spec_of(one)))
+    return one if spec == one["spec"] else record.sealed(one | {"spec": spec})
 
 
 def check(one: Values, where: str) -> None:

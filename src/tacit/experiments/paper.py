@@ -143,14 +143,11 @@ def mean(records: Iterable[Values], quantity: str) -> float | None:
 
 
 def unclaimed(artefact: Artefact, note: str) -> Artefact:
-    """The artefact with its printed numbers shown beside runs of any length, each once, and no tolerance claimed."""
-    shown: dict[str, Values] = {}
-    for one in artefact.printed:
-        where = {key: value for key, value in one.get("where", {}).items() if key != "run.rounds"}
-        kept = {key: value for key, value in one.items() if key != "tolerance"}
-        noted = {"where": where, "note": f"{one['note']}; {note}" if "note" in one else note}
-        shown.setdefault(repr((where, one["y"])), kept | noted)
-    return replace(artefact, printed=tuple(shown.values()))
+    """The artefact with its printed numbers shown beside ours, but those of a length, and no tolerance claimed."""
+    shown = (one for one in artefact.printed if "run.rounds" not in one.get("where", {}))
+    printed = ({key: value for key, value in one.items() if key != "tolerance"} for one in shown)
+    noted = (one | {"note": f"{one['note']}; {note}" if "note" in one else note} for one in printed)
+    return replace(artefact, printed=tuple(noted))
 
 
 def _flat(sections: Values) -> Values:

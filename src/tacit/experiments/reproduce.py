@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import jsontext, record
-from tacit.errors import RunDirectoryError
+from tacit.errors import RecordError, RunDirectoryError
 from tacit.experiments import convergence, jobs, paper, sweep
 from tacit.experiments.archive import Archive
 from tacit.experiments.paper import Artefact, Scale, key_of
@@ -95,6 +95,7 @@ class Adopted:
 def adopt(directories: Sequence[Path], plan: Plan, archive: Archive) -> Adopted:
     """Record every finished run under these directories that the plan asks for."""
     new: dict[str, Values] = {}
+    known = archive.data
     recorded = unfinished = foreign = 0
     for directory in directories:
         if not directory.is_dir():
@@ -110,6 +111,9 @@ def adopt(directories: Sequence[Path], plan: Plan, archive: Archive) -> Adopted:
                 unfinished += 1
             else:
                 new[key] = sweep.taken(held, paper.named(held.spec()))
+                size = new[key]["agents"], new[key]["records"]
+                if known.setdefault(held.spec().data, size) != size:
+                    raise RecordError(f"{path.parent} is of other data than the runs recorded: adopt it elsewhere.")
     archive.add(new.values())
     return Adopted(tuple(new.values()), recorded, unfinished, foreign)
 
@@ -144,7 +148,6 @@ def describe(artefact: Artefact, scale: Scale, records: Sequence[Values]) -> Val
     """artefact.json, but for what is computed; panels of which nothing was run are left out."""
     panels = [one for one in artefact.all_panels() if paper.select(records, one.get("where", {}))]
     usual: Values = {"where": {}, "tolerance": None, "note": ""}
-    writers = next((str(one["agents"]) for one in records if one.get("dataset") == FEMNIST), "no")
     return {
         "name": artefact.name,
         "title": artefact.title,
@@ -152,13 +155,21 @@ def describe(artefact: Artefact, scale: Scale, records: Sequence[Values]) -> Val
         "scale": scale.value,
         "panels": panels,
         "columns": artefact.columns,
-        "printed": [
-            usual | one | {"note": one.get("note", "").replace("{writers}", writers)} for one in artefact.printed
-        ],
+        "printed": [usual | one | {"note": _noted(one, records)} for one in artefact.printed],
         "table": None,
         "series": [],
-        "notes": [note.replace("{writers}", writers) for note in artefact.notes],
+        "notes": _of_writers(artefact.notes, records),
     }
+
+
+def _noted(one: Values, records: Sequence[Values]) -> str:
+    return "".join(_of_writers([one.get("note", "")], records))
+
+
+def _of_writers(notes: Iterable[str], records: Sequence[Values]) -> list[str]:
+    """Notes with the number of FEMNIST's {writers}; where none of its runs is recorded, without those that name it."""
+    writers = {str(one["agents"]) for one in records if one.get("dataset") == FEMNIST}
+    return [note.replace("{writers}", "".join(writers)) for note in notes if writers or "{writers}" not in note]
 
 
 def _write(path: Path, text: str) -> None:

@@ -122,7 +122,8 @@ class Run:
         saved = directory.saved()
         if saved is not None and str(saved.get("data")) != fingerprint(self.over, self.spec):
             raise RunDirectoryError(
-                f"{directory.path} was started on other data, or by another spec.toml: restore them, or start again."
+                f"{directory.path} was started on other data, by another spec.toml or by another version of tacit: "
+                "restore them, or start again."
             )
 
     def checkpoint(self, engine: dict[str, Array]) -> None:
