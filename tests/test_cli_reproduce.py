@@ -158,7 +158,8 @@ def test_an_edited_record_stops_everything_and_names_the_run(capsys, tmp_path):
         (["--adopt", "nowhere"], "is no directory"),
         (["--jobs", "0"], "--jobs must be at least 1"),
         (["--records", "paper/tiny.toml"], "line 2"),
-        (["--out", "paper/tiny.toml"], "cannot write into paper/tiny.toml: give --out another directory"),
+        (["--out", "paper/tiny.toml"], "cannot write into paper/tiny.toml: give another --out"),
+        (["--records", "paper/tiny.toml/r.jsonl"], "cannot write into paper/tiny.toml: give another --records"),
         (["--recorded", "--records", "none.jsonl"], "none.jsonl does not exist: give --records"),
     ],
 )

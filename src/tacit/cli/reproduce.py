@@ -84,11 +84,13 @@ def run(options: argparse.Namespace) -> int:
         _adopt(options, plan, archive)
         return 0
     if not options.plan:
-        check_writable(out, "another directory")
+        check_writable(out, "give another --out")
     if options.recorded:
         _require_records(plan, archive)
         _show(options, plan, out, reproduce.write(plan, archive, out, sources))
         return 0
+    if not options.plan:
+        check_writable(archive.path.parent, "give another --records")
     waiting = reproduce.possible(plan.waiting(archive), sources)
     cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
     if options.plan:

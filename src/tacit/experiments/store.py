@@ -34,11 +34,11 @@ RESULT_KEYS = (
 )  # fmt: skip
 
 
-def check_writable(directory: Path, given: str) -> None:
+def check_writable(directory: Path, advice: str) -> None:
     """Refuse a directory that cannot be made or written into, before anything is run for it."""
     place = next(folder for folder in (directory, *directory.parents) if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
-        raise RunDirectoryError(f"cannot write into {place}: give --out {given}.")
+        raise RunDirectoryError(f"cannot write into {place}: {advice}.")
 
 
 class RunDirectory:

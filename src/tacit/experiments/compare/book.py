@@ -18,7 +18,7 @@ class Book:
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / "records.jsonl"
-        check_writable(directory, "a new directory, or that of a comparison")
+        check_writable(directory, "give --out a new directory, or that of a comparison")
         self.held: dict[str, Values] = {}
         self.cut = False  # whether the last line has no end
         if self.path.exists():
