@@ -25,6 +25,7 @@ from tacit.experiments import build, toml
 from tacit.experiments.presets import ALGORITHMS, PRESETS, preset
 from tacit.experiments.run import resume, train
 from tacit.experiments.spec import Spec, keys
+from tacit.experiments.store import RunDirectory
 from tests.conftest import federation
 
 SMALL = {"data.source": "synthetic", "data.records": 200, "data.agents": 4, "data.seed": 1, "run.rounds": 12}
@@ -129,6 +130,18 @@ def test_a_signal_at_any_moment_saves_a_whole_round(tmp_path, number, engine):
             resumed = resume(out)
         np.testing.assert_array_equal(resumed.w, whole.w)
         assert [row["objective"] for row in resumed.rounds] == [row["objective"] for row in whole.rounds]
+
+
+def test_a_signal_while_the_result_is_written_waits_for_it(tmp_path, monkeypatch):
+    write = RunDirectory.finish
+
+    def finish(*arguments):
+        signal.raise_signal(signal.SIGINT)
+        write(*arguments)
+
+    monkeypatch.setattr(RunDirectory, "finish", finish)
+    result = quiet_train(preset("released", "objt").with_values(SMALL), out=tmp_path / "run")
+    assert resume(tmp_path / "run").summary == result.summary
 
 
 def test_a_run_that_diverges_says_so(tmp_path):

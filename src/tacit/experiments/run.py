@@ -236,4 +236,4 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Re
                 save()
                 saved_at = time.monotonic()
                 pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
-    return [run.finish(engine.path) for run in runs]
+        return [run.finish(engine.path) for run in runs]
