@@ -3,17 +3,20 @@
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast, Local
 from tacit.cli import main
+from tacit.engine.guarded import LARGEST
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
 from tacit.experiments import build, guard, sweep
 from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
 from tacit.privacy.ledger import Ledger
+from tacit.types import Shard
 from tests.conftest import federation
 
 EXACT = {"privacy.noise": "exact", "run.rounds": 6, "data.source": "synthetic", "data.agents": 3, "data.records": 60}
@@ -66,6 +69,62 @@ def test_another_question_for_the_same_round_is_refused(tmp_path):
         agent.respond(OWN, Broadcast(1, ASK.w + 1e-9, ASK.rho))
 
 
+@pytest.mark.parametrize("entry", [8e307, np.inf, np.nan])
+@pytest.mark.parametrize("record", [0.0, 1.0])
+def test_a_model_that_overflows_is_refused_whatever_the_records_are(tmp_path, entry, record):
+    """Else whether it is answered would tell of a record, without noise and without a price."""
+    over = federation()
+    shards = [replace(shard, x=np.full_like(shard.x, record)) for shard in over.shards]
+    over = replace(over, shards=shards, bounds=None)
+    chosen = guard.named(spec(tmp_path))
+    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0]
+    w = np.zeros((4, 3))
+    w[:, 0] = entry
+    with (
+        pytest.warns(RefusalWarning, match="not finite, or beyond"),
+        pytest.raises(Refused, match=f"^agent 0: {Refused.public}$"),
+    ):
+        agent.respond(OWN, Broadcast(1, w, 0.5))
+    assert not agent.ledger.book().answers
+
+
+def test_the_largest_model_that_is_answered_is_answered_for_every_record(tmp_path):
+    over = federation()
+    shards = [replace(shard, x=np.full_like(shard.x, 3e38)) for shard in over.shards]
+    over = replace(over, shards=shards, bounds=None)
+    chosen = guard.named(spec(tmp_path))
+    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0].in_double()
+    z = agent.respond(OWN, Broadcast(1, np.full((4, 3), LARGEST) * [1, -1, 0], 0.5))[1].z
+    assert np.isfinite(z).all()
+
+
+def test_a_record_without_a_bounded_gradient_is_refused_before_anything_is_written(tmp_path):
+    over = federation()
+    last = Shard(np.full_like(over.shards[-1].x, 1e120, dtype=np.float64), over.shards[-1].y, np.float64)
+    over = replace(over, shards=(*over.shards[:-1], last), bounds=None)
+    with pytest.raises(DataError, match=r"agent 2: a record has a norm above 1e\+100"):
+        train(spec(tmp_path, **{"data.row_norm": "none"}), over, out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
+    train(spec(tmp_path), out=tmp_path / "first")
+    with pytest.warns(RefusalWarning, match="priced for add_remove"), pytest.raises(Refused):
+        train(spec(tmp_path, **{"privacy.adjacency": "replace_one"}), out=tmp_path / "second")
+    assert (spent(tmp_path).releases, spent(tmp_path).adjacency) == (6, "add_remove")
+
+
+def test_a_new_file_name_opens_no_new_account(tmp_path):
+    over, own = federation(), {"data.source": "x"}
+    train(spec(tmp_path, **own), replace(over, name="patients"), out=tmp_path / "first")
+    renamed = replace(over, name="patients-2")
+    with pytest.raises(IncompatibleError, match=r"answered for 'patients: 0'.* of 'patients-2: 0'"):
+        train(spec(tmp_path, **own), renamed, out=tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+    train(spec(tmp_path, **own, **{"privacy.data_id": "patients"}), renamed, out=tmp_path / "second")
+    assert spent(tmp_path).releases == 12
+
+
 def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
     agents = guarded(tmp_path) + guarded(tmp_path)  # two runs: each has a name of its own
     answers = [agent.respond(OWN, ASK)[1].z for agent in agents]
@@ -113,6 +172,9 @@ def test_exact_noise_without_a_ledger_is_never_drawn_again(tmp_path):
         train(preset("sound", "objt").with_values(EXACT), out=tmp_path / "run", listener=stop)
     with pytest.raises(RunDirectoryError, match="would be released again"):
         resume(tmp_path / "run")
+    member = sweep.Member("run", {}, preset("sound", "objt").with_values(EXACT))
+    with pytest.raises(RunDirectoryError, match="would be released again"):
+        sweep.run([member], tmp_path)
 
 
 def test_a_run_whose_ledgers_are_gone_is_not_resumed(tmp_path):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -162,6 +163,11 @@ def test_resuming_on_other_data_is_refused(tmp_path):
         resume(tmp_path / "run")
     with pytest.warns(NotPrivateWarning), pytest.raises(RunDirectoryError, match="other data"):
         resume(tmp_path / "run", federation(seed=1, sizes=(5, 8, 12)))
+    x = over.shards[0].x.copy()
+    x[0, 0] /= 2
+    edited = replace(over, shards=(replace(over.shards[0], x=x), *over.shards[1:]))
+    with pytest.warns(NotPrivateWarning), pytest.raises(RunDirectoryError, match="other data"):
+        resume(tmp_path / "run", edited)
     with pytest.warns(NotPrivateWarning):
         resumed = resume(tmp_path / "run", over)
     np.testing.assert_array_equal(resumed.w, quiet_train(spec, over).w)

@@ -6,20 +6,16 @@ import sqlite3
 import pytest
 
 from tacit.cli import main
-from tacit.privacy import budget
+from tacit.experiments.guard import price
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 
 from .rounds import asked, noisy
 
 
-def composed(events, dp_delta):
-    return budget.total(events, dp_delta).epsilon
-
-
 @pytest.fixture
 def path(tmp_path):
-    with Ledger.open(tmp_path / "agent.ledger", composed, Limit(3.0, 1e-6)) as ledger:
+    with Ledger.open(tmp_path / "agent.ledger", price, Limit(3.0, 1e-6)) as ledger:
         for run, rounds in (("monday", 3), ("tuesday", 2)):
             for t in range(1, rounds + 1):
                 ledger.release(Key("hospital", run, t), asked(t), GaussianRelease(20.0), noisy)
@@ -30,7 +26,7 @@ def test_show_prints_runs_their_total_and_the_limit(capsys, path):
     assert main(["ledger", "show", str(path)]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    total = composed([(GaussianRelease(20.0), 5)], 1e-6)
+    total = price([(GaussianRelease(20.0), 5)], 1e-6)
     assert "limit       (3, 1e-06)" in out
     assert f"hospital: spent ({total:.4g}, 1e-06) of (3, 1e-06)" in out
     assert [line.split()[:3] for line in out.splitlines() if "gaussian" in line] == [
@@ -40,14 +36,14 @@ def test_show_prints_runs_their_total_and_the_limit(capsys, path):
 
 
 def test_show_as_json_is_one_object_without_infinities(capsys, path):
-    with Ledger.open(path, composed) as ledger:
+    with Ledger.open(path, price) as ledger:
         ledger.set_limit(None)
         ledger.release(Key("bare", "run", 1), asked(1), LaplaceRelease(float("inf")), noisy)
     assert main(["ledger", "show", str(path), "--json", "--dp-delta", "1e-5"]) == 0
     shown = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
     assert shown["limit"] is None
     hospital, bare = shown["data"]
-    assert hospital["epsilon"] == pytest.approx(composed([(GaussianRelease(20.0), 5)], 1e-5))
+    assert hospital["epsilon"] == pytest.approx(price([(GaussianRelease(20.0), 5)], 1e-5))
     assert [run["rounds"] for run in hospital["runs"]] == [3, 2]
     assert bare["epsilon"] is None
 
@@ -77,7 +73,7 @@ def test_a_ledger_that_is_not_whole_is_exit_code_1_and_a_missing_one_2(capsys, p
 
 
 def test_an_empty_ledger_and_a_bad_delta(capsys, tmp_path):
-    Ledger.open(tmp_path / "new", composed).close()
+    Ledger.open(tmp_path / "new", price).close()
     assert main(["ledger", "show", str(tmp_path / "new")]) == 0
     assert "nothing has been released" in capsys.readouterr().out
     assert main(["ledger", "show", str(tmp_path / "new"), "--dp-delta", "2"]) == 2

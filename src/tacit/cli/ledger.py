@@ -106,5 +106,5 @@ def _table(account: Account) -> str:
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     total = f"({account.epsilon:.4g}, {account.dp_delta:g})"
     left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
-    return "\n".join([f"{account.data_id}: spent {total}{left}", *lines])
+    return "\n".join([f"{account.data_id}: spent {total}{left}, {account.adjacency}", *lines])
 

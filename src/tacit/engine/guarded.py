@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
+import numpy as np
+
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Reply, Trace
 from tacit.admm.perturbation import Objective
 from tacit.admm.price import release
 from tacit.admm.updates import ascent
-from tacit.errors import IncompatibleError, RefusalWarning, Refused
+from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused
 from tacit.privacy import lattice
 from tacit.privacy.book import Key
 from tacit.privacy.exact import Law
@@ -27,6 +29,7 @@ from tacit.privacy.mechanism import Laplace
 from tacit.types import Array
 
 DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
+LARGEST = 1e100  # of a question and of a record's norm: their products must overflow for no record
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class Guarded:
             )
         if not isinstance(method.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
+        if not self.agent.x_norm.max() <= LARGEST:
+            raise DataError(f"agent {self.name}: a record has a norm above {LARGEST:g}: rescale the features.")
 
     def in_double(self) -> Guarded:
         """The same over records in float64."""
@@ -65,14 +70,24 @@ class Guarded:
 
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """One round; or Refused, with nothing sent and nothing spent."""
+        try:
+            return self._respond(own, msg)
+        except (Refused, DataError) as error:
+            warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)  # stays with the agent
+            raise Refused(f"agent {self.name}: {Refused.public}") from None  # all that the server is told
+
+    def _respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         agent, m = self.agent, self.agent.method
+        _check_model(msg.w)
         own = agent.caught_up(own, msg)
+        point = m.rule.point(own, msg)
+        _check_model(point)
         seconds = {"gradient": 0.0, "noise": 0.0, "update": 0.0}
         law = Law.LAPLACE if isinstance(m.mechanism, Laplace) else Law.GAUSSIAN
 
         def answer() -> Array:
             start = perf_counter()
-            gradient, _ = agent.gradient(m.rule.point(own, msg), msg.w)
+            gradient, _ = agent.gradient(point, msg.w)
             asked = perf_counter()
             noisy = lattice.release(gradient, self.scale, law)
             drawn = perf_counter()
@@ -90,11 +105,14 @@ class Guarded:
     def _through_the_ledger(self, msg: Broadcast, answer: Callable[[], Array]) -> Array:
         if self.ledger is None:
             return answer()
-        one = release(self.agent.method)
+        method = self.agent.method
+        one = release(method)
         assert one is not None
-        try:
-            asked = question(msg.w, msg.t, msg.rho)
-            return self.ledger.release(Key(self.data_id, self.run, msg.t), asked, one, answer)
-        except Refused as error:
-            warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)  # stays with the agent
-            raise Refused(f"agent {self.name}: {error.public}") from None  # all that the server is told
+        key = Key(self.data_id, self.run, msg.t)
+        return self.ledger.release(key, question(msg.w, msg.t, msg.rho), one, answer, method.adjacency.name.lower())
+
+
+def _check_model(u: Array) -> None:
+    """Refuse a model so large that a gradient overflows: by itself alone, whatever the records are."""
+    if not np.abs(u).max() <= LARGEST:  # NaN is refused too
+        raise Refused(f"asked at a model that is not finite, or beyond {LARGEST:g}: there is no gradient.")

@@ -47,16 +47,18 @@ def named(spec: Spec) -> Spec:
 
 
 def price(events: Events, dp_delta: float) -> float:
-    """The epsilon of everything an agent has released."""
-    return total(events, dp_delta).epsilon
+    """The epsilon of everything an agent has released; exact noise keeps back its share of delta, as its runs do."""
+    return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
-def check(spec: Spec, setup: Setup) -> None:
+def check(spec: Spec, setup: Setup, over: Federation) -> None:
     """Refuse what cannot be guarded, before anything is written."""
     if wanted(spec):
         if spec.privacy.limit and not spec.privacy.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        _check_gap(spec, Guarded(setup.agents[0], "", math.prod(setup.shape)))
+        dimension = math.prod(setup.shape)
+        agents = [Guarded(agent, name, dimension) for agent, name in zip(setup.agents, over.agents, strict=True)]
+        _check_gap(spec, agents[0])
         if spec.privacy.ledger:
             _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
@@ -79,8 +81,20 @@ def guarded(
             file = Path(p.ledger) / file_of(name)
             ledger = open_files.enter_context(Ledger.open(file, price, limit, create=not started))
         data_id = f"{p.data_id or over.name}: {name}"
+        if ledger is not None and not p.data_id:
+            _check_name(ledger, file, data_id)
         agents.append(Guarded(agent, name, dimension, ledger, data_id, spec.run.name or ""))
     return agents
+
+
+def _check_name(ledger: Ledger, file: Path, data_id: str) -> None:
+    """A new file name is no new data: where a ledger knows others, their owner says which these are."""
+    known = ledger.book().spent
+    if known and data_id not in known:
+        raise IncompatibleError(
+            f"{file} has answered for {', '.join(map(repr, known))}, and by its source this run is of {data_id!r}: "
+            "name the data with --set privacy.data_id=NAME, as before if they are the same, anew if no record is."
+        )
 
 
 def file_of(agent: str) -> str:

@@ -6,8 +6,10 @@ import hashlib
 import math
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +66,6 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
         return Result(directory.result(), directory.rows(), model.w, model.w_average)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
-    if spec.privacy.noise == "exact" and not spec.privacy.ledger:
-        raise RunDirectoryError(
-            f"{path} drew exact noise and kept no ledger: what it released is lost, and would be released again. "
-            "Start a new run, with --ledger."
-        )
     over = build.federation(spec) if federation is None else build.transformed(spec, federation)
     return _alone(Run(spec, over, build.setup(spec, over), directory), directory, listener)
 
@@ -87,7 +84,7 @@ class Run:
     def __init__(
         self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
     ) -> None:
-        guard.check(spec, setup)
+        guard.check(spec, setup, over)
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
         self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
@@ -97,6 +94,14 @@ class Run:
     def started(self) -> bool:
         """Whether rounds were run before, by a process that is gone."""
         return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
+
+    def check_not_released(self) -> None:
+        """Refuse to repeat rounds whose exact noise no ledger kept."""
+        if self.directory is not None and self.started and not self.spec.privacy.ledger:
+            raise RunDirectoryError(
+                f"{self.directory.path} drew exact noise and kept no ledger: what it released is lost, and would be "
+                "released again. Start a new run elsewhere, with a ledger."
+            )
 
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
         """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
@@ -118,9 +123,18 @@ class Run:
         self.rows = self.directory.rows()
         return {name[7:]: array for name, array in saved.items() if name.startswith("engine_")}
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """Enough of the data and the spec to tell that a run is resumed on the same."""
+        digest = hashlib.sha256(repr(sorted(self.spec.values().items())).encode())
+        for shard in self.over.shards:
+            for part in (shard.x, shard.y):
+                digest.update(f"{part.shape} {zlib.crc32(np.ascontiguousarray(part).data)}\n".encode())
+        return digest.hexdigest()
+
     def _check_data(self, directory: RunDirectory) -> None:
         saved = directory.saved()
-        if saved is not None and str(saved.get("data")) != fingerprint(self.over, self.spec):
+        if saved is not None and str(saved.get("data")) != self.fingerprint:
             raise RunDirectoryError(
                 f"{directory.path} was started on other data, by another spec.toml or by another version of tacit: "
                 "restore them, or start again."
@@ -131,7 +145,7 @@ class Run:
         if self.directory is not None:
             own = {
                 "t": np.array(self.state.t),
-                "data": np.array(fingerprint(self.over, self.spec)),
+                "data": np.array(self.fingerprint),
                 "w": self.state.w,
                 "z_mean": self.state.z_mean,
                 "dual_mean": self.state.dual_mean,
@@ -166,17 +180,12 @@ class Run:
 def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
     first = runs[0]
     if guard.wanted(first.spec):
+        for run in runs:
+            run.check_not_released()
         guarded = [guard.guarded(run.spec, run.setup, run.over, run.started, open_files) for run in runs]
         return Separately(guarded, first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
-
-
-def fingerprint(over: Federation, spec: Spec) -> str:
-    """Enough of the data and the spec to tell that a run is resumed on the same."""
-    sizes = ",".join(str(len(shard)) for shard in over.shards)
-    digest = hashlib.sha256(repr(sorted(spec.values().items())).encode()).hexdigest()
-    return f"J={over.n_features} K={over.n_classes} I={sizes} spec={digest[:16]}"
 
 
 def together(runs: Sequence[Run], listener: Listener = nobody) -> list[Result]:

@@ -13,6 +13,7 @@ from tacit.errors import SpecError
 from tacit.privacy.chain import Entry, canonical
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 
+ADD_REMOVE = "add_remove"
 Price: TypeAlias = Callable[[Sequence[tuple[Release, int]], float], float]
 _KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
 
@@ -67,12 +68,13 @@ class Answer:
 
 @dataclass
 class Book:
-    """The chain, read: answers by key, releases by data set, the limit in force."""
+    """The chain, read: answers by key, releases and their adjacency by data set, the limit in force."""
 
     tip: tuple[int, str] = (0, "")
     limit: Limit | None = None
     answers: dict[Key, Answer] = field(default_factory=dict)
     spent: dict[str, Counter[Release]] = field(default_factory=dict)
+    adjacency: dict[str, str] = field(default_factory=dict)
 
     def add(self, entry: Entry) -> None:
         """One more entry, in order."""
@@ -84,6 +86,7 @@ class Book:
             release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
+            self.adjacency[key.data_id] = body.get("adjacency", ADD_REMOVE)  # ledgers of 0.1.0 do not say
         else:
             raise KeyError(body["kind"])
         self.tip = entry.n, entry.hash
@@ -105,6 +108,7 @@ class Account:
     """One data set: its runs, their composed total at dp_delta, and what is left of a limit at that dp_delta."""
 
     data_id: str
+    adjacency: str
     releases: int
     epsilon: float
     dp_delta: float
@@ -125,7 +129,7 @@ def accounts(book: Book, price: Price, dp_delta: float) -> tuple[Account, ...]:
         )
         epsilon = price(tuple(spent.items()), dp_delta)
         remaining = None if limit is None else max(0.0, limit - epsilon)
-        found.append(Account(data_id, len(answers), epsilon, dp_delta, limit, remaining, runs))
+        found.append(Account(data_id, book.adjacency[data_id], len(answers), epsilon, dp_delta, limit, remaining, runs))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused, SpecError
-from tacit.privacy.book import Account, Answer, Book, Key, Limit, Price, accounts, describe, limit_terms
+from tacit.privacy.book import ADD_REMOVE, Account, Answer, Book, Key, Limit, Price, accounts, describe, limit_terms
 from tacit.privacy.chain import Chain, canonical
 from tacit.privacy.release import Release
 from tacit.types import Array
@@ -85,21 +85,26 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def release(self, key: Key, asked: str, release: Release, make: Callable[[], Array]) -> Array:
+    def release(
+        self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ADD_REMOVE
+    ) -> Array:
         """The answer to `asked`: stored, or made now and stored; or Refused, with nothing written.
 
-        `make` computes value and noise. It runs while the file is locked, and must not use the ledger.
+        `make` computes value and noise. It runs while the file is locked, and must not use the ledger. Prices hold for
+        one `adjacency`: data whose answers were priced for another are refused.
         """
         with self._chain.transaction():
             book = self._current()
             answer = book.answers.get(key)
             if answer is not None:
                 return self._again(answer, asked, release)
+            _check_adjacency(book, key.data_id, adjacency)
             self._check_limit(key.data_id, release)
             payload = _pack(make())
             body = {
                 "kind": "release", "data": key.data_id, "run": key.run, "round": key.round, "step": key.step,
-                "asked": asked, "release": describe(release), "payload": _digest(payload), "at": _now(),
+                "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": _digest(payload),
+                "at": _now(),
             }  # fmt: skip
             book.add(self._chain.append(str(key), body, payload))
         return _unpack(payload)
@@ -210,6 +215,15 @@ class Ledger:
                 self._safe = data_id, limit, ahead
                 break
             more //= 2
+
+
+def _check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
+    held = book.adjacency.get(data_id, adjacency)
+    if held != adjacency:
+        raise Refused(
+            f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they have no common "
+            f"total. Train with --adjacency {held}."
+        )
 
 
 def question(w: Array, t: int, rho: float) -> str:
