@@ -18,6 +18,12 @@ from tacit.privacy.release import Events, GaussianRelease, LaplaceRelease, Relea
 
 pytest.importorskip("dp_accounting")
 
+
+@given(st.floats(1e-6, 1e6))
+def test_a_printed_epsilon_is_never_below_the_proved_one(epsilon):
+    assert epsilon <= float(budget.upward(epsilon)) <= epsilon * 1.001
+
+
 # eps0 = 0.05 over 20,000 rounds, scale b = 480/(0.05 I): one record moves an MNIST gradient by |s|_1 <= 1568/I,
 # |s|_2 <= 39.6/I and max|s| <= 1/I
 SCALE = 480 / 0.05

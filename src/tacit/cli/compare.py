@@ -72,12 +72,13 @@ def run(options: argparse.Namespace) -> int:
     standings = comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell)
     rows = table.rows(standings)
     figures = _draw(rows, wanted.base.data.source, out)
-    rule, caution = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
+    rule, cautions = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
     if options.json:
-        print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": [caution], "out": str(out)}))
+        print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": cautions, "out": str(out)}))
     else:
         layout = table.markdown if options.markdown else table.aligned
-        print(f"{table.text(rows, layout)}\ntuning: {rule}\nnot covered: {caution}")
+        lines = [table.text(rows, layout), f"tuning: {rule}", *(f"not covered: {caution}" for caution in cautions)]
+        print("\n".join(lines))
     if not options.quiet:
         print(f"records in {out / 'records.jsonl'}, {', '.join(map(str, figures)) or 'no figure'}", file=sys.stderr)
     return 0

@@ -98,13 +98,15 @@ def _open(file: str) -> Ledger:
 
 
 def _table(account: Account) -> str:
+    from tacit.privacy.budget import upward
+
     rows = [("run", "rounds", "releases", "epsilon", "mechanism")]
     for run in account.runs:
-        rows.append((run.run, str(run.rounds), str(run.releases), f"{run.epsilon:.4g}", "; ".join(run.mechanisms)))
-    rows.append(("all runs", "", str(account.releases), f"{account.epsilon:.4g}", "composed, not added"))
+        rows.append((run.run, str(run.rounds), str(run.releases), upward(run.epsilon), "; ".join(run.mechanisms)))
+    rows.append(("all runs", "", str(account.releases), upward(account.epsilon), "composed, not added"))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    total = f"({account.epsilon:.4g}, {account.dp_delta:g})"
+    total = f"({upward(account.epsilon)}, {account.dp_delta:g})"
     left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
     return "\n".join([f"{account.data_id}: spent {total}{left}, {account.adjacency}", *lines])
 

@@ -60,6 +60,8 @@ def run(options: argparse.Namespace) -> int:
         progress.stop()
     print(jsontext.dumps(records) if options.json else _table(records))
     if not options.quiet:
+        if any(record.get("epsilon") is not None for record in records):
+            print("each guarantee is of its run alone: on the same records their costs compose", file=sys.stderr)
         print(f"records in {out / 'records.jsonl'}", file=sys.stderr)
     return 0
 

@@ -14,7 +14,7 @@ from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
 from tacit.privacy.book import describe
-from tacit.privacy.budget import Guarantee, total, total_over_agents
+from tacit.privacy.budget import Guarantee, total, total_over_agents, upward
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
@@ -25,8 +25,14 @@ NOT_COVERED = (
     "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
     "as they are",
     "hyper-parameters chosen by looking at private results",
+    "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
     "the number of records and the names of agents, features and classes, which are taken to be public",
     "how records were dealt to agents and to the test set: a record is added or removed after that, in its place",
+)
+
+SEEDED = (
+    "whoever knows the seed: simulated noise can be drawn again and taken off, so train with --noise exact what is to "
+    "be released"
 )
 
 
@@ -78,7 +84,7 @@ def summarize(
         "adjacency": p.adjacency,
         "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
         "covers": COVERS if spent else None,
-        "not_covered": list(NOT_COVERED) if spent else None,
+        "not_covered": [*([] if p.noise == "exact" else [SEEDED]), *NOT_COVERED] if spent else None,
         "noise": (_noise(spec) if private else None),
         "simulated_noise": private and spec.privacy.noise == "simulated",
         "engine": spec.run.engine,
@@ -130,7 +136,7 @@ def _claim(spec: Spec, setup: Setup) -> list[str]:
         return []
     return [
         f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the scale a public constant, the run would "
-        f"be ({worth.epsilon:.4g}, {worth.dp_delta:g})-DP."
+        f"be ({upward(worth.epsilon)}, {worth.dp_delta:g})-DP."
     ]
 
 
@@ -150,8 +156,8 @@ def guarantee(spec: Spec, setup: Setup) -> str:
     assert spent is not None  # a method without caveats has a release
     one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
     return (
-        f"({spent.epsilon:.4g}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds ({spent.name}), "
-        f"{one}; {_price(setup)} a round; {_noise(spec)}"
+        f"({upward(spent.epsilon)}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds "
+        f"({spent.name}), {one}; {_price(setup)} a round; {_noise(spec)}"
     )
 
 
@@ -170,7 +176,7 @@ def changed(spec: Spec) -> dict[str, Any]:
 
 def _noise(spec: Spec) -> str:
     exact = spec.privacy.noise == "exact"
-    return "exact noise from the operating system" if exact else "simulated noise"
+    return "exact noise from the operating system" if exact else "simulated noise, from the seed: not for release"
 
 
 def _price(setup: Setup) -> str:

@@ -7,6 +7,7 @@ agents. Every bound that holds is computed and named, and the smallest is the gu
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -24,6 +25,14 @@ MEANING = {
     "gdp": "the run reveals no more than one Gaussian release, whose epsilon is exact",
     "pld": "the law of the privacy loss, composed numerically on a grid that errs upward (dp-accounting)",
 }
+
+
+FOUR_DIGITS_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+
+
+def upward(epsilon: float) -> str:
+    """Four digits, and never less than what is proved."""
+    return f"{float(FOUR_DIGITS_UP.create_decimal_from_float(epsilon)):.4g}"
 
 
 @dataclass(frozen=True)
@@ -58,7 +67,7 @@ class Guarantee:
         return self.bounds[0].name if self.bounds else "none"
 
     def __str__(self) -> str:
-        return f"({self.epsilon:.4g}, {self.dp_delta:g})-DP by {self.name}"
+        return f"({upward(self.epsilon)}, {self.dp_delta:g})-DP by {self.name}"
 
 
 def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:

@@ -43,9 +43,10 @@ def folded(title: str, content: str, opened: bool = False) -> str:
     return f"<details{' open' if opened else ''}><summary>{html(title)}</summary>\n{content}\n</details>"
 
 
-def badge(private: bool, text: str) -> Raw:
-    """A label that is seen."""
-    return Raw(f'<strong class="badge {"private" if private else "bare"}">{escape(text)}</strong>')
+def badge(text: str) -> Raw:
+    """A label that is seen: good, in between, or bad."""
+    kind = {"private": "private", "simulated noise": "simulated"}.get(text, "bare")
+    return Raw(f'<strong class="badge {kind}">{escape(text)}</strong>')
 
 
 def either(last: object, averaged: object) -> Raw:

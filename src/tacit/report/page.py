@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from tacit.privacy.budget import upward
 from tacit.report.markup import Raw, badge, either, folded, html, table
 from tacit.report.section import section
 from tacit.report.source import Source
@@ -65,7 +66,7 @@ def _cells(row: dict[str, Any]) -> list[object]:
     lost = f" ({row['diverged']} diverged)" if row["diverged"] else ""
     return [
         row["algorithm"], row["preset"], row["data"], _epsilon(row), _short(row["dp_delta"]),
-        badge(row["private"], "whole run" if row["private"] else "not private"), row["rounds"], f"{row['seeds']}{lost}",
+        badge(row["label"]), row["rounds"], f"{row['seeds']}{lost}",
         either(_percent(last, "mean"), _percent(averaged, "mean")), either(_range(last), _range(averaged)),
         "-" if row["seconds"] is None else f"{row['seconds']['mean']:.3g}",
     ]  # fmt: skip
@@ -74,7 +75,7 @@ def _cells(row: dict[str, Any]) -> list[object]:
 def _epsilon(row: dict[str, Any]) -> str:
     """The total, or what is claimed for a round where there is none."""
     if row["epsilon"] is not None:
-        return f"{row['epsilon']:.4g} in all"
+        return f"{upward(row['epsilon'])} in all"
     return "no noise" if row["epsilon_per_round"] is None else f"{row['epsilon_per_round']:.4g} a round, claimed"
 
 

@@ -41,6 +41,13 @@ class Run:
         """Whether the record holds a total for the whole run."""
         return self.summary.get("epsilon") is not None and not str(self.summary["guarantee"]).startswith("not private")
 
+    @property
+    def label(self) -> str:
+        """In two words, what its guarantee is worth."""
+        if not self.private:
+            return "not private"
+        return "simulated noise" if self.summary.get("simulated_noise") else "private"
+
 
 @dataclass(frozen=True)
 class Spread:

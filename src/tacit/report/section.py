@@ -74,12 +74,12 @@ def _guarantees(runs: Sequence[Run]) -> str:
     for promise, groups in by_promise.items():
         run = groups[0].first
         if not promise:
-            items.append(f"<li>{badge(False, 'diverged')} {html('; '.join(group.label for group in groups))}: "
+            items.append(f"<li>{badge('diverged')} {html('; '.join(group.label for group in groups))}: "
                          f"{html(run.summary['diverged'])}</li>")  # fmt: skip
             continue
         names = f"<b>{html('; '.join(group.label for group in groups))}:</b> " if len(by_promise) > 1 else ""
         words = html(promise.removeprefix("not private:").strip())
-        items.append(f"<li>{badge(run.private, 'private' if run.private else 'not private')} {names}{words}</li>")
+        items.append(f"<li>{badge(run.label)} {names}{words}</li>")
     return f'<h3>Guarantee</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
 
 

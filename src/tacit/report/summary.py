@@ -27,6 +27,7 @@ def _row(source: Source, group: Group) -> dict[str, Any]:
         "preset": run.values["run.preset"],
         "data": told.get("dataset") or run.values.get("data.source"),
         "private": run.private,
+        "label": run.label,
         "epsilon": told.get("epsilon") if run.private else None,
         "epsilon_per_round": told.get("epsilon_per_round"),
         "dp_delta": told.get("dp_delta"),

@@ -11,7 +11,7 @@ from tacit.baselines.method import Budget, Choice
 from tacit.baselines.promise import Promise
 from tacit.experiments import toml
 from tacit.experiments.spec import Spec
-from tacit.privacy.budget import revealed
+from tacit.privacy.budget import revealed, upward
 
 SPLIT = {"trial": "all but the last sixth of each agent's records, which judges", "run": "all training records"}
 
@@ -69,7 +69,7 @@ def guarantee(promise: Promise, rounds: int, budget: Budget) -> dict[str, Any]:
         return {"private": False, "guarantee": text, **nothing}
     dp_delta = revealed(promise.events(rounds)) if spent.name == "basic" else spent.dp_delta
     over = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
-    text = f"({spent.epsilon:.4g}, {dp_delta:g})-DP in all ({spent.name}), {promise.unit.value}{over}"
+    text = f"({upward(spent.epsilon)}, {dp_delta:g})-DP in all ({spent.name}), {promise.unit.value}{over}"
     return {
         "private": True,
         "guarantee": text,
