@@ -21,7 +21,14 @@ pytest.importorskip("dp_accounting")
 
 @given(st.floats(1e-6, 1e6))
 def test_a_printed_epsilon_is_never_below_the_proved_one(epsilon):
-    assert epsilon <= float(budget.upward(epsilon)) <= epsilon * 1.001
+    assert epsilon * (1 - 1e-11) <= float(budget.upward(epsilon)) <= epsilon * (1.001 + 1e-11)
+
+
+@pytest.mark.parametrize(("epsilon", "printed"), [
+    (0.05, "0.05"), (0.1 + 0.2, "0.3"), (57.1249, "57.13"), (0.9999995, "1"), (1e5 + 1, "1.001e+05"), (math.inf, "inf"),
+])  # fmt: skip
+def test_a_printed_epsilon_has_four_digits(epsilon, printed):
+    assert budget.upward(epsilon) == printed
 
 
 # eps0 = 0.05 over 20,000 rounds, scale b = 480/(0.05 I): one record moves an MNIST gradient by |s|_1 <= 1568/I,

@@ -31,8 +31,8 @@ FOUR_DIGITS_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
 
 
 def upward(epsilon: float) -> str:
-    """Four digits, and never less than what is proved."""
-    return f"{float(FOUR_DIGITS_UP.create_decimal_from_float(epsilon)):.4g}"
+    """Four digits, and never less than what is proved (to the twelve digits that floats are good for)."""
+    return f"{float(FOUR_DIGITS_UP.create_decimal(f'{epsilon:.12g}')):.4g}"
 
 
 @dataclass(frozen=True)
