@@ -4,25 +4,31 @@
     spec_hash   names the run: equal specs are the same run
     curve       lists of equal length, one a measured quantity, thinned
     seal        a digest of all the rest. It shows an edit, not a forger: whoever edits can seal again
+
+The result.json of a run's directory is under such a seal too, with the hashes of the files it is the result of.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tacit import jsontext
-from tacit.errors import RecordError
+from tacit.errors import RecordError, RunDirectoryError
 
 Values = dict[str, Any]
+
+NUMBERS = ("test_error", "test_error_averaged", "objective", "consensus_violation", "seconds", "agents", "records")
+RESULT_OF = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl"}
 
 
 def spec_hash(spec: str) -> str:
     """What names a run."""
-    return hashlib.sha256(spec.encode()).hexdigest()[:16]
+    return _hash(spec.encode())
 
 
 def sealed(record: Values) -> Values:
@@ -41,6 +47,24 @@ def is_whole(values: Values) -> bool:
     return bool(values.get("seal") == _digest({name: value for name, value in values.items() if name != "seal"}))
 
 
+def result_of(directory: Path, result: Values) -> Values:
+    """The result of the spec and the rounds in a directory, sealed."""
+    return with_seal(result | {key: _hash((directory / file).read_bytes()) for key, file in RESULT_OF.items()})
+
+
+def check_result(directory: Path, result: Values) -> None:
+    """Refuse a result that was edited, or beside which the spec or the rounds were."""
+    again = f"Remove {directory}, and run {directory.name} again."
+    if "seal" not in result:
+        raise RunDirectoryError(f"{directory / 'result.json'} has no seal: it is of an earlier version. {again}")
+    if not is_whole(result):
+        raise RunDirectoryError(f"{directory / 'result.json'} was changed after it was written. {again}")
+    for key, file in RESULT_OF.items():
+        path = directory / file
+        if not path.is_file() or result[key] != _hash(path.read_bytes()):
+            raise RunDirectoryError(f"{path} is not what the result beside it is of. {again}")
+
+
 def lines(records: Iterable[Values]) -> str:
     """Records as JSON lines."""
     return "".join(jsontext.dumps(record) + "\n" for record in records)
@@ -49,7 +73,7 @@ def lines(records: Iterable[Values]) -> str:
 def read(path: Path) -> list[Values]:
     """The records of a file, each of them whole."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the first record
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}. Check the path.") from None
     except UnicodeDecodeError as error:
@@ -60,10 +84,12 @@ def read(path: Path) -> list[Values]:
 def checked(line: str, where: str) -> Values:
     """A record whose seal holds; else an error that names the run to repeat."""
     try:
-        record = json.loads(line)
+        record = loads(line)
         json.dumps(record, ensure_ascii=False, allow_nan=False).encode()  # no NaN, no infinity, no half a character
     except (ValueError, RecursionError):
-        raise RecordError(f"{where}: not a whole record. Remove the line, and run it again.") from None
+        named = re.search(r'"name": "([^"]+)"', line)
+        told = named[1] if named else "it"
+        raise RecordError(f"{where}: not a whole record. Remove the line, and run {told} again.") from None
     if not isinstance(record, dict) or not isinstance(record.get("spec"), str):
         raise RecordError(f"{where}: a record without a spec. Run it again with this version of tacit.")
     name = record.get("name", "a run without a name")
@@ -71,7 +97,31 @@ def checked(line: str, where: str) -> Values:
         raise RecordError(f"{where}: {name} is not the record of the spec it names. Run {name} again.")
     if not is_whole(record):
         raise RecordError(f"{where}: {name} was changed after it was written. Run {name} again.")
+    if not _typed(record):
+        raise RecordError(f"{where}: {name} has text where numbers belong. Run {name} again.")
     return record
+
+
+def loads(text: str) -> Any:
+    """JSON in which no name stands twice: another reader might take the other value."""
+    return json.loads(text, object_pairs_hook=_once)
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> Values:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _typed(record: Values) -> bool:
+    """Whether what is a number in every record is one, or null."""
+    curve = record.get("curve") or {}
+    if not isinstance(curve, dict) or not all(isinstance(column, list) for column in curve.values()):
+        return False
+    values = [record.get(key) for key in NUMBERS]
+    values += [value for column in curve.values() for value in column]
+    return all(value is None or isinstance(value, (int, float)) for value in values)
 
 
 def ends(curve: Sequence[float | None], value: float | None) -> bool:
@@ -83,4 +133,8 @@ def ends(curve: Sequence[float | None], value: float | None) -> bool:
 
 
 def _digest(record: Values) -> str:
-    return hashlib.sha256(json.dumps(record, sort_keys=True, allow_nan=False).encode()).hexdigest()[:16]
+    return _hash(json.dumps(record, sort_keys=True, allow_nan=False).encode())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]

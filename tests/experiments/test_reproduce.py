@@ -373,7 +373,7 @@ def test_a_run_whose_result_is_not_its_last_round_is_not_adopted(plan, tmp_path)
     done(plan, tmp_path / "records.jsonl", tmp_path / "out")
     result = next((tmp_path / "out" / "runs").glob("*/result.json"))
     result.write_text(json.dumps(json.loads(result.read_text()) | {"test_error": 0.001}))
-    with pytest.raises(RunDirectoryError, match=f"Remove that directory, and run {result.parent.name} again"):
+    with pytest.raises(RunDirectoryError, match=f"run {result.parent.name} again"):
         reproduce.adopt([tmp_path / "out"], plan, Archive(tmp_path / "new.jsonl"))
     with pytest.raises(RunDirectoryError, match="is no directory"):
         reproduce.adopt([tmp_path / "none"], plan, Archive(tmp_path / "new.jsonl"))

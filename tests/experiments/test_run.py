@@ -138,7 +138,7 @@ def test_a_signal_while_the_result_is_written_waits_for_it(tmp_path, monkeypatch
 
     def finish(*arguments):
         signal.raise_signal(signal.SIGINT)
-        write(*arguments)
+        return write(*arguments)
 
     monkeypatch.setattr(RunDirectory, "finish", finish)
     result = quiet_train(preset("released", "objt").with_values(SMALL), out=tmp_path / "run")

@@ -12,6 +12,7 @@ from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import RunDirectory, fitting, load_npz
+from tacit.report import source
 from tests.conftest import claim_too_much, encrypt
 
 SMALL = {"data.source": "synthetic", "data.records": 200, "data.agents": 4, "run.rounds": 6}
@@ -74,24 +75,42 @@ def test_numbers_that_are_not_finite_are_null_in_every_file(tmp_path):
     texts = [(tmp_path / "run" / name).read_text() for name in ("rounds.jsonl", "result.json")]
     rows, result = (json.loads(text, parse_constant=refuse) for text in texts)
     assert rows == {"t": 1, "objective": None, "more": [None, 1.5]}
-    assert result == {"objective": None, "seconds": 1.0}
+    assert {key: result[key] for key in ("objective", "seconds")} == {"objective": None, "seconds": 1.0}
 
 
 @pytest.mark.parametrize("content", [b"\xff\x00\xfe\n", b"{}\n", b"5\n", b'{"t": "1"}\n', b"[" * 200_000 + b"\n"])
-@pytest.mark.parametrize("state", ["finished", "stopped"])
-def test_a_damaged_record_of_rounds_is_named(request, content, state):
-    run = request.getfixturevalue(state)
-    (run / "rounds.jsonl").write_bytes(content)
+def test_a_damaged_record_of_rounds_is_named(stopped, content):
+    (stopped / "rounds.jsonl").write_bytes(content)
     with pytest.raises(RunDirectoryError, match=r"rounds\.jsonl is damaged"):
-        resume(run)
+        resume(stopped)
 
 
-@pytest.mark.parametrize("state", ["finished", "stopped"])
-def test_a_missing_record_of_rounds_is_named(request, state):
-    run = request.getfixturevalue(state)
-    (run / "rounds.jsonl").unlink()
+def test_a_missing_record_of_rounds_is_named(stopped):
+    (stopped / "rounds.jsonl").unlink()
     with pytest.raises(RunDirectoryError, match=r"rounds\.jsonl is damaged"):
-        resume(run)
+        resume(stopped)
+
+
+@pytest.mark.parametrize(("file", "edit"), [
+    ("spec.toml", lambda text: text.replace("seed = 0", "seed = 1")),
+    ("rounds.jsonl", lambda text: "".join(text.splitlines(keepends=True)[:-1])),
+    ("rounds.jsonl", lambda _: None),
+    ("result.json", lambda text: text.replace('"guarantee": "', '"guarantee": "(0.1, 1e-9)-DP, ')),
+    ("result.json", lambda text: text.replace('"rounds": ', '"rounds": 1, "rounds": ')),
+    ("result.json", lambda text: json.dumps({key: value for key, value in json.loads(text).items() if key != "seal"})),
+])  # fmt: skip
+def test_a_finished_run_of_which_anything_was_edited_is_refused(finished, file, edit):
+    before = (finished / file).read_text()
+    after = edit(before)
+    assert after != before
+    if after is None:
+        (finished / file).unlink()
+    else:
+        (finished / file).write_text(after)
+    with pytest.raises(RunDirectoryError, match=rf"{file}.*(run {finished.name} again|start the run again)"):
+        resume(finished)
+    with pytest.raises(RunDirectoryError, match=f"[rR]un {finished.name} again"):
+        source.read(finished)
 
 
 @pytest.mark.parametrize("content", ["[]", "null", "{}", "5", "", '{"algorithm": "objt"}', "[" * 200_000])

@@ -97,7 +97,7 @@ def test_an_edited_run_gets_no_seal_and_its_directory_is_the_way_out(grid, tmp_p
         (lost / file).write_text(json.dumps(json.loads((lost / file).read_text()) | {"test_error": 0.001}))
     else:
         (lost / file).write_text("".join((lost / file).read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(RunDirectoryError, match=f"{lost}: .*Remove that directory"):
+    with pytest.raises(RunDirectoryError, match=f"Remove {lost}, and run {lost.name} again"):
         sweep.run(members, tmp_path / "out")
     shutil.rmtree(lost)
     assert sweep.run(members, tmp_path / "out")[3]["objective"] == pytest.approx(whole[3]["objective"], rel=1e-5)

@@ -74,6 +74,7 @@ def write(directory: Path, found: list[dict[str, Any]] | None = None, artefact: 
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "records.jsonl").write_text(record.lines(records() if found is None else found))
     if artefact is not None:
+        artefact = artefact | {"runs": {one["name"]: one["seal"] for one in (records() if found is None else found)}}
         (directory / "artefact.json").write_text(json.dumps(record.with_seal(artefact)))
     return directory
 

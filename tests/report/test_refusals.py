@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tacit import record
 from tacit.cli import main
 from tests.report import made
 
@@ -28,8 +29,6 @@ def test_an_edited_record_is_refused_and_the_run_named(tmp_path, capsys, change)
 
 
 def test_a_record_without_a_seal_or_a_curve_is_refused(tmp_path, capsys):
-    from tacit import record
-
     path = tmp_path / "old.jsonl"
     path.write_text(json.dumps({"name": "old", "test_error": 0.1}) + "\n")
     assert "Run it again with this version" in refusal(path, tmp_path, capsys)
@@ -79,9 +78,8 @@ def test_a_run_whose_result_is_not_that_of_its_last_round_is_refused(tmp_path, c
     capsys.readouterr()
     result = json.loads((path / "result.json").read_text())
     (path / "result.json").write_text(json.dumps(result | {"test_error": 0.0}))
-    assert "Run run again" in refusal(path, tmp_path, capsys)
-    (path / "result.json").write_text(json.dumps(result))
-    (path / "rounds.jsonl").write_text("{}\n")
+    assert "run run again" in refusal(path, tmp_path, capsys)
+    (path / "result.json").write_text("{")
     assert "is damaged" in refusal(path, tmp_path, capsys)
 
 
@@ -112,6 +110,45 @@ def test_an_edited_artefact_is_refused(tmp_path, capsys, change, says):
     err = refusal(path, tmp_path, capsys)
     assert says in err
     assert "un `tacit reproduce` again" in err
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_an_artefact_without_some_of_its_records_is_refused(tmp_path, capsys, kept):
+    path = made.write_artefact(tmp_path / "fig9")
+    lines = (path / "records.jsonl").read_text().splitlines(keepends=True)
+    (path / "records.jsonl").write_text("".join(lines[:kept]))
+    assert "bare is missing, new or another" in refusal(path, tmp_path, capsys)
+    (path / "records.jsonl").unlink()
+    assert "bare is missing" in refusal(path, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(("old", "new", "says"), [
+    ('"test_error": 0.1', '"test_error": 0.2, "test_error": 0.1', "not a whole record"),
+    ('"seconds": 2.0', '"seconds": NaN', "not a whole record"),
+    (', "seal"', "", "not a whole record"),
+])  # fmt: skip
+def test_a_line_that_is_no_record_is_refused_and_its_run_named(tmp_path, capsys, old, new, says):
+    path = made.write(tmp_path / "sweep") / "records.jsonl"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    err = refusal(path, tmp_path, capsys)
+    assert says in err
+    assert "run epsilon1.0-seed0 again" in err
+
+
+@pytest.mark.parametrize("wrong", [
+    {"test_error": "a"}, {"seconds": "long"}, {"curve": {"t": ["x"]}}, {"curve": {"t": 3}}, {"curve": 3},
+])  # fmt: skip
+def test_text_where_numbers_belong_is_refused_though_sealed(tmp_path, capsys, wrong):
+    odd = record.sealed(made.one(0.1, made.spec(2.0), "odd") | wrong)
+    assert "Run odd again" in refusal(made.write(tmp_path / "sweep", [odd]), tmp_path, capsys)
+
+
+def test_a_mark_before_the_first_record_is_no_damage(tmp_path):
+    path = made.write(tmp_path / "sweep") / "records.jsonl"
+    path.write_text("\ufeff" + path.read_text())
+    assert main(["report", str(path), "--out", str(tmp_path / "page.html"), "-q"]) == 0
 
 
 def test_a_page_cannot_replace_a_directory(tmp_path, capsys):

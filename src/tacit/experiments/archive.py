@@ -102,6 +102,7 @@ def check(one: Values, where: str) -> None:
     """Refuse a record that says another length, seed or algorithm than its spec, or another end than its curve."""
     name = one.get("name", "a run without a name")
     try:
+        Spec().with_values(spec_of(one))
         fits = _fits(one, spec_of(one))
     except (LookupError, AttributeError, TypeError, SpecError):  # without a section, a key, or a list
         fits = False
@@ -114,4 +115,5 @@ def _fits(one: Values, spec: Values) -> bool:
     if "diverged" in one:
         return True
     told = one["algorithm"], one["rounds"], one["seed"], one["curve"]["t"][-1]
-    return told == asked and record.ends(one["curve"]["test_error"], one["test_error"])
+    sized = one["agents"] > 0 and one["records"] > 0
+    return sized and told == asked and record.ends(one["curve"]["test_error"], one["test_error"])

@@ -131,6 +131,7 @@ def write(plan: Plan, archive: Archive, out: Path, sources: Sources) -> list[Pat
             shown["notes"].insert(0, f"{missing} of {missing + len(records)} runs are not recorded.")
         if artefact.compute:
             shown |= TABLES[artefact.compute](Given(artefact, records, shown["panels"], sources))
+        shown["runs"] = {one["name"]: one["seal"] for one in records}
         folder = out / artefact.name
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / "records.jsonl", record.lines(records))

@@ -173,7 +173,7 @@ class Run:
         if self.directory is not None:
             over = self.over
             model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
-            self.directory.finish(model.arrays(), summary)
+            summary = self.directory.finish(model.arrays(), summary)
         return Result(summary, self.rows, w, average)
 
 

@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from tacit import jsontext
+from tacit import jsontext, record
 from tacit.data.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.experiments import toml
@@ -122,22 +122,25 @@ class RunDirectory:
         write_whole(self.path / "rounds.jsonl", lambda file: file.write(text.encode()))
         return saved
 
-    def finish(self, model: dict[str, Array], result: dict[str, Any]) -> None:
-        """Write the model, then the result that marks the run complete."""
+    def finish(self, model: dict[str, Array], result: dict[str, Any]) -> dict[str, Any]:
+        """Write the model, then the result that marks the run complete; the result as it was sealed."""
         write_whole(self.path / "model.npz", lambda file: np.savez(file, **model))  # type: ignore[arg-type]
-        text = jsontext.dumps(result, indent=2) + "\n"
+        sealed = record.result_of(self.path, result)
+        text = jsontext.dumps(sealed, indent=2) + "\n"
         write_whole(self.path / "result.json", lambda file: file.write(text.encode()))
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
+        return sealed
 
     def result(self) -> dict[str, Any]:
         path = self.path / "result.json"
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = record.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise _damaged(path, error) from None
         missing = [key for key in RESULT_KEYS if not isinstance(found, dict) or key not in found]
         if missing:
             raise _damaged(path, f"it has no {missing[0]}")
+        record.check_result(self.path, found)
         return dict(found)
 
 

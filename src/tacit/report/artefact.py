@@ -5,7 +5,6 @@ It holds results (tables, series), so it is under a seal, as records are.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -70,12 +69,13 @@ class Artefact:
     table: Table | None
     series: tuple[Series, ...]
     notes: tuple[str, ...]
+    runs: Values | None  # the seals of its records by name; None if it does not say
 
 
 def read(path: Path) -> Artefact:
     """An artefact.json that keeps to its form."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = record.loads(path.read_text(encoding="utf-8"))
         if "seal" not in found:
             raise RecordError(f"{path} has no seal: it is of an earlier version. Run `tacit reproduce` again.")
         if not record.is_whole(found):
@@ -124,6 +124,7 @@ def _artefact(found: dict[str, Any]) -> Artefact:
         None if found.get("table") is None else _table(found["table"]),
         series,
         tuple(map(str, found.get("notes") or ())),
+        None if found.get("runs") is None else dict(found["runs"]),
     )
 
 

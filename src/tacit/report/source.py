@@ -49,15 +49,15 @@ def read_all(paths: Sequence[Path]) -> list[Source]:
 def read(path: Path) -> Source:
     """The runs of a source, each of them whole."""
     if path.is_file():
-        runs = _records(path)
+        runs = _runs(record.read(path), path)
         if not runs:
             raise RecordError(f"{path} holds no records: run `tacit sweep` again, or give its directory.")
         return Source(path.resolve().parent.name if path.stem == "records" else path.stem, runs)
     if not path.is_dir():
         raise RecordError(f"{path} does not exist: give the directory of a run or a sweep, or a file of records.")
     name, records, artefact = path.resolve().name, path / "records.jsonl", path / "artefact.json"
-    if artefact.is_file():  # a table of computed numbers needs no run
-        return Source(name, _records(records) if records.is_file() else (), read_artefact(artefact))
+    if artefact.is_file():
+        return _of_artefact(name, records, read_artefact(artefact))
     if records.is_file():
         return Source(name, read(records).runs)
     if (path / "spec.toml").is_file():
@@ -68,9 +68,23 @@ def read(path: Path) -> Source:
     )
 
 
-def _records(path: Path) -> tuple[Run, ...]:
+def _of_artefact(name: str, records: Path, artefact: Artefact) -> Source:
+    """An artefact with the very records it was written with; a table of computed numbers has none."""
+    found = record.read(records) if records.is_file() else []
+    there = {str(one.get("name")): one["seal"] for one in found}
+    named = there if artefact.runs is None else artefact.runs
+    odd = sorted(run for run in there.keys() | named.keys() if there.get(run) != named.get(run))
+    if odd:
+        raise RecordError(
+            f"{records} is not what artefact.json was written with: {odd[0]} is missing, new or another. "
+            f"Run `tacit reproduce {artefact.name}` again: what is recorded is not repeated."
+        )
+    return Source(name, _runs(found, records), artefact)
+
+
+def _runs(records: Sequence[dict[str, Any]], path: Path) -> tuple[Run, ...]:
     runs: dict[str, Run] = {}
-    for n, found in enumerate(record.read(path), 1):
+    for n, found in enumerate(records, 1):
         where = f"{path}, record {n}"
         run = _run(found, where)
         if runs.setdefault(_identity(run), run) is not run:
@@ -100,19 +114,16 @@ def _run(found: dict[str, Any], where: str) -> Run:
 
 
 def _directory(path: Path, name: str) -> Run:
-    """A finished run of `tacit train`. It has no seal, but its result must be that of its last round."""
+    """A finished run of `tacit train`."""
     if not (path / "result.json").is_file():
         raise RunDirectoryError(f"{path} is not finished: continue it with `tacit train --resume {path}`.")
     try:
-        summary = json.loads((path / "result.json").read_text(encoding="utf-8"))
+        summary = record.loads((path / "result.json").read_text(encoding="utf-8"))
+        record.check_result(path, summary)
         rows = [json.loads(line) for line in (path / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
-        last, told = ([row[key] for key in ("test_error", "objective")] for row in (rows[-1], summary))
         curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES)}
-        summary["guarantee"], summary["seconds"], summary["rounds"]
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise RunDirectoryError(f"{path} is damaged ({type(error).__name__}: {error}): run {name} again.") from None
-    if told != last:
-        raise RecordError(f"{path}: result.json is not the result of the last round. Run {name} again.")
     return _known(Run(name, tomltext.text_of(path / "spec.toml"), summary, curve), str(path))
 
 
