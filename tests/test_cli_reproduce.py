@@ -113,16 +113,19 @@ def test_list_names_the_artefacts(capsys):
     assert main(["reproduce", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert {one["name"]: one["runs"] for one in listed} == {"tiny": 2, "leaf": 2}
+    assert {one["scale"] for one in listed} == {"quick"}
+    assert main(["reproduce", "--list"]) == 0
+    assert "2 runs  tiny\n" in capsys.readouterr().out
 
 
 def test_the_folder_of_an_artefact_is_a_source_of_report(tmp_path):
     main(["reproduce", "tiny", "-qq"])
     pages = []
-    for source in ("runs/paper-quick/tiny", "runs/paper-quick"):  # one artefact, or all
+    for source in ("runs/paper-quick/tiny", "runs/paper-quick/tiny/artefact.json", "runs/paper-quick"):  # one, or all
         assert main(["report", source, "-qq"]) == 0
         pages.append((tmp_path / "report.html").read_text())
     assert "quick scale" in pages[0]
-    assert pages[0] == pages[1]
+    assert pages[0] == pages[1] == pages[2]
 
 
 def test_adopted_runs_are_not_done_again(capsys):
@@ -157,6 +160,7 @@ def test_an_edited_record_stops_everything_and_names_the_run(capsys, tmp_path):
         (["--femnist", "nowhere"], "no LEAF directory"),
         (["--adopt", "nowhere"], "is no directory"),
         (["--jobs", "0"], "--jobs must be at least 1"),
+        (["--plan", "--recorded"], "give one of them"),
         (["--records", "paper/tiny.toml"], "line 2"),
         (["--out", "paper/tiny.toml"], "cannot write into paper/tiny.toml: give another --out"),
         (["--records", "paper/tiny.toml/r.jsonl"], "cannot write into paper/tiny.toml: give another --records"),
@@ -183,6 +187,17 @@ def test_what_needs_no_records_is_shown_without_any(tmp_path):
     (tmp_path / "paper" / "sizes.toml").write_text('title = "sizes"\nabout = "of data"\ncompute = "instances"\n')
     assert main(["reproduce", "sizes", "--recorded", "-qq"]) == 0
     assert (tmp_path / "runs/paper-quick/sizes/artefact.json").exists()
+
+
+def test_the_page_is_of_every_artefact_that_is_there(tmp_path, capsys):
+    (tmp_path / "paper" / "sizes.toml").write_text('title = "sizes"\nabout = "of data"\ncompute = "instances"\n')
+    main(["reproduce", "tiny", "-qq"])
+    capsys.readouterr()
+    assert main(["reproduce", "sizes", "-qq"]) == 0
+    assert "ObjT" not in capsys.readouterr().out  # the numbers of what was asked for
+    page = (tmp_path / "runs/paper-quick/report.html").read_text()
+    assert 'id="tiny"' in page
+    assert 'id="sizes"' in page
 
 
 def test_help_says_what_starts_anew(capsys):

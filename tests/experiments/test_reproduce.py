@@ -465,6 +465,7 @@ def test_other_data_of_a_recorded_name_are_refused(folder, tmp_path, leaf):
         (leaf / part / "one.json").write_text(text.replace('["a", "b"]', '["a"]').replace("[9, 9]", "[9]"))
     with pytest.raises(RecordError, match="femnist has 1 agents with 9 records here, and had 2 with 18 in the runs"):
         Sources(leaf, archive.data)(spec)
+    assert Sources(leaf, archive.data).load(spec).n_agents == 1  # to count them
 
 
 @pytest.mark.parametrize(

@@ -154,3 +154,12 @@ def test_a_mark_before_the_first_record_is_no_damage(tmp_path):
 def test_a_page_cannot_replace_a_directory(tmp_path, capsys):
     assert main(["report", str(made.write(tmp_path / "sweep")), "--out", str(tmp_path)]) == 2
     assert "give --out a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("flag", ["--out", "--figures"])
+def test_a_page_or_figures_that_cannot_be_written_are_refused(tmp_path, capsys, flag):
+    (tmp_path / "file").write_text("")
+    places = {"--out": tmp_path / "page.html", "--figures": tmp_path / "figures"} | {flag: tmp_path / "file" / "in"}
+    options = [str(word) for pair in places.items() for word in pair]
+    assert main(["report", str(made.write(tmp_path / "sweep")), *options]) == 2
+    assert f"Give another {flag}" in capsys.readouterr().err

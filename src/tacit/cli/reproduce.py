@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
                         "table1, fig1 .. fig6, long, convergence, privacy, discrepancies, writers")  # fmt: skip
     parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
-                        "seeds, the same shapes; full: the paper's")  # fmt: skip
+                        "seeds, the same shapes; full: the paper's lengths, up to ten seeds")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="batches of runs at a time, each in a process "
                         "of its own (default 1: the fast engine uses every core already)")  # fmt: skip
     parser.add_argument("--resume", action="store_true", help="go on where it stopped; this is the default, and the "
@@ -56,7 +56,8 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--femnist", type=Path, metavar="DIR", help="LEAF's FEMNIST, with train/ and test/")
     parser.add_argument("--adopt", type=Path, nargs="+", metavar="DIR", help="record the finished runs under these "
                         "directories (of tacit train or sweep) that an artefact asks for, and stop")  # fmt: skip
-    parser.add_argument("--recorded", action="store_true", help="run nothing: write what the records hold")
+    parser.add_argument("--recorded", action="store_true", help="train nothing: write what the records hold "
+                        "(the attacks of privacy leave none, and are made anew)")  # fmt: skip
     parser.add_argument("--plan", action="store_true", help="list the runs to do and their cost, and stop")
     parser.add_argument("--list", action="store_true", help="list the artefacts, and stop")
     add_common(parser)
@@ -71,6 +72,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.jobs < 1:
         raise SpecError(f"--jobs must be at least 1, got {options.jobs}.")
+    if options.plan and options.recorded:
+        raise SpecError("--plan lists what would be run, and --recorded runs nothing: give one of them.")
     scale = paper.Scale(options.scale)
     known = paper.read_all()
     plan = reproduce.Plan.of(paper.choose(options.artefacts, known), scale)
@@ -109,10 +112,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _list(plan: Plan, as_json: bool) -> None:
     rows = [
-        {"name": one.name, "title": one.title, "about": one.about, "runs": len(one.members(plan.scale))}
+        {
+            "name": one.name, "title": one.title, "about": one.about, "scale": plan.scale.value,
+            "runs": len(one.members(plan.scale)),
+        }
         for one in plan.artefacts
-    ]
-    print(jsontext.dumps(rows) if as_json else "\n".join(f"{row['name']:<14} {row['title']}" for row in rows))
+    ]  # fmt: skip
+    told = [f"{row['name']:<14} {row['runs']:>3} runs  {row['title']}" for row in rows]
+    print(jsontext.dumps(rows) if as_json else "\n".join(told))
 
 
 def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
@@ -177,13 +184,16 @@ def _duration(seconds: float) -> str:
 
 
 def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path]) -> None:
-    """The page, and its printed numbers, of what was written."""
+    """The printed numbers of what was written, and the page of all that is there."""
+    from tacit.experiments import paper
     from tacit.report import artefacts, printed, source
 
-    written = {folder.name: source.read(folder) for folder in folders}
+    there = [out / name for name in paper.read_all() if (out / name / "artefact.json").is_file()]
+    found = {folder: source.read(folder) for folder in there}
     page = out / "report.html" if folders else None
     if page is not None:
-        artefacts.write_page(list(written.values()), page)
+        artefacts.write_page(list(found.values()), page)
+    written = {folder.name: found[folder] for folder in folders}
     numbers = [
         (name, number)
         for name, one in written.items()
@@ -230,4 +240,4 @@ def _table(numbers: Sequence[tuple[str, Comparison]]) -> str:
 
 
 def _shown(value: float, one: Comparison) -> str:
-    return f"{value:6.2f}%" if one.factor == 100 else f"{value:7.4g}"
+    return f"{one.shown(value):>6}%" if one.factor == 100 else f"{one.shown(value):>7}"

@@ -118,7 +118,7 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
 
 
 def as_if_public(spec: Spec, setup: Setup) -> Guarantee | None:
-    """What the run would be worth if its noise had the same scale by a public constant.
+    """What the run would be worth if the bound it read from the data were a public one.
 
     None without noise, and for the noise of the released OutP: its scale belongs to no epsilon.
     """
@@ -135,8 +135,8 @@ def _claim(spec: Spec, setup: Setup) -> list[str]:
     if worth is None or spec.privacy.covers == "run":
         return []
     return [
-        f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the scale a public constant, the run would "
-        f"be ({upward(worth.epsilon)}, {worth.dp_delta:g})-DP."
+        f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the largest gradient among its records a "
+        f"public bound, the run would be ({upward(worth.epsilon)}, {worth.dp_delta:g})-DP."
     ]
 
 

@@ -38,7 +38,7 @@ class Sources:
         return spec.data.source != FEMNIST or self.femnist is not None
 
     def __call__(self, spec: Spec) -> Federation:
-        over = self._load(spec)
+        over = self.load(spec)
         found = over.n_agents, over.n_records
         known = self.recorded.get(spec.data, found)
         if known != found:
@@ -48,7 +48,8 @@ class Sources:
             )
         return over
 
-    def _load(self, spec: Spec) -> Federation:
+    def load(self, spec: Spec) -> Federation:
+        """The data of the spec, whatever was recorded of them."""
         if spec.data.source != FEMNIST:
             return build.federation(spec)
         if self.femnist is None:

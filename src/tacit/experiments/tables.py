@@ -52,7 +52,7 @@ def instances(given: Given) -> Values:
         name, spec = entry["instance"], {"MNIST": mnist, "FEMNIST": femnist}[entry["instance"]]()
         rows.append([name, "paper", *entry["paper"]])
         if given.sources.has(spec):
-            over = given.sources(spec)
+            over = given.sources.load(spec)
             sizes = [len(shard) for shard in over.shards]
             spread = (round(float(np.mean(sizes)), 2), round(float(np.std(sizes)), 2))
             rows.append([name, "tacit", over.n_records, over.n_features, over.n_classes, over.n_agents, *spread])

@@ -28,17 +28,23 @@ def write_page(sources: Sequence[Source], out: Path) -> None:
     if out.is_dir():
         raise RunDirectoryError(f"{out} is a directory: give --out a file, such as {out / 'report.html'}.")
     text = page(sources, keys(sources))
-    out.parent.mkdir(parents=True, exist_ok=True)
     draft = out.with_name(f".{out.name}.draft")
-    draft.write_text(text, encoding="utf-8")
-    draft.replace(out)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(out)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write {out}: {error.strerror}. Give another --out.") from None
 
 
 def write_figures(sources: Sequence[Source], directory: Path) -> list[Path]:
     """Every chart of every source as a file: an artefact's panels in one, the others one each."""
     from tacit.report.figures import draw  # matplotlib, which only figures need
 
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write into {directory}: {error.strerror}. Give another --figures.") from None
     written = []
     for source, key in zip(sources, keys(sources), strict=True):
         panels, standard = all_charts(source)

@@ -18,7 +18,7 @@ CHOICES = (  # what a button sets on the root element, its label, and its values
     ("iterate", "iterate", "last averaged"),
 )
 
-MANY = 40  # rows beyond which the comparison is folded, so that the sections are seen
+MANY = 12  # rows beyond which the comparison is folded, so that the sections are seen
 
 
 def page(sources: Sequence[Source], keys: Sequence[str]) -> str:

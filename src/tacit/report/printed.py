@@ -25,6 +25,10 @@ class Comparison:
     def difference(self) -> float | None:
         return None if self.ours is None else self.ours.mean - self.paper
 
+    def shown(self, value: float) -> str:
+        """A value as it is shown: errors with two decimals, what has another unit in four digits."""
+        return f"{value:.2f}" if self.factor == 100 else f"{value:.4g}"
+
     @property
     def missed(self) -> bool:
         return self.verdict.startswith("misses")

@@ -58,9 +58,9 @@ def _printed(found: Sequence[Comparison]) -> str:
         verdict = Raw(f'<span class="{"missed" if one.missed else "held"}">{html(one.verdict)}</span>')
         own: list[object] = ["-"] * 4
         if ours is not None:
-            band = f"{ours.low:.4g} to {ours.high:.4g}" if ours.count > 1 else "-"
-            own = [f"{ours.mean:.4g}", band, ours.count, f"{one.difference:+.2f}"]
-        rows.append([one.label, f"{one.paper:.4g}", *own, verdict, *([one.note] if noted else [])])
+            band = f"{one.shown(ours.low)} to {one.shown(ours.high)}" if ours.count > 1 else "-"
+            own = [one.shown(ours.mean), band, ours.count, f"{one.difference:+.2f}"]
+        rows.append([one.label, one.shown(one.paper), *own, verdict, *([one.note] if noted else [])])
     return table("The paper beside tacit (errors in per cent, differences in points)",
                  [*columns, *(["note"] if noted else [])], rows)  # fmt: skip
 

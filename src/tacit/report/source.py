@@ -48,6 +48,8 @@ def read_all(paths: Sequence[Path]) -> list[Source]:
 
 def read(path: Path) -> Source:
     """The runs of a source, each of them whole."""
+    if path.name == "artefact.json":
+        return read(path.parent)
     if path.is_file():
         runs = _runs(record.read(path), path)
         if not runs:
