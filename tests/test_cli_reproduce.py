@@ -198,6 +198,10 @@ def test_the_page_is_of_every_artefact_that_is_there(tmp_path, capsys):
     page = (tmp_path / "runs/paper-quick/report.html").read_text()
     assert 'id="tiny"' in page
     assert 'id="sizes"' in page
+    (tmp_path / "runs/paper-quick/tiny/records.jsonl").write_text("")
+    assert main(["reproduce", "sizes", "-qq"]) == 0
+    assert "left out of the page" in capsys.readouterr().err
+    assert 'id="tiny"' not in (tmp_path / "runs/paper-quick/report.html").read_text()
 
 
 def test_help_says_what_starts_anew(capsys):

@@ -23,7 +23,7 @@ from tacit.errors import RecordError, RunDirectoryError
 Values = dict[str, Any]
 
 NUMBERS = ("test_error", "test_error_averaged", "objective", "consensus_violation", "seconds", "agents", "records")
-RESULT_OF = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl"}
+FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl"}
 
 
 def spec_hash(spec: str) -> str:
@@ -44,25 +44,30 @@ def with_seal(values: Values) -> Values:
 
 def is_whole(values: Values) -> bool:
     """Whether the seal is that of the rest."""
-    return bool(values.get("seal") == _digest({name: value for name, value in values.items() if name != "seal"}))
+    try:
+        return bool(values.get("seal") == _digest({name: value for name, value in values.items() if name != "seal"}))
+    except ValueError:  # NaN or infinity, which no seal covers
+        return False
 
 
 def result_of(directory: Path, result: Values) -> Values:
     """The result of the spec and the rounds in a directory, sealed."""
-    return with_seal(result | {key: _hash((directory / file).read_bytes()) for key, file in RESULT_OF.items()})
+    return with_seal(result | {key: _hash_of(directory / file) for key, file in FILES.items()})
 
 
 def check_result(directory: Path, result: Values) -> None:
     """Refuse a result that was edited, or beside which the spec or the rounds were."""
-    again = f"Remove {directory}, and run {directory.name} again."
+    own, name = directory / "result.json", directory.name
+    again = f"Remove {own}, and run {name} again: tacit train --resume {directory}"
     if "seal" not in result:
-        raise RunDirectoryError(f"{directory / 'result.json'} has no seal: it is of an earlier version. {again}")
+        raise RunDirectoryError(f"{own} has no seal: it is of an earlier version. {again}")
     if not is_whole(result):
-        raise RunDirectoryError(f"{directory / 'result.json'} was changed after it was written. {again}")
-    for key, file in RESULT_OF.items():
-        path = directory / file
-        if not path.is_file() or result[key] != _hash(path.read_bytes()):
-            raise RunDirectoryError(f"{path} is not what the result beside it is of. {again}")
+        raise RunDirectoryError(f"{own} was changed after it was written. {again}")
+    changed = [file for key, file in FILES.items() if result.get(key) != _hash_of(directory / file)]
+    if "spec.toml" in changed:
+        raise RunDirectoryError(f"{directory}/spec.toml was changed after the run: restore it, or run {name} again.")
+    if changed:
+        raise RunDirectoryError(f"{directory / changed[0]} was changed after the run. {again}")
 
 
 def lines(records: Iterable[Values]) -> str:
@@ -134,6 +139,10 @@ def ends(curve: Sequence[float | None], value: float | None) -> bool:
 
 def _digest(record: Values) -> str:
     return _hash(json.dumps(record, sort_keys=True, allow_nan=False).encode())
+
+
+def _hash_of(file: Path) -> str | None:
+    return _hash(file.read_bytes()) if file.is_file() else None
 
 
 def _hash(content: bytes) -> str:

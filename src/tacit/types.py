@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import enum
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +21,8 @@ from numpy.typing import NDArray
 from tacit.errors import DataError
 
 Array: TypeAlias = NDArray[Any]
+
+LARGEST = 1e100  # of a feature, and of a model an agent is asked at: gradients are finite below it, whatever the data
 
 
 class Norm(enum.Enum):
@@ -52,9 +56,12 @@ class Shard:
         if len(y) and not np.issubdtype(y.dtype, np.integer):
             raise DataError(f"labels must be integers 0..K-1, got {y.dtype}: encode them first.")
         # min and max see NaN and inf without a temporary the size of x
-        if x.size and not np.isfinite([x.min(), x.max()]).all():
+        largest = max(-float(x.min()), float(x.max())) if x.size else 0.0
+        if not math.isfinite(largest):
             row = int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])
             raise DataError(f"x holds NaN or inf (first in record {row}): drop or impute such records.")
+        if largest > LARGEST:
+            raise DataError(f"x holds numbers beyond {LARGEST:g}: rescale the features, or gradients overflow.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y.astype(np.int64, copy=False))
 
@@ -112,6 +119,15 @@ class Federation:
     def n_features(self) -> int:
         """J."""
         return int(self.shards[0].x.shape[1])
+
+    @cached_property
+    def checksum(self) -> int:
+        """Another for other records, the test set's too."""
+        found = 0
+        for shard in (*self.shards, self.test):
+            for part in (shard.x, shard.y):
+                found = zlib.crc32(np.ascontiguousarray(part).data, zlib.crc32(repr(part.shape).encode(), found))
+        return found
 
     def _check_member(self, who: str, shard: Shard) -> None:
         if shard.x.shape[1] != self.n_features:

@@ -10,13 +10,13 @@ import pytest
 
 from tacit.admm.messages import Broadcast, Local
 from tacit.cli import main
-from tacit.engine.guarded import LARGEST
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
 from tacit.experiments import build, guard, sweep
 from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
+from tacit.privacy.book import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.types import Shard
+from tacit.types import LARGEST, Shard
 from tests.conftest import federation
 
 EXACT = {"privacy.noise": "exact", "run.rounds": 6, "data.source": "synthetic", "data.agents": 3, "data.records": 60}
@@ -98,27 +98,37 @@ def test_the_largest_model_that_is_answered_is_answered_for_every_record(tmp_pat
     assert np.isfinite(z).all()
 
 
-def test_a_record_without_a_bounded_gradient_is_refused_before_anything_is_written(tmp_path):
-    over = federation()
-    last = Shard(np.full_like(over.shards[-1].x, 1e120, dtype=np.float64), over.shards[-1].y, np.float64)
-    over = replace(over, shards=(*over.shards[:-1], last), bounds=None)
-    with pytest.raises(DataError, match=r"agent 2: a record has a norm above 1e\+100"):
-        train(spec(tmp_path, **{"data.row_norm": "none"}), over, out=tmp_path / "run")
-    assert not list(tmp_path.iterdir())
+def test_records_whose_gradients_would_overflow_are_no_records():
+    with pytest.raises(DataError, match=r"beyond 1e\+100"):
+        Shard(np.full((2, 3), -2 * LARGEST), np.zeros(2, dtype=int), np.float64)
 
 
 def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
     train(spec(tmp_path), out=tmp_path / "first")
-    with pytest.warns(RefusalWarning, match="priced for add_remove"), pytest.raises(Refused):
+    (tmp_path / "ledgers" / "0.ledger").unlink()  # the first agent is new: it must not pay for what others refuse
+    with pytest.raises(IncompatibleError, match=r"agent 1: .* priced for add_remove"):
         train(spec(tmp_path, **{"privacy.adjacency": "replace_one"}), out=tmp_path / "second")
-    assert (spent(tmp_path).releases, spent(tmp_path).adjacency) == (6, "add_remove")
+    assert not (tmp_path / "second").exists()
+    assert (spent(tmp_path, "1").releases, spent(tmp_path, "1").adjacency) == (6, "add_remove")
+    with Ledger.open(tmp_path / "ledgers" / "0.ledger", guard.price) as ledger:
+        assert not ledger.book().answers
+
+
+def test_a_stored_answer_is_not_sent_again_under_another_adjacency(tmp_path):
+    """The question may be the same: where the step is fixed, it does not depend on the noise."""
+    fixed = {"run.name": "same", "schedule.rho": "static"}
+    both = ("add_remove", "replace_one")
+    agent, other = (guarded(tmp_path, **fixed, **{"privacy.adjacency": one})[0] for one in both)
+    agent.respond(OWN, ASK)
+    with pytest.warns(RefusalWarning, match="priced for add_remove"), pytest.raises(Refused):
+        other.respond(OWN, ASK)
 
 
 def test_a_new_file_name_opens_no_new_account(tmp_path):
     over, own = federation(), {"data.source": "x"}
     train(spec(tmp_path, **own), replace(over, name="patients"), out=tmp_path / "first")
     renamed = replace(over, name="patients-2")
-    with pytest.raises(IncompatibleError, match=r"answered for 'patients: 0'.* of 'patients-2: 0'"):
+    with pytest.raises(IncompatibleError, match="agent 0 has answered for 'patients',"):
         train(spec(tmp_path, **own), renamed, out=tmp_path / "second")
     assert not (tmp_path / "second").exists()
     train(spec(tmp_path, **own, **{"privacy.data_id": "patients"}), renamed, out=tmp_path / "second")
@@ -154,6 +164,16 @@ def test_an_agent_at_its_limit_refuses_and_nothing_is_spent(tmp_path):
     with pytest.warns(RefusalWarning), pytest.raises(Refused):
         resume(tmp_path / "second")
     assert spent(tmp_path).releases == before
+
+
+def test_a_limit_whose_delta_exact_noise_would_use_up_is_refused_before_a_release(tmp_path):
+    train(spec(tmp_path, **{"privacy.limit": 5.0}), out=tmp_path / "first")
+    for agent in "012":
+        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+            ledger.set_limit(Limit(40.0, 1e-6))
+    with pytest.raises(IncompatibleError, match="of delta at epsilon 40"):
+        train(spec(tmp_path), out=tmp_path / "second")
+    assert spent(tmp_path).releases == 6
 
 
 def test_agents_whose_names_look_alike_have_ledgers_of_their_own():

@@ -198,9 +198,9 @@ def test_a_killed_reproduction_goes_on_in_the_middle_of_a_run(folder, tmp_path, 
     assert 1 <= len(before) < 4
     begun, together = [], sweep.together
 
-    def see(runs, hear):
+    def see(runs, *others):
         begun.append(runs[0].directory.saved())
-        return together(runs, hear)
+        return together(runs, *others)
 
     monkeypatch.setattr(sweep, "together", see)
     after = done(plan, path, out)

@@ -97,6 +97,7 @@ def test_a_missing_record_of_rounds_is_named(stopped):
     ("rounds.jsonl", lambda _: None),
     ("result.json", lambda text: text.replace('"guarantee": "', '"guarantee": "(0.1, 1e-9)-DP, ')),
     ("result.json", lambda text: text.replace('"rounds": ', '"rounds": 1, "rounds": ')),
+    ("result.json", lambda text: text.replace('"seconds": ', '"spare": NaN, "seconds": ')),
     ("result.json", lambda text: json.dumps({key: value for key, value in json.loads(text).items() if key != "seal"})),
 ])  # fmt: skip
 def test_a_finished_run_of_which_anything_was_edited_is_refused(finished, file, edit):

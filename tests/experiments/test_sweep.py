@@ -88,6 +88,20 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
     assert (tmp_path / "cut" / "records.jsonl").read_bytes() == written
 
 
+def test_a_signal_in_the_last_round_of_a_batch_lets_no_other_begin(grid, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "LANES", 8)
+    members = sweep.read(grid)
+
+    def stop(done, _row):
+        if done == 9 * 8:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="run the same command again to go on"):
+        sweep.run(members, tmp_path / "cut", stop)
+    assert len(list((tmp_path / "cut").glob("*/result.json"))) == 8
+    assert len(sweep.run(members, tmp_path / "cut")) == len(members)
+
+
 @pytest.mark.parametrize("file", ["result.json", "rounds.jsonl"])
 def test_an_edited_run_gets_no_seal_and_its_directory_is_the_way_out(grid, tmp_path, file):
     members = sweep.read(grid)
@@ -97,7 +111,7 @@ def test_an_edited_run_gets_no_seal_and_its_directory_is_the_way_out(grid, tmp_p
         (lost / file).write_text(json.dumps(json.loads((lost / file).read_text()) | {"test_error": 0.001}))
     else:
         (lost / file).write_text("".join((lost / file).read_text().splitlines(keepends=True)[:-1]))
-    with pytest.raises(RunDirectoryError, match=f"Remove {lost}, and run {lost.name} again"):
+    with pytest.raises(RunDirectoryError, match=f"run {lost.name} again: tacit train --resume {lost}"):
         sweep.run(members, tmp_path / "out")
     shutil.rmtree(lost)
     assert sweep.run(members, tmp_path / "out")[3]["objective"] == pytest.approx(whole[3]["objective"], rel=1e-5)

@@ -7,6 +7,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.experiments.guard import price
+from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 
@@ -28,7 +29,7 @@ def test_show_prints_runs_their_total_and_the_limit(capsys, path):
     assert err == ""
     total = price([(GaussianRelease(20.0), 5)], 1e-6)
     assert "limit       (3, 1e-06)" in out
-    assert f"hospital: spent ({total:.4g}, 1e-06) of (3, 1e-06)" in out
+    assert f"hospital: spent ({upward(total)}, 1e-06) of (3, 1e-06)" in out
     assert [line.split()[:3] for line in out.splitlines() if "gaussian" in line] == [
         ["monday", "3", "3"],
         ["tuesday", "2", "2"],

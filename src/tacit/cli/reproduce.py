@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.progress import Progress
-from tacit.errors import RecordError, SpecError
+from tacit.errors import RecordError, SpecError, TacitError
 
 if TYPE_CHECKING:
     from tacit.experiments.archive import Archive
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.experiments.sources import Sources
     from tacit.experiments.sweep import Member
     from tacit.report.printed import Comparison
+    from tacit.report.source import Source
 
 EPILOG = """examples:
   tacit reproduce                                    everything, quick: the shapes in some minutes
@@ -188,12 +189,12 @@ def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path
     from tacit.experiments import paper
     from tacit.report import artefacts, printed, source
 
-    there = [out / name for name in paper.read_all() if (out / name / "artefact.json").is_file()]
-    found = {folder: source.read(folder) for folder in there}
+    written = {folder.name: source.read(folder) for folder in folders}
     page = out / "report.html" if folders else None
     if page is not None:
-        artefacts.write_page(list(found.values()), page)
-    written = {folder.name: found[folder] for folder in folders}
+        known = [name for name in paper.read_all() if (out / name / "artefact.json").is_file()]
+        shown = [written.get(name) or _earlier(out / name) for name in known]
+        artefacts.write_page([one for one in shown if one is not None], page)
     numbers = [
         (name, number)
         for name, one in written.items()
@@ -214,6 +215,17 @@ def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path
         print(f"wrote {folder}")
     if page is not None:
         print(f"report {page}")
+
+
+def _earlier(folder: Path) -> Source | None:
+    """An artefact written before; one that cannot be trusted is left out of the page, and said."""
+    from tacit.report import source
+
+    try:
+        return source.read(folder)
+    except TacitError as error:
+        print(f"left out of the page: {error}", file=sys.stderr)
+        return None
 
 
 def _facts(artefact: str, one: Comparison) -> dict[str, Any]:

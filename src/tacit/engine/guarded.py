@@ -26,10 +26,9 @@ from tacit.privacy.book import Key
 from tacit.privacy.exact import Law
 from tacit.privacy.ledger import Ledger, question
 from tacit.privacy.mechanism import Laplace
-from tacit.types import Array
+from tacit.types import LARGEST, Array
 
 DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
-LARGEST = 1e100  # of a question and of a record's norm: their products must overflow for no record
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +50,6 @@ class Guarded:
             )
         if not isinstance(method.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
-        if not self.agent.x_norm.max() <= LARGEST:
-            raise DataError(f"agent {self.name}: a record has a norm above {LARGEST:g}: rescale the features.")
 
     def in_double(self) -> Guarded:
         """The same over records in float64."""

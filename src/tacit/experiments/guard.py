@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
 from tacit.admm.price import release
 from tacit.engine.guarded import DELTA_FOR_THE_GRID, Guarded
-from tacit.errors import IncompatibleError
+from tacit.errors import IncompatibleError, Refused
 from tacit.experiments.build import Setup
 from tacit.experiments.spec import Spec
 from tacit.privacy import lattice
-from tacit.privacy.book import Limit
+from tacit.privacy.book import Book, Limit
 from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
-from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger import Ledger, check_adjacency
 from tacit.privacy.release import Events
 from tacit.types import Federation
 
@@ -51,14 +52,16 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
-def check(spec: Spec, setup: Setup, over: Federation) -> None:
+def check(spec: Spec, setup: Setup) -> None:
     """Refuse what cannot be guarded, before anything is written."""
     if wanted(spec):
         if spec.privacy.limit and not spec.privacy.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        dimension = math.prod(setup.shape)
-        agents = [Guarded(agent, name, dimension) for agent, name in zip(setup.agents, over.agents, strict=True)]
-        _check_gap(spec, agents[0])
+        first = Guarded(setup.agents[0], "", math.prod(setup.shape))
+        one = release(first.agent.method)
+        assert one is not None  # Guarded refuses what has none
+        epsilon = total([(one, spec.run.rounds)], spec.privacy.dp_delta, pld=False).epsilon
+        _check_gap(first, epsilon, spec.run.rounds, spec.privacy.dp_delta)
         if spec.privacy.ledger:
             _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
@@ -80,21 +83,29 @@ def guarded(
             limit = Limit(p.limit, p.dp_delta) if p.limit else None
             file = Path(p.ledger) / file_of(name)
             ledger = open_files.enter_context(Ledger.open(file, price, limit, create=not started))
-        data_id = f"{p.data_id or over.name}: {name}"
-        if ledger is not None and not p.data_id:
-            _check_name(ledger, file, data_id)
-        agents.append(Guarded(agent, name, dimension, ledger, data_id, spec.run.name or ""))
+        one = Guarded(agent, name, dimension, ledger, f"{p.data_id or over.name}: {name}", spec.run.name or "")
+        if ledger is not None:
+            _check_ledger(one, ledger.book(), spec)
+        agents.append(one)
     return agents
 
 
-def _check_name(ledger: Ledger, file: Path, data_id: str) -> None:
-    """A new file name is no new data: where a ledger knows others, their owner says which these are."""
-    known = ledger.book().spent
-    if known and data_id not in known:
+def _check_ledger(one: Guarded, book: Book, spec: Spec) -> None:
+    """Refuse what the ledger would refuse later, when other agents have paid; and a new name for data it may know."""
+    names = sorted(data_id.removesuffix(f": {one.name}") for data_id in book.spent)
+    if names and one.data_id not in book.spent and not spec.privacy.data_id:
         raise IncompatibleError(
-            f"{file} has answered for {', '.join(map(repr, known))}, and by its source this run is of {data_id!r}: "
-            "name the data with --set privacy.data_id=NAME, as before if they are the same, anew if no record is."
+            f"the ledger of agent {one.name} has answered for {', '.join(map(repr, names))}, and the source of this "
+            "run is another: name its data with --set privacy.data_id=NAME, as before if they are the same, or anew if "
+            "they share no record."
         )
+    try:
+        check_adjacency(book, one.data_id, spec.privacy.adjacency)
+    except Refused as error:
+        raise IncompatibleError(f"agent {one.name}: {error}") from None
+    if book.limit is not None:
+        releases = sum(book.spent.get(one.data_id, Counter()).values()) + spec.run.rounds
+        _check_gap(one, book.limit.epsilon, releases, book.limit.dp_delta)
 
 
 def file_of(agent: str) -> str:
@@ -121,15 +132,11 @@ def _allow_files(count: int) -> None:
         ) from error
 
 
-def _check_gap(spec: Spec, first: Guarded) -> None:
-    """Discrete noise is within `gap` of continuous noise a round; what was kept back of delta must cover it."""
-    gap = lattice.gap(Law.LAPLACE, first.scale, first.dimension)
-    one = release(first.agent.method)
-    assert one is not None  # Guarded refuses what has none
-    epsilon = total([(one, spec.run.rounds)], spec.privacy.dp_delta, pld=False).epsilon
-    cost = (1 + math.exp(min(epsilon, 700))) * spec.run.rounds * gap
-    if cost > DELTA_FOR_THE_GRID * spec.privacy.dp_delta:
+def _check_gap(one: Guarded, epsilon: float, releases: int, dp_delta: float) -> None:
+    """Discrete noise is within `gap` of continuous noise a release; what was kept back of delta must cover it."""
+    cost = (1 + math.exp(min(epsilon, 700))) * releases * lattice.gap(Law.LAPLACE, one.scale, one.dimension)
+    if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
-            f"exact noise costs {cost:.2g} of delta here, more than is kept back of {spec.privacy.dp_delta:g}: "
+            f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g}, more than is kept back of {dp_delta:g}: "
             "use a larger dp_delta or a smaller epsilon."
         )

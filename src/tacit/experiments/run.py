@@ -6,10 +6,8 @@ import hashlib
 import math
 import shutil
 import time
-import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +82,7 @@ class Run:
     def __init__(
         self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
     ) -> None:
-        guard.check(spec, setup, over)
+        guard.check(spec, setup)
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
         self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
@@ -123,21 +121,18 @@ class Run:
         self.rows = self.directory.rows()
         return {name[7:]: array for name, array in saved.items() if name.startswith("engine_")}
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """Enough of the data and the spec to tell that a run is resumed on the same."""
-        digest = hashlib.sha256(repr(sorted(self.spec.values().items())).encode())
-        for shard in self.over.shards:
-            for part in (shard.x, shard.y):
-                digest.update(f"{part.shape} {zlib.crc32(np.ascontiguousarray(part).data)}\n".encode())
-        return digest.hexdigest()
+        told = repr((sorted(self.spec.values().items()), self.over.checksum))
+        return hashlib.sha256(told.encode()).hexdigest()
 
     def _check_data(self, directory: RunDirectory) -> None:
         saved = directory.saved()
         if saved is not None and str(saved.get("data")) != self.fingerprint:
             raise RunDirectoryError(
                 f"{directory.path} was started on other data, by another spec.toml or by another version of tacit: "
-                "restore them, or start again."
+                "restore them, or remove its checkpoint.npz to go through all rounds again."
             )
 
     def checkpoint(self, engine: dict[str, Array]) -> None:
@@ -188,12 +183,15 @@ def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 
 
-def together(runs: Sequence[Run], listener: Listener = nobody) -> list[Result]:
-    """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one."""
+def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | None = None) -> list[Result]:
+    """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one.
+
+    `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
+    """
     for run in runs:
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
     with ExitStack() as open_files:
-        return _lockstep(runs, _engine(runs, open_files), listener)
+        return _lockstep(runs, _engine(runs, open_files), listener, stop or Patience())
 
 
 def check_finite(run: Run, info: Info) -> None:
@@ -202,7 +200,7 @@ def check_finite(run: Run, info: Info) -> None:
         raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
 
 
-def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Result]:
+def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Patience) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
         saved = run.restore(engine.save(r))
@@ -216,7 +214,7 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener) -> list[Re
     rounds = first.spec.run.rounds
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS
-    with Patience() as stop:
+    with stop:
         while first.state.t < rounds:
             msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
             row = None

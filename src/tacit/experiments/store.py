@@ -100,11 +100,14 @@ class RunDirectory:
 
     def checkpoint(self, arrays: dict[str, Array]) -> None:
         """Save all that the next round needs; the rows so far are on disk before it."""
+        self._sync_rounds()
+        write_whole(self.path / "checkpoint.npz", lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
+
+    def _sync_rounds(self) -> None:
         rounds = self.path / "rounds.jsonl"
         if rounds.exists():
             with rounds.open("rb+") as file:
                 os.fsync(file.fileno())
-        write_whole(self.path / "checkpoint.npz", lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
     def saved(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
         """The last checkpoint, its arrays as `layout` says; None if there is none."""
@@ -125,6 +128,7 @@ class RunDirectory:
     def finish(self, model: dict[str, Array], result: dict[str, Any]) -> dict[str, Any]:
         """Write the model, then the result that marks the run complete; the result as it was sealed."""
         write_whole(self.path / "model.npz", lambda file: np.savez(file, **model))  # type: ignore[arg-type]
+        self._sync_rounds()
         sealed = record.result_of(self.path, result)
         text = jsontext.dumps(sealed, indent=2) + "\n"
         write_whole(self.path / "result.json", lambda file: file.write(text.encode()))

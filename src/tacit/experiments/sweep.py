@@ -19,6 +19,7 @@ from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.experiments import build, guard, toml
+from tacit.experiments.patience import Patience
 from tacit.experiments.presets import preset
 from tacit.experiments.run import Listener, Run, nobody, together
 from tacit.experiments.spec import Spec
@@ -121,10 +122,10 @@ def _hear(listener: Listener, before: int, size: int, done: int, row: Values | N
 
 def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
     """The records of a batch; a run that diverges has one that says so, and the others go on without it."""
-    results = None
+    results, patience = None, Patience()
     while batch and results is None:
         try:
-            results = together([run for _, run in batch], listener)
+            results = together([run for _, run in batch], listener, patience)
         except Interrupted as stop:
             raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same command again to go on") from None
         except Diverged as lost:
@@ -136,6 +137,8 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
             ]
     for (member, _), result in zip(batch, results or [], strict=True):
         yield record_of(member, result.summary, result.rounds)
+    if patience.asked:  # in the last round: this batch is done, and no other begins
+        raise Interrupted("stopped; run the same command again to go on")
 
 
 def diverged(batch: Sequence[Lane], lost: Diverged) -> Values:

@@ -14,6 +14,7 @@ from tacit.privacy.chain import Entry, canonical
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 
 ADD_REMOVE = "add_remove"
+UNRECORDED = "an adjacency that was not recorded"  # ledgers of 0.1.0
 Price: TypeAlias = Callable[[Sequence[tuple[Release, int]], float], float]
 _KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
 
@@ -86,7 +87,7 @@ class Book:
             release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
-            self.adjacency[key.data_id] = body.get("adjacency", ADD_REMOVE)  # ledgers of 0.1.0 do not say
+            self.adjacency[key.data_id] = body.get("adjacency", UNRECORDED)
         else:
             raise KeyError(body["kind"])
         self.tip = entry.n, entry.hash

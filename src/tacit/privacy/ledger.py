@@ -30,7 +30,20 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused, SpecError
-from tacit.privacy.book import ADD_REMOVE, Account, Answer, Book, Key, Limit, Price, accounts, describe, limit_terms
+from tacit.privacy.book import (
+    ADD_REMOVE,
+    UNRECORDED,
+    Account,
+    Answer,
+    Book,
+    Key,
+    Limit,
+    Price,
+    accounts,
+    describe,
+    limit_terms,
+)
+from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
 from tacit.privacy.release import Release
 from tacit.types import Array
@@ -95,10 +108,10 @@ class Ledger:
         """
         with self._chain.transaction():
             book = self._current()
+            check_adjacency(book, key.data_id, adjacency)
             answer = book.answers.get(key)
             if answer is not None:
                 return self._again(answer, asked, release)
-            _check_adjacency(book, key.data_id, adjacency)
             self._check_limit(key.data_id, release)
             payload = _pack(make())
             body = {
@@ -204,7 +217,7 @@ class Ledger:
         epsilon = self._price(tuple(after.items()), limit.dp_delta)
         if not epsilon <= limit.epsilon:  # NaN is refused too
             raise BudgetExhausted(
-                f"one more release of {data_id!r} would bring the total to epsilon = {epsilon:.4g} at delta = "
+                f"one more release of {data_id!r} would bring the total to epsilon = {upward(epsilon)} at delta = "
                 f"{limit.dp_delta:g}, beyond the limit of {limit.epsilon:g}: the data are used up for this ledger."
             )
         self._safe = data_id, limit, after
@@ -217,12 +230,13 @@ class Ledger:
             more //= 2
 
 
-def _check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
+def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
+    """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for add_remove too."""
     held = book.adjacency.get(data_id, adjacency)
-    if held != adjacency:
+    if held != adjacency and (held, adjacency) != (UNRECORDED, ADD_REMOVE):
         raise Refused(
             f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they have no common "
-            f"total. Train with --adjacency {held}."
+            f"total. Train with --adjacency {ADD_REMOVE if held == UNRECORDED else held}."
         )
 
 

@@ -69,7 +69,7 @@ class Artefact:
     table: Table | None
     series: tuple[Series, ...]
     notes: tuple[str, ...]
-    runs: Values | None  # the seals of its records by name; None if it does not say
+    runs: Values  # the seals of its records by name
 
 
 def read(path: Path) -> Artefact:
@@ -124,7 +124,7 @@ def _artefact(found: dict[str, Any]) -> Artefact:
         None if found.get("table") is None else _table(found["table"]),
         series,
         tuple(map(str, found.get("notes") or ())),
-        None if found.get("runs") is None else dict(found["runs"]),
+        dict(found["runs"]),
     )
 
 

@@ -74,8 +74,8 @@ def _of_artefact(name: str, records: Path, artefact: Artefact) -> Source:
     """An artefact with the very records it was written with; a table of computed numbers has none."""
     found = record.read(records) if records.is_file() else []
     there = {str(one.get("name")): one["seal"] for one in found}
-    named = there if artefact.runs is None else artefact.runs
-    odd = sorted(run for run in there.keys() | named.keys() if there.get(run) != named.get(run))
+    names = there.keys() | artefact.runs.keys()
+    odd = sorted(run for run in names if there.get(run) != artefact.runs.get(run))
     if odd:
         raise RecordError(
             f"{records} is not what artefact.json was written with: {odd[0]} is missing, new or another. "
