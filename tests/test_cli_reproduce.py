@@ -187,6 +187,7 @@ def test_what_needs_no_records_is_shown_without_any(tmp_path):
     (tmp_path / "paper" / "sizes.toml").write_text('title = "sizes"\nabout = "of data"\ncompute = "instances"\n')
     assert main(["reproduce", "sizes", "--recorded", "-qq"]) == 0
     assert (tmp_path / "runs/paper-quick/sizes/artefact.json").exists()
+    assert main(["reproduce", "sizes", "--recorded", "--records", "none.jsonl", "-qq"]) == 2
 
 
 def test_the_page_is_of_every_artefact_that_is_there(tmp_path, capsys):

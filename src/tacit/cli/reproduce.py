@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.plan:
         check_writable(out, "give another --out")
     if options.recorded:
-        _require_records(plan, archive)
+        _require_records(plan, archive, options.records is not None)
         _show(options, plan, out, reproduce.write(plan, archive, out, sources))
         return 0
     if not options.plan:
@@ -140,10 +140,10 @@ def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
     )
 
 
-def _require_records(plan: Plan, archive: Archive) -> None:
-    """Refuse to show what is recorded of these artefacts where nothing is."""
+def _require_records(plan: Plan, archive: Archive, named: bool) -> None:
+    """Refuse to show what is recorded of these artefacts where nothing is, or in a file that is `named` and not there."""
     asked = [one for one in plan.artefacts if one.grid]
-    if asked and not archive.path.exists():
+    if (asked or named) and not archive.path.exists():
         raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
     if asked and not any(plan.records(one, archive) for one in asked):
         held = f"{archive.path} holds {len(archive.records)} records"
