@@ -141,7 +141,7 @@ def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
 
 
 def _require_records(plan: Plan, archive: Archive, named: bool) -> None:
-    """Refuse to show what is recorded of these artefacts where nothing is, or in a file that is `named` and not there."""
+    """Refuse to show what is recorded of these artefacts where nothing is, or a file that is `named` and not there."""
     asked = [one for one in plan.artefacts if one.grid]
     if (asked or named) and not archive.path.exists():
         raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
