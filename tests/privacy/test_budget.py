@@ -283,7 +283,7 @@ def test_every_bound_says_what_it_means_and_the_smallest_is_the_guarantee() -> N
     assert [bound.name for bound in guarantee.bounds] == ["pld", "gdp", "rdp", "basic"]
     assert guarantee.epsilon == min(bound.epsilon for bound in guarantee.bounds)
     assert all(bound.meaning == MEANING[bound.name] for bound in guarantee.bounds)
-    assert str(guarantee) == "(8.204, 1e-06)-DP by pld"
+    assert str(guarantee) == "(8.205, 1e-06)-DP by pld"
 
 
 def test_pure_epsilon_is_the_sum_and_no_noise_is_no_privacy() -> None:

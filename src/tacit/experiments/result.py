@@ -136,7 +136,7 @@ def _claim(spec: Spec, setup: Setup) -> list[str]:
         return []
     return [
         f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the largest gradient among its records a "
-        f"public bound, the run would be ({upward(worth.epsilon)}, {worth.dp_delta:g})-DP."
+        f"public bound, the run would be ({worth.epsilon:.4g}, {worth.dp_delta:g})-DP."
     ]
 
 
