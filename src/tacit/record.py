@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,10 @@ def result_of(directory: Path, result: Values) -> Values:
 def check_result(directory: Path, result: Values) -> None:
     """Refuse a result that was edited, or beside which the spec or the rounds were."""
     own, name = directory / "result.json", directory.name
-    again = f"Remove {own}, and run {name} again: tacit train --resume {directory}"
+    again = (
+        f"Move it aside, and run {name} again: tacit train --resume {directory} "
+        "(what drew exact noise without a ledger cannot be run again there)."
+    )
     if "seal" not in result:
         raise RunDirectoryError(f"{own} has no seal: it is of an earlier version. {again}")
     if not is_whole(result):
@@ -67,7 +71,7 @@ def check_result(directory: Path, result: Values) -> None:
     if "spec.toml" in changed:
         raise RunDirectoryError(f"{directory}/spec.toml was changed after the run: restore it, or run {name} again.")
     if changed:
-        raise RunDirectoryError(f"{directory / changed[0]} was changed after the run. {again}")
+        raise RunDirectoryError(f"{directory / changed[0]} was changed after {own}, its result. {again}")
 
 
 def lines(records: Iterable[Values]) -> str:
@@ -103,7 +107,7 @@ def checked(line: str, where: str) -> Values:
     if not is_whole(record):
         raise RecordError(f"{where}: {name} was changed after it was written. Run {name} again.")
     if not _typed(record):
-        raise RecordError(f"{where}: {name} has text where numbers belong. Run {name} again.")
+        raise RecordError(f"{where}: {name} has no number where one belongs. Run {name} again.")
     return record
 
 
@@ -126,7 +130,7 @@ def _typed(record: Values) -> bool:
         return False
     values = [record.get(key) for key in NUMBERS]
     values += [value for column in curve.values() for value in column]
-    return all(value is None or isinstance(value, (int, float)) for value in values)
+    return all(value is None or (type(value) in (int, float) and abs(value) <= sys.float_info.max) for value in values)
 
 
 def ends(curve: Sequence[float | None], value: float | None) -> bool:

@@ -12,8 +12,10 @@ from tacit.admm.messages import Broadcast, Local
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
 from tacit.experiments import build, guard, sweep
+from tacit.experiments import run as experiment
 from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
+from tacit.experiments.store import RunDirectory
 from tacit.privacy.book import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.types import LARGEST, Shard
@@ -164,10 +166,57 @@ def test_an_agent_at_its_limit_refuses_and_nothing_is_spent(tmp_path):
     with pytest.warns(RefusalWarning), pytest.raises(Refused):
         resume(tmp_path / "second")
     assert spent(tmp_path).releases == before
+    for agent in "012":
+        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+            ledger.set_limit(Limit(5.0, 1e-6))
+    resume(tmp_path / "second")
+    assert [spent(tmp_path, agent).releases for agent in "012"] == [12, 12, 12]
+
+
+def test_a_run_refused_in_its_first_round_goes_on_when_its_agents_allow_it(tmp_path):
+    train(spec(tmp_path, **{"privacy.limit": 1.0}), out=tmp_path / "first")
+    with pytest.warns(RefusalWarning), pytest.raises(Refused):
+        train(spec(tmp_path, **{"privacy.limit": 1.0}), out=tmp_path / "second")
+    for agent in "012":
+        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+            ledger.set_limit(None)
+    resume(tmp_path / "second")
+    assert [spent(tmp_path, agent).releases for agent in "012"] == [12, 12, 12]
+
+
+def test_a_name_that_was_answered_before_is_no_name_for_a_new_run(tmp_path):
+    train(spec(tmp_path), out=tmp_path / "first")
+    again = RunDirectory.open(tmp_path / "first").spec().with_values({"problem.beta": 0.5})
+    with pytest.raises(IncompatibleError, match=r"leave run\.name out of the config"):
+        train(again, out=tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+
+
+@pytest.mark.parametrize("change", [
+    lambda over: replace(over, agents=("1", "0", "2")),
+    lambda over: replace(over, shards=(replace(over.shards[0], x=0 * over.shards[0].x), *over.shards[1:])),
+])  # fmt: skip
+def test_a_run_killed_before_any_checkpoint_is_resumed_on_the_same_records_alone(tmp_path, change, monkeypatch):
+    monkeypatch.setattr(experiment, "CHECKPOINT_SECONDS", 1e9)
+
+    def stop(done, _row):
+        if done == 3:
+            raise SystemExit  # and nothing is saved
+
+    over, own = federation(), spec(tmp_path, **{"data.source": "x"})
+    with pytest.raises(SystemExit):
+        train(own, over, out=tmp_path / "run", listener=stop)
+    with pytest.raises(RunDirectoryError, match="started on other data"):
+        resume(tmp_path / "run", change(over))
+    resume(tmp_path / "run", over)
+    assert [spent(tmp_path, name).releases for name in "012"] == [6, 6, 6]
 
 
 def test_a_limit_whose_delta_exact_noise_would_use_up_is_refused_before_a_release(tmp_path):
-    train(spec(tmp_path, **{"privacy.limit": 5.0}), out=tmp_path / "first")
+    with pytest.raises(IncompatibleError, match="of delta at epsilon 40"):
+        train(spec(tmp_path, **{"privacy.limit": 40.0}), out=tmp_path / "first")
+    assert not list(tmp_path.iterdir())
+    train(spec(tmp_path), out=tmp_path / "first")
     for agent in "012":
         with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
             ledger.set_limit(Limit(40.0, 1e-6))
@@ -205,7 +254,7 @@ def test_a_run_whose_ledgers_are_gone_is_not_resumed(tmp_path):
     with pytest.raises(Interrupted):
         train(spec(tmp_path), out=tmp_path / "run", listener=stop)
     (tmp_path / "ledgers").rename(tmp_path / "elsewhere")
-    with pytest.raises(DataError, match="does not exist"):
+    with pytest.raises(DataError, match="put it back, or start anew"):
         resume(tmp_path / "run")
 
 

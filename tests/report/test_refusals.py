@@ -118,6 +118,9 @@ def test_an_artefact_without_some_of_its_records_is_refused(tmp_path, capsys, ke
     lines = (path / "records.jsonl").read_text().splitlines(keepends=True)
     (path / "records.jsonl").write_text("".join(lines[:kept]))
     assert "bare is missing, new or another" in refusal(path, tmp_path, capsys)
+    other = made.one(0.3, made.spec(seed=7), "bare")
+    (path / "records.jsonl").write_text(record.lines([other]) + "".join(lines))
+    assert "bare is missing, new or another" in refusal(path, tmp_path, capsys)
     (path / "records.jsonl").unlink()
     assert "bare is missing" in refusal(path, tmp_path, capsys)
 
@@ -138,7 +141,8 @@ def test_a_line_that_is_no_record_is_refused_and_its_run_named(tmp_path, capsys,
 
 
 @pytest.mark.parametrize("wrong", [
-    {"test_error": "a"}, {"seconds": "long"}, {"curve": {"t": ["x"]}}, {"curve": {"t": 3}}, {"curve": 3},
+    {"test_error": "a"}, {"seconds": "long"}, {"seconds": 10**400}, {"seconds": True},
+    {"curve": {"t": ["x"]}}, {"curve": {"t": 3}}, {"curve": 3},
 ])  # fmt: skip
 def test_text_where_numbers_belong_is_refused_though_sealed(tmp_path, capsys, wrong):
     odd = record.sealed(made.one(0.1, made.spec(2.0), "odd") | wrong)

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from tacit.admm.price import release
 from tacit.engine.guarded import DELTA_FOR_THE_GRID, Guarded
-from tacit.errors import IncompatibleError, Refused
+from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.experiments.build import Setup
 from tacit.experiments.spec import Spec
 from tacit.privacy import lattice
@@ -61,7 +61,7 @@ def check(spec: Spec, setup: Setup) -> None:
         one = release(first.agent.method)
         assert one is not None  # Guarded refuses what has none
         epsilon = total([(one, spec.run.rounds)], spec.privacy.dp_delta, pld=False).epsilon
-        _check_gap(first, epsilon, spec.run.rounds, spec.privacy.dp_delta)
+        _check_gap(first, max(epsilon, spec.privacy.limit or 0.0), spec.run.rounds, spec.privacy.dp_delta)
         if spec.privacy.ledger:
             _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
@@ -80,18 +80,27 @@ def guarded(
         ledger = None
         if p.ledger:
             Path(p.ledger).mkdir(parents=True, exist_ok=True)
-            limit = Limit(p.limit, p.dp_delta) if p.limit else None
+            limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None  # its owner may have changed it
             file = Path(p.ledger) / file_of(name)
+            if started and not file.exists():
+                raise DataError(
+                    f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
+                )
             ledger = open_files.enter_context(Ledger.open(file, price, limit, create=not started))
         one = Guarded(agent, name, dimension, ledger, f"{p.data_id or over.name}: {name}", spec.run.name or "")
         if ledger is not None:
-            _check_ledger(one, ledger.book(), spec)
+            _check_ledger(one, ledger.book(), spec, started)
         agents.append(one)
     return agents
 
 
-def _check_ledger(one: Guarded, book: Book, spec: Spec) -> None:
-    """Refuse what the ledger would refuse later, when other agents have paid; and a new name for data it may know."""
+def _check_ledger(one: Guarded, book: Book, spec: Spec, started: bool) -> None:
+    """Refuse what the ledger would refuse when other agents have paid, and names that mean another thing there."""
+    if not started and any((key.data_id, key.run) == (one.data_id, one.run) for key in book.answers):
+        raise IncompatibleError(
+            f"the ledger of agent {one.name} has answered a run {one.run!r}, and would answer the same again: resume "
+            "that run, or leave run.name out of the config of a new one."
+        )
     names = sorted(data_id.removesuffix(f": {one.name}") for data_id in book.spent)
     if names and one.data_id not in book.spent and not spec.privacy.data_id:
         raise IncompatibleError(
@@ -137,6 +146,6 @@ def _check_gap(one: Guarded, epsilon: float, releases: int, dp_delta: float) -> 
     cost = (1 + math.exp(min(epsilon, 700))) * releases * lattice.gap(Law.LAPLACE, one.scale, one.dimension)
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
-            f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g}, more than is kept back of {dp_delta:g}: "
-            "use a larger dp_delta or a smaller epsilon."
+            f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "
+            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, or a smaller epsilon or limit."
         )

@@ -124,7 +124,7 @@ class Run:
     @property
     def fingerprint(self) -> str:
         """Enough of the data and the spec to tell that a run is resumed on the same."""
-        told = repr((sorted(self.spec.values().items()), self.over.checksum))
+        told = repr((sorted(self.spec.values().items()), self.over.agents, self.over.checksum))
         return hashlib.sha256(told.encode()).hexdigest()
 
     def _check_data(self, directory: RunDirectory) -> None:
@@ -132,7 +132,7 @@ class Run:
         if saved is not None and str(saved.get("data")) != self.fingerprint:
             raise RunDirectoryError(
                 f"{directory.path} was started on other data, by another spec.toml or by another version of tacit: "
-                "restore them, or remove its checkpoint.npz to go through all rounds again."
+                "restore them, or start again."
             )
 
     def checkpoint(self, engine: dict[str, Array]) -> None:
@@ -146,7 +146,7 @@ class Run:
                 "dual_mean": self.state.dual_mean,
                 "w_average": self.state.w_average,
                 "seconds": np.array(self.seconds),
-                "clock_names": np.array(list(self.clock.seconds)),
+                "clock_names": np.array(list(self.clock.seconds), dtype=str),
                 "clock_seconds": np.array(list(self.clock.seconds.values())),
             }
             self.directory.checkpoint(own | {f"engine_{name}": array for name, array in engine.items()})
@@ -211,6 +211,8 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Pati
         for r, run in enumerate(runs):
             run.checkpoint(engine.save(r))
 
+    if first.state.t == 0 and guard.wanted(first.spec):
+        save()  # so that rounds the ledgers hold are resumed on the same records alone
     rounds = first.spec.run.rounds
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS

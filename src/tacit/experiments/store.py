@@ -119,7 +119,7 @@ class RunDirectory:
         saved = self.saved(layout)
         last = int(saved["t"]) if saved else 0
         kept = [row for row in self.rows() if row["t"] <= last]
-        if saved and not kept:  # the first round is always recorded
+        if last and not kept:  # the first round is always recorded
             raise _damaged(self.path / "rounds.jsonl", f"it lacks the rounds up to the checkpoint at {last}")
         text = "".join(jsontext.dumps(row) + "\n" for row in kept)
         write_whole(self.path / "rounds.jsonl", lambda file: file.write(text.encode()))

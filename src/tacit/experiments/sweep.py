@@ -80,7 +80,17 @@ def expand(values: Values, source: str) -> list[Member]:
     names = [member.name for member in members]
     if len(set(names)) < len(names):
         raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
+    _check_ledgers(members, source)
     return members
+
+
+def _check_ledgers(members: Sequence[Member], source: str) -> None:
+    """Refuse runs that one ledger cannot take all, before the first of them is paid for."""
+    asked: dict[str, set[Any]] = {}
+    for own in (member.spec.privacy for member in members if member.spec.privacy.ledger):
+        asked.setdefault(str(own.ledger), set()).add((own.adjacency, own.limit, own.limit and own.dp_delta))
+    if any(len(kinds) > 1 for kinds in asked.values()):
+        raise SpecError(f"{source}: runs that share ledgers must have one adjacency and one limit, at one dp_delta.")
 
 
 def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> list[Values]:

@@ -235,8 +235,8 @@ def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
     held = book.adjacency.get(data_id, adjacency)
     if held != adjacency and (held, adjacency) != (UNRECORDED, ADD_REMOVE):
         raise Refused(
-            f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they have no common "
-            f"total. Train with --adjacency {ADD_REMOVE if held == UNRECORDED else held}."
+            f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they are kept "
+            f"apart. Train with --adjacency {ADD_REMOVE if held == UNRECORDED else held}."
         )
 
 

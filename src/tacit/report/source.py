@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,12 +74,11 @@ def read(path: Path) -> Source:
 def _of_artefact(name: str, records: Path, artefact: Artefact) -> Source:
     """An artefact with the very records it was written with; a table of computed numbers has none."""
     found = record.read(records) if records.is_file() else []
-    there = {str(one.get("name")): one["seal"] for one in found}
-    names = there.keys() | artefact.runs.keys()
-    odd = sorted(run for run in names if there.get(run) != artefact.runs.get(run))
+    there = Counter((str(one.get("name")), one["seal"]) for one in found)
+    odd = there - Counter(artefact.runs.items()) or Counter(artefact.runs.items()) - there
     if odd:
         raise RecordError(
-            f"{records} is not what artefact.json was written with: {odd[0]} is missing, new or another. "
+            f"{records} is not what artefact.json was written with: {min(odd)[0]} is missing, new or another. "
             f"Run `tacit reproduce {artefact.name}` again: what is recorded is not repeated."
         )
     return Source(name, _runs(found, records), artefact)
