@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
         check_writable(out, "give another --out")
     if options.recorded:
         _require_records(plan, archive, options.records is not None)
-        _show(options, plan, out, reproduce.write(plan, archive, out, sources))
+        _show(options, plan, known, out, reproduce.write(plan, archive, out, sources))
         return 0
     if not options.plan:
         check_writable(archive.path.parent, "give another --records")
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
         reproduce.run(waiting, archive, out, sources, progress, options.jobs)
     finally:
         progress.stop()
-    _show(options, plan, out, reproduce.write(plan, archive, out, sources))
+    _show(options, plan, known, out, reproduce.write(plan, archive, out, sources))
     return 0
 
 
@@ -184,16 +184,15 @@ def _duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _show(options: argparse.Namespace, plan: Plan, out: Path, folders: list[Path]) -> None:
-    """The printed numbers of what was written, and the page of all that is there."""
-    from tacit.experiments import paper
+def _show(options: argparse.Namespace, plan: Plan, known: Iterable[str], out: Path, folders: list[Path]) -> None:
+    """The printed numbers of what was written, and the page of all that is there, in the order of the `known`."""
     from tacit.report import artefacts, printed, source
 
     written = {folder.name: source.read(folder) for folder in folders}
     page = out / "report.html" if folders else None
     if page is not None:
-        known = [name for name in paper.read_all() if (out / name / "artefact.json").is_file()]
-        shown = [written.get(name) or _earlier(out / name) for name in known]
+        there = [name for name in known if (out / name / "artefact.json").is_file()]
+        shown = [written.get(name) or _earlier(out / name) for name in there]
         artefacts.write_page([one for one in shown if one is not None], page)
     numbers = [
         (name, number)

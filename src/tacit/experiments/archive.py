@@ -102,8 +102,9 @@ def check(one: Values, where: str) -> None:
     """Refuse a record that says another length, seed or algorithm than its spec, or another end than its curve."""
     name = one.get("name", "a run without a name")
     try:
-        Spec().with_values(spec_of(one))
-        fits = _fits(one, spec_of(one))
+        spec = spec_of(one)
+        Spec().with_values(spec)
+        fits = _fits(one, spec)
     except (LookupError, AttributeError, TypeError, SpecError):  # without a section, a key, or a list
         fits = False
     if not fits:
