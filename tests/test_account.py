@@ -80,7 +80,7 @@ def test_what_is_reported_is_what_the_noise_in_use_is_worth(spec):
     told = result.spent_by(spec, setup)
     agent = setup.agents[-1]
     bound = agent.method.bound.value
-    reach = agent.problem.weight * bound * {"add_remove": 1, "replace_one": 2}[spec.privacy.adjacency]
+    reach = agent.problem.weight * bound * {"zero_out": 1, "replace_one": 2}[spec.privacy.adjacency]
     over_noise = agent.calibration * bound / reach  # scale over sensitivity
     if spec.privacy.mechanism == "gaussian":
         one = GaussianRelease(over_noise)

@@ -59,7 +59,7 @@ def test_no_record_moves_a_minimiser_further_than_the_noise_is_made_for(adjacenc
     furthest = 0.0
     for i in range(len(own.shards[0])):
         first = own.shards[0]
-        if adjacency is Adjacency.ADD_REMOVE:
+        if adjacency is Adjacency.ZERO_OUT:
             changed = Shard(np.delete(first.x, i, 0), np.delete(first.y, i), dtype=np.float64)
         else:
             x, y = first.x.copy(), first.y.copy()

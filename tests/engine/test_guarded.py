@@ -108,10 +108,10 @@ def test_records_whose_gradients_would_overflow_are_no_records():
 def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
     train(spec(tmp_path), out=tmp_path / "first")
     (tmp_path / "ledgers" / "0.ledger").unlink()  # the first agent is new: it must not pay for what others refuse
-    with pytest.raises(IncompatibleError, match=r"agent 1: .* priced for add_remove"):
+    with pytest.raises(IncompatibleError, match=r"agent 1: .* priced for zero_out"):
         train(spec(tmp_path, **{"privacy.adjacency": "replace_one"}), out=tmp_path / "second")
     assert not (tmp_path / "second").exists()
-    assert (spent(tmp_path, "1").releases, spent(tmp_path, "1").adjacency) == (6, "add_remove")
+    assert (spent(tmp_path, "1").releases, spent(tmp_path, "1").adjacency) == (6, "zero_out")
     with Ledger.open(tmp_path / "ledgers" / "0.ledger", guard.price) as ledger:
         assert not ledger.book().answers
 
@@ -119,10 +119,10 @@ def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
 def test_a_stored_answer_is_not_sent_again_under_another_adjacency(tmp_path):
     """The question may be the same: where the step is fixed, it does not depend on the noise."""
     fixed = {"run.name": "same", "schedule.rho": "static"}
-    both = ("add_remove", "replace_one")
+    both = ("zero_out", "replace_one")
     agent, other = (guarded(tmp_path, **fixed, **{"privacy.adjacency": one})[0] for one in both)
     agent.respond(OWN, ASK)
-    with pytest.warns(RefusalWarning, match="priced for add_remove"), pytest.raises(Refused):
+    with pytest.warns(RefusalWarning, match="priced for zero_out"), pytest.raises(Refused):
         other.respond(OWN, ASK)
 
 

@@ -34,7 +34,7 @@ def problem(over, domain, beta=0.1, **rest):
 def test_no_point_of_the_set_passes_u1_u2_u3(seed, domain):
     over = federation(seed=seed % 3)
     ours, rng = problem(over, domain), np.random.default_rng(seed)
-    found = constants(ours, over, Adjacency.ADD_REMOVE)
+    found = constants(ours, over, Adjacency.ZERO_OUT)
     u, v = (domain.project(40 * rng.normal(size=(4, 3))) for _ in range(2))
     assert np.linalg.norm(u - v) <= found.u2 * (1 + 1e-9)
     for shard in over.shards:
@@ -48,7 +48,7 @@ def test_no_point_of_the_set_passes_u1_u2_u3(seed, domain):
 def test_one_record_and_a_large_set_reach_u1_u2_u3():
     over = Federation((Shard(np.array([[3.0, 4.0]]), np.array([0])),), Shard(np.zeros((0, 2)), np.zeros(0, int)), 2)
     ours = problem(over, Box(100.0), beta=0.0)
-    found = constants(ours, over, Adjacency.ADD_REMOVE)
+    found = constants(ours, over, Adjacency.ZERO_OUT)
     assert found.u1 == pytest.approx(math.sqrt(2) * 5)  # |x|_2 |a|_2
     assert found.u2 == pytest.approx(2 * 100 * math.sqrt(4))
     assert found.u3 == pytest.approx(2 * 7)  # |x|_1 |a|_1
@@ -60,7 +60,7 @@ def test_one_record_and_a_large_set_reach_u1_u2_u3():
 
 def test_the_regulariser_enters_u1_at_the_rim():
     over = federation()
-    bare, heavy = (constants(problem(over, Ball(2.0), beta), over, Adjacency.ADD_REMOVE).u1 for beta in (0.0, 0.3))
+    bare, heavy = (constants(problem(over, Ball(2.0), beta), over, Adjacency.ZERO_OUT).u1 for beta in (0.0, 0.3))
     assert heavy - bare == pytest.approx(0.3 / 3 * 2 * 2.0)  # (beta / P) |r'(u)|, r' = 2 u, |u| = 2
 
 

@@ -327,3 +327,9 @@ def test_time_is_spent_where_the_record_says():
     elapsed = time.perf_counter() - start
     parts = [value for key, value in result.rounds[-1].items() if key.startswith("seconds_")]
     assert 0 < sum(parts) <= elapsed
+
+
+def test_the_earlier_name_of_an_adjacency_is_read_as_its_new_one():
+    assert preset("sound", "objt").with_values({"privacy.adjacency": "add_remove"}) == preset("sound", "objt")
+    with pytest.raises(SpecError, match="zero_out"):
+        preset("sound", "objt").with_values({"privacy.adjacency": "add-remove"})

@@ -91,7 +91,7 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
 def test_runs_that_one_ledger_cannot_take_are_refused_before_any_pays(tmp_path):
     values = {"data.source": "synthetic", "privacy.noise": "exact", "privacy.ledger": str(tmp_path / "l")}
     with pytest.raises(SpecError, match="one adjacency and one limit"):
-        sweep.expand(values | {"privacy.adjacency": ["add_remove", "replace_one"]}, "grid.toml")
+        sweep.expand(values | {"privacy.adjacency": ["zero_out", "replace_one"]}, "grid.toml")
     deltas = {"privacy.dp_delta": [1e-6, 1e-5]}
     assert len(sweep.expand(values | deltas, "grid.toml")) == 2
     with pytest.raises(SpecError, match="one adjacency and one limit"):

@@ -46,7 +46,7 @@ def test_one_record_moves_the_gradient_by_at_most_the_sensitivity(norm, mode, se
     }[mode]
     each = contributions(bound, x, w, y)
     limit = bound.bound(Softmax().residual(x @ w, y), norm.of_rows(x)) * (1 + 1e-9)
-    assert (norm.of_rows(each) <= limit * Adjacency.ADD_REMOVE.value).all()
+    assert (norm.of_rows(each) <= limit * Adjacency.ZERO_OUT.value).all()
     assert (norm.of_rows(each[0] - each[1:]) <= limit * Adjacency.REPLACE_ONE.value).all()
 
 

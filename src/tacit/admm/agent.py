@@ -30,7 +30,7 @@ class Method:
     perturbation: Perturbation
     mechanism: Mechanism
     bound: RecordBound
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency = Adjacency.ZERO_OUT
     order: Order = Order.WZD
     regularize_global: bool = False  # `released`: beta r'(w) in place of (beta / P) r'(z_p)
 

@@ -31,7 +31,7 @@ class DPSGD:
     step: float
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
-        # the law of a Poisson sample is known for a record added or removed, and for no other neighbour
+        # the law of a Poisson sample is known for a record that is there or not, and for no other neighbour
         return gaussian_releases(self.multiplier, rate=self.rate, trusted=Trusted.CURATOR)
 
     def init(self, task: Task) -> State:

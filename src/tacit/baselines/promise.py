@@ -14,7 +14,7 @@ from tacit.privacy.release import Events, GaussianRelease
 class Unit(enum.Enum):
     """What two neighbouring data sets differ by."""
 
-    RECORD = "one record added or removed"
+    RECORD = "one record present or absent"
     REPLACED = "one record replaced"
     CLIENT = "one agent with all of its records added or removed"
 

@@ -5,7 +5,7 @@
 A gradient that moves by q moves the minimiser by q / mu at most, mu = rho^t + (beta/P) r''. The gradient of a record is
 at most c = row_norm sqrt 2 by itself, so nothing is clipped; solves end at gradients of norm tau = tolerance c / I:
 
-    s = ( n c / I + 2 tau ) / mu,    n = 1 for a record added or removed, 2 for one replaced
+    s = ( n c / I + 2 tau ) / mu,    n = 1 for a record present or absent, 2 for one replaced
 
 1 / rho^t falls in a straight line to zero, where the published method keeps rho: the noise on z falls with it.
 """
@@ -24,7 +24,7 @@ from tacit.baselines.task import Task
 from tacit.problem.sensitivity import Adjacency
 from tacit.schedule import Cooling, Schedule, cooled_step
 
-UNITS = {Adjacency.ADD_REMOVE: Unit.RECORD, Adjacency.REPLACE_ONE: Unit.REPLACED}
+UNITS = {Adjacency.ZERO_OUT: Unit.RECORD, Adjacency.REPLACE_ONE: Unit.REPLACED}
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class PrimalPerturbation:
     multiplier: float
     rho: Schedule
     tolerance: float = 1e-2
-    adjacency: Adjacency = Adjacency.ADD_REMOVE
+    adjacency: Adjacency = Adjacency.ZERO_OUT
 
     def promise(self, task: Task) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, unit=UNITS[self.adjacency])

@@ -136,7 +136,7 @@ def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> list[Path]:
 
 
 def _label(row: dict[str, Any]) -> str:
-    """The method, and what sets its guarantee apart from one for a record added or removed that trusts nobody."""
+    """The method, and what sets its guarantee apart from one for a record present or absent that trusts nobody."""
     if not row["private"]:
         return f"{row['method']} (not private)"
     apart = [word for word in (row["unit"], row["trusted"]) if word not in ("record", "nobody")]

@@ -19,7 +19,7 @@ RUN_FLAGS = (
     ("--epsilon", "privacy.epsilon", float, "E", "the budget: for the whole run under sound (default 1), for one "
      "round, as the paper states it, under paper and released; inf adds no noise"),
     ("--dp-delta", "privacy.dp_delta", float, "D", "delta of the budget (default 1e-6)"),
-    ("--adjacency", "privacy.adjacency", str, "HOW", "add_remove (default) or replace_one"),
+    ("--adjacency", "privacy.adjacency", str, "HOW", "zero_out (default) or replace_one"),
     ("--noise", "privacy.noise", str, "KIND", "simulated (default, from the seed) or exact (of the operating system)"),
     ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR; needs --noise exact"),
     ("--limit", "privacy.limit", float, "E", "epsilon that every ledger allows over all runs on the same data"),

@@ -27,7 +27,7 @@ NOT_COVERED = (
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
     "the number of records and the names of agents, features and classes, which are taken to be public",
-    "how records were dealt to agents and to the test set: a record is added or removed after that, in its place",
+    "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
 )
 
 SEEDED = (
@@ -154,7 +154,7 @@ def guarantee(spec: Spec, setup: Setup) -> str:
         return " ".join(["not private:", *against, *_claim(spec, setup), "For reproduction only."])
     spent = spent_by(spec, setup)
     assert spent is not None  # a method without caveats has a release
-    one = "one record added or removed" if spec.privacy.adjacency == "add_remove" else "one record replaced"
+    one = "one record present or absent" if spec.privacy.adjacency == "zero_out" else "one record replaced"
     return (
         f"({upward(spent.epsilon)}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds "
         f"({spent.name}), {one}; {_price(setup)} a round; {_noise(spec)}"

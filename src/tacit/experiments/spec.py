@@ -101,7 +101,7 @@ class PrivacySpec:
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
     )  # fmt: skip
     clip: float = _key(1.0, "the clipping norm of sensitivity = clip")
-    adjacency: str = _key("add_remove", "which data sets are neighbours", "add_remove", "replace_one")
+    adjacency: str = _key("zero_out", "neighbours: one record absent in its place, or replaced", "zero_out", "replace_one")
     noise: str = _key(
         "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
     )
@@ -181,6 +181,7 @@ _WITHIN = {
     "data.features": (1, 10**6), "data.classes": (2, 10**5), "problem.beta": (0, math.inf),
     "schedule.rho_c2": (0, math.inf), "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
 }  # fmt: skip
+_RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # as specs and records of 0.1 and 0.2 say it
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
     "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
@@ -210,6 +211,7 @@ def _checked(key: str, value: Any) -> Any:
     """The value with its declared type: text is parsed, whole numbers pass as float."""
     found = _find(key)
     kinds = _kinds(key)
+    value = _RENAMED.get((key, value), value) if isinstance(value, str) else value
     if value is None and types.NoneType in kinds:
         return None
     if isinstance(value, str) and not is_unicode(value):

@@ -13,7 +13,8 @@ from tacit.errors import SpecError
 from tacit.privacy.chain import Entry, canonical
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 
-ADD_REMOVE = "add_remove"
+ZERO_OUT = "zero_out"
+_RENAMED = {"add_remove": ZERO_OUT}  # as ledgers of 0.1 and 0.2 say it
 UNRECORDED = "an adjacency that was not recorded"  # ledgers of 0.1.0
 Price: TypeAlias = Callable[[Sequence[tuple[Release, int]], float], float]
 _KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
@@ -87,7 +88,8 @@ class Book:
             release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
-            self.adjacency[key.data_id] = body.get("adjacency", UNRECORDED)
+            adjacency = body.get("adjacency", UNRECORDED)
+            self.adjacency[key.data_id] = _RENAMED.get(adjacency, adjacency)
         else:
             raise KeyError(body["kind"])
         self.tip = entry.n, entry.hash

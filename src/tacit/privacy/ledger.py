@@ -31,7 +31,7 @@ import numpy as np
 
 from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused, SpecError
 from tacit.privacy.book import (
-    ADD_REMOVE,
+    ZERO_OUT,
     UNRECORDED,
     Account,
     Answer,
@@ -99,7 +99,7 @@ class Ledger:
         self.close()
 
     def release(
-        self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ADD_REMOVE
+        self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ZERO_OUT
     ) -> Array:
         """The answer to `asked`: stored, or made now and stored; or Refused, with nothing written.
 
@@ -231,12 +231,12 @@ class Ledger:
 
 
 def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
-    """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for add_remove too."""
+    """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
     held = book.adjacency.get(data_id, adjacency)
-    if held != adjacency and (held, adjacency) != (UNRECORDED, ADD_REMOVE):
+    if held != adjacency and (held, adjacency) != (UNRECORDED, ZERO_OUT):
         raise Refused(
             f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they are kept "
-            f"apart. Train with --adjacency {ADD_REMOVE if held == UNRECORDED else held}."
+            f"apart. Train with --adjacency {ZERO_OUT if held == UNRECORDED else held}."
         )
 
 

@@ -1,6 +1,6 @@
 """How far one record moves the gradient.
 
-    sensitivity = weight * (1 if a record is added or removed, 2 if replaced) * sup_i |x_i a_i^T|
+    sensitivity = weight * (1 if a record is present or absent, 2 if replaced) * sup_i |x_i a_i^T|
 
 `weight` is the 1/I of the objective. The supremum comes from a RecordBound, one of
 
@@ -27,9 +27,14 @@ ROOM = 1 - 1e-5  # what a record's gradient may be of its bound, so that float32
 
 
 class Adjacency(enum.Enum):
-    """Which data sets are neighbours; the value is how many records' gradients they differ by."""
+    """Which data sets are neighbours; the value is how many records' gradients they differ by.
 
-    ADD_REMOVE = 1
+    ZERO_OUT      one record is present, or absent in its place: all others stay where they are, and so does the
+                  public number of records I that divides the sum
+    REPLACE_ONE   one record is another
+    """
+
+    ZERO_OUT = 1
     REPLACE_ONE = 2
 
 

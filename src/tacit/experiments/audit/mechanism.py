@@ -24,9 +24,9 @@ def one_round(spec: Spec) -> Spec:
 
 
 def name_of(spec: Spec) -> str:
-    """objt, gaussian, clip, add/remove."""
+    """objt, gaussian, clip, zero out."""
     p = spec.privacy
-    words = (spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", "/").replace("/one", " one"))
+    words = (spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " "))
     return ", ".join(words)
 
 
