@@ -1,10 +1,11 @@
 # make run    train a private federated model on the bundled MNIST
 # make test   lint, types, import rules and tests
+# make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/engine/*.[ch])
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint mutants bench clean
 
 run: .venv/.run
 	$(BIN)/tacit train
@@ -16,6 +17,9 @@ lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+mutants: .venv/.dev
+	$(BIN)/python -m tests.mutants
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks

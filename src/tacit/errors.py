@@ -9,8 +9,10 @@
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
     │   └── MissingDependency    an optional package that the request needs
     ├── Refused                  an agent does not answer; the server is told `public` and no more
+    │   ├── Unfit                a message is not of the form that was agreed
     │   ├── BudgetExhausted      the next release would pass the limit of the agent
     │   ├── QuestionChanged      the round was answered before, to another question
+    │   ├── TermsChanged         the run is asked for more, or for other things, than was agreed when it began
     │   └── LedgerCorrupt        the record of earlier releases cannot be trusted
     ├── Diverged                 a model is no longer finite
     └── Interrupted              the user stopped the run; what was done is saved
@@ -68,12 +70,20 @@ class Refused(TacitError):
     public = "this agent does not answer."
 
 
+class Unfit(Refused):
+    """A message is not of the form that was agreed."""
+
+
 class BudgetExhausted(Refused):
     """The next release would pass the limit of the agent."""
 
 
 class QuestionChanged(Refused):
     """The round was answered before, to another question."""
+
+
+class TermsChanged(Refused):
+    """The run is asked for more, or for other things, than was agreed when it began."""
 
 
 class LedgerCorrupt(Refused):

@@ -22,7 +22,9 @@ from tacit.errors import DataError
 
 Array: TypeAlias = NDArray[Any]
 
-LARGEST = 1e100  # of a feature, and of a model an agent is asked at: gradients are finite below it, whatever the data
+# Of a feature, and of a model that an agent is asked at. Scores stay below 1e50 * 1e50 * J, so that their squares, the
+# norms made of them and every product on the way to a gradient are finite, whatever the data (tacit.guarded.half)
+LARGEST = 1e50
 
 
 class Norm(enum.Enum):

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import BudgetExhausted
-from tacit.privacy.ledger import Key, Ledger, Limit, question
+from tacit.message import fingerprint
+from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease
 
 GAUSSIAN = GaussianRelease(10.0)
@@ -32,7 +33,7 @@ def price(events, dp_delta):
 
 
 def asked(t):
-    return question(np.full((2, 3), float(t)), t, 1.0)
+    return fingerprint(t, {"w": np.full((2, 3), float(t)), "rho": 1.0})
 
 
 def noisy():

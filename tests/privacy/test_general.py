@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import SpecError
-from tacit.privacy.book import describe
 from tacit.privacy.budget import calibrate, total
+from tacit.privacy.describe import describe
 from tacit.privacy.divergence import coin_renyi
 from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, merge
 

@@ -11,6 +11,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +27,12 @@ from tacit.errors import (
     QuestionChanged,
     Refused,
     SpecError,
+    TermsChanged,
 )
-from tacit.privacy.ledger import Key, Ledger, Limit, question
+from tacit.message import fingerprint
+from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.privacy.terms import Terms
 
 from .rounds import GAUSSIAN, LIMIT, asked, noisy, price
 
@@ -91,10 +95,15 @@ def test_every_part_of_a_broadcast_is_part_of_the_question():
     w = np.arange(6.0).reshape(2, 3)
     other = w.copy()
     other[1, 2] = np.nextafter(5.0, 6.0)
-    asked = [question(w, 1, 1.0), question(other, 1, 1.0), question(w, 2, 1.0), question(w, 1, 2.0),
-             question(w.reshape(3, 2), 1, 1.0), question(w.astype(np.float32), 1, 1.0)]  # fmt: skip
-    assert len(set(asked)) == len(asked)
-    assert question(np.asfortranarray(w), 1, 1) == asked[0]
+
+    def asked(w, t, rho, name="w"):
+        return fingerprint(t, {name: w, "rho": rho})
+
+    different = [asked(w, 1, 1.0), asked(other, 1, 1.0), asked(w, 2, 1.0), asked(w, 1, 2.0), asked(w, 1, 1.0, "v"),
+                 asked(w.reshape(3, 2), 1, 1.0), asked(w.astype(np.float32), 1, 1.0), asked(-0.0 * w, 1, 1.0),
+                 asked(0.0 * w, 1, 1.0)]  # fmt: skip
+    assert len(set(different)) == len(different)
+    assert asked(np.asfortranarray(w), 1, 1.0) == different[0]
 
 
 def test_each_part_of_a_key_makes_another_release(path):
@@ -116,6 +125,73 @@ def test_the_limit_is_over_all_runs_on_the_same_data_and_only_those(path):
         answer(ledger, 1, data="other data")
     with Ledger.open(path, price) as ledger, pytest.raises(BudgetExhausted):
         answer(ledger, 1, run="yet another", make=never)
+
+
+def terms(run="run", rounds=3, release=GAUSSIAN, **changed):
+    return replace(Terms(run, "spec", rounds, release, "zero_out", 1.0, 1e-6, 1.0), **changed)
+
+
+def test_a_run_that_does_not_fit_under_the_limit_is_not_joined(path):
+    with Ledger.open(path, price, LIMIT) as ledger:
+        before = ledger.verify()
+        with pytest.raises(BudgetExhausted, match=f"{ALLOWED + 1} more releases"):
+            ledger.join("data", terms(rounds=ALLOWED + 1))
+        assert ledger.verify() == before
+        ledger.join("data", terms(rounds=ALLOWED))
+        for t in range(1, ALLOWED + 1):
+            answer(ledger, t)
+        with pytest.raises(BudgetExhausted):
+            ledger.join("data", terms("next", rounds=1))
+        ledger.join("data", terms(rounds=ALLOWED))  # the same again: no new entry, and nothing more to pay
+        assert ledger.verify().entries == ALLOWED + 2
+
+
+@pytest.mark.parametrize("change", [
+    {"rounds": 4}, {"spec": "other"}, {"release": GaussianRelease(20.0)}, {"adjacency": "replace_one"}, {"scale": 0.5},
+    {"dp_delta": 1e-5},
+])  # fmt: skip
+def test_terms_are_agreed_once_and_outlive_the_process(path, change):
+    with Ledger.open(path, price) as ledger:
+        ledger.join("data", terms())
+        ledger.join("data", terms("other run", rounds=9))
+        ledger.join("other data", terms(rounds=9))
+    with Ledger.open(path, price) as ledger:
+        with pytest.raises(TermsChanged):
+            ledger.join("data", terms(**change))
+        ledger.join("data", terms())
+        assert ledger.verify().entries == 4
+
+
+def test_a_run_gets_the_rounds_it_agreed_to_in_order_and_no_other_release(path):
+    with Ledger.open(path, price) as ledger:
+        ledger.join("data", terms(rounds=5))
+        answer(ledger, 1)
+        answer(ledger, 3)
+    with Ledger.open(path, price) as ledger:
+        for t in (0, -1, 2, 6, 200):
+            with pytest.raises(TermsChanged, match="rounds 1 to 5"):
+                answer(ledger, t, make=never)
+        with pytest.raises(TermsChanged, match="rounds 1 to 5"):
+            answer(ledger, 3, step=1, make=never)
+        with pytest.raises(TermsChanged, match="multiplier=10"):
+            answer(ledger, 4, release=GaussianRelease(5.0), make=never)
+        answer(ledger, 3, make=never)
+        answer(ledger, 5)
+        assert ledger.verify().releases == 3
+
+
+def test_a_ledger_of_an_earlier_version_is_read_and_goes_on(path):
+    """It says add_remove, and holds no terms."""
+    with Ledger.open(path, price) as ledger:
+        for t in (1, 2):
+            ledger.release(Key("data", "run", t), asked(t), GAUSSIAN, noisy, "add_remove" if t == 1 else "zero_out")
+    with Ledger.open(path, price) as ledger:
+        assert ledger.show()[0].adjacency == "zero_out"
+        answer(ledger, 1, make=never)
+        ledger.join("data", terms(rounds=3))
+        answer(ledger, 3)
+        with pytest.raises(TermsChanged):
+            answer(ledger, 4, make=never)
 
 
 def test_the_server_is_told_the_same_whatever_the_reason():

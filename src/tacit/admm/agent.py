@@ -18,7 +18,7 @@ from tacit.problem.sensitivity import Adjacency, RecordBound
 from tacit.types import Array, Shard
 
 # float32 sums over n records move a difference of neighbours by up to 7e-7 n of the bound (the worst a search found);
-# simulated noise is scaled for it. Deployed agents sum in float64, with a proved bound (engine.guarded)
+# simulated noise is scaled for it. Deployed agents sum in float64, with a proved bound (guarded.half)
 ROUNDING = 1e-6
 
 
@@ -66,10 +66,14 @@ class Agent:
 
     def gradient(self, u: Array, w: Array) -> tuple[Array, float]:
         """f'_p(u), every record shrunk to its bound, and that bound."""
+        data, bound = self.data_gradient(u)
+        return data + self.regular_slope(u, w), bound
+
+    def data_gradient(self, u: Array) -> tuple[Array, float]:
+        """weight sum_i x_i a_i^T, every record shrunk to its bound, and that bound: all that the records say."""
         p, shard, bound = self.problem, self.shard, self.method.bound
         residual = p.loss.residual(shard.x @ u, shard.y)
-        data = p.data_gradient(bound.shrink(residual, self.x_norm), shard)
-        return data + self.regular_slope(u, w), bound.bound(residual, self.x_norm)
+        return p.data_gradient(bound.shrink(residual, self.x_norm), shard), bound.bound(residual, self.x_norm)
 
     def regular_slope(self, u: Array, w: Array) -> Array:
         """(beta / P) r'(u); with the switch of `released`, beta r'(w)."""

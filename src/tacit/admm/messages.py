@@ -7,12 +7,15 @@ agent keeps its own, and the server needs only their mean, which it derives from
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tacit.message import Body, Form, Numbers, Scheduled
+from tacit.schedule import Schedule
 from tacit.types import Array
 
 
@@ -31,12 +34,26 @@ class Broadcast:
     w: Array
     rho: float
 
+    @staticmethod
+    def form(shape: tuple[int, int], rho: Schedule) -> Form:
+        """What a deployed agent takes: a model of its shape, and the agreed penalty of the round."""
+        return Form({"w": Numbers(shape), "rho": Scheduled(rho)})
+
+    def body(self) -> Body:
+        """The parts of the message, by name."""
+        return {"w": self.w, "rho": self.rho}
+
 
 @dataclass(frozen=True, eq=False)
 class Reply:
     """The released local model z_p, and nothing more."""
 
     z: Array
+
+    @staticmethod
+    def form(shape: tuple[int, int]) -> Form:
+        """All that leaves a deployed agent."""
+        return Form({"z": Numbers(shape, math.inf)})
 
 
 @dataclass(frozen=True, eq=False)

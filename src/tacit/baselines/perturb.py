@@ -2,8 +2,8 @@
 
     z* = argmin_z F(z) + <b, z>,    F = (1/I) sum_i l(z; x_i, y_i) + a mu-strongly convex quadratic,    |x_i|_2 <= B
 
-b = -F'(z*) is one to one, so z* has the density nu(-F'(z)) det F''(z), nu that of b. A record that comes or goes changes
-both factors, whatever z is.
+b = -F'(z*) is one to one, so z* has the density nu(-F'(z)) det F''(z), nu that of b. A record that comes or goes
+changes both factors, whatever z is.
 
 The determinant. A record's second derivative is x x^T (x) (diag h - h h^T), of rank K - 1 and trace
 |x|^2 (1 - |h|^2) <= B^2 (1 - 1/K). Let E be that over I, A >= mu the rest, and e_k >= 0 the K - 1 eigenvalues of

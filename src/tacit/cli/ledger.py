@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
@@ -31,10 +32,14 @@ def add_to(commands: Commands) -> None:
     verify = actions.add_parser(
         "verify",
         help="check every entry and stored answer",
-        description="Check every entry and stored answer, and print the head: note it elsewhere, and give it to --head "
-        "later to see that the file was neither shortened nor replaced. Exit code 1 if the ledger is not whole.",
+        description="Check every entry and stored answer, and print the head. The file alone shows damage and partial "
+        "edits; a file that was rewritten from end to end, or put back from an old copy, shows only beside a head that "
+        "was noted elsewhere: give one to --head, or to --run the directory of a run, whose result holds the heads of "
+        "its agents. Exit code 1 if the ledger is not whole.",
     )
-    verify.add_argument("--head", metavar="HASH", help="a head noted earlier, which the ledger must go through")
+    noted = verify.add_mutually_exclusive_group()
+    noted.add_argument("--head", metavar="HASH", help="a head noted earlier, which the ledger must go through")
+    noted.add_argument("--run", type=Path, dest="noted_by", metavar="DIR", help="a run that noted the head")
     limit = actions.add_parser(
         "limit",
         help="put another limit in force",
@@ -68,14 +73,32 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_verify(options: argparse.Namespace) -> int:
+    head = _noted(options.noted_by, options.file) if options.noted_by else options.head
     with _open(options.file) as ledger:
-        found = ledger.verify(options.head)
+        found = ledger.verify(head)
     if options.json:
-        print(jsontext.dumps({"whole": True, **asdict(found)}))
+        print(jsontext.dumps({"whole": True, "compared_with": head, **asdict(found)}))
         return 0
-    print(f"whole       {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
+    print(f"unbroken    {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
     print(f"head        {found.head}")
+    if head:
+        print(f"compared    it goes through the head noted elsewhere, {head[:12]}...")
+    else:
+        print("compared    with nothing: a file rewritten as a whole looks the same (give --run or --head)")
     return 0
+
+
+def _noted(run: Path, file: str) -> str:
+    """The head that the result of a run holds for the agent of a ledger."""
+    from tacit.errors import DataError
+    from tacit.experiments.guard import file_of
+    from tacit.experiments.store import RunDirectory
+
+    heads = RunDirectory.open(run).result().get("ledger_heads") or {}
+    for agent, head in heads.items():
+        if file_of(agent) == Path(file).name:
+            return str(head)
+    raise DataError(f"the result of {run} notes no head of {Path(file).name}: name a run of this agent with ledgers.")
 
 
 def run_limit(options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from tacit.types import Array
 
 
 class Responder(Protocol):
-    """An agent, simulated (admm.agent) or guarded (engine.guarded)."""
+    """An agent, simulated (admm.agent) or guarded (guarded.agent)."""
 
     def in_double(self) -> Responder: ...
 

@@ -15,9 +15,9 @@ from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.batch import require
-from tacit.engine.guarded import DELTA_FOR_THE_GRID
 from tacit.errors import IncompatibleError, SpecError
 from tacit.experiments.spec import DataSpec, ScheduleSpec, Spec
+from tacit.guarded.agent import DELTA_FOR_THE_GRID
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release

@@ -6,21 +6,26 @@ import hashlib
 import math
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from tacit.admm.price import release
-from tacit.engine.guarded import DELTA_FOR_THE_GRID, Guarded
 from tacit.errors import DataError, IncompatibleError, Refused
+from tacit.experiments import toml
 from tacit.experiments.build import Setup
 from tacit.experiments.spec import Spec
+from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
+from tacit.guarded.half import Inexact
 from tacit.privacy import lattice
-from tacit.privacy.book import Book, Limit
-from tacit.privacy.budget import total
+from tacit.privacy.book import Book, Limit, check_adjacency
+from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
-from tacit.privacy.ledger import Ledger, check_adjacency
-from tacit.privacy.release import Events
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.memory import Memory
+from tacit.privacy.release import Events, Release
+from tacit.privacy.terms import Terms
 from tacit.types import Federation
 
 FILES_PER_LEDGER = 3  # the database, its log and the log's index
@@ -52,69 +57,133 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
+def halves(spec: Spec, setup: Setup) -> list[Inexact]:
+    """Every agent's half of the method; what cannot be guarded is refused."""
+    return [Inexact(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents]
+
+
+def terms(spec: Spec, half: Inexact) -> Terms:
+    """What an agent agrees to when it joins the run: everything in the spec, by its hash, and the most it can cost."""
+    rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
+    cap = _cap(half.release, rounds, dp_delta)
+    return Terms(
+        _run_name(spec), _digest(spec), rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap
+    )
+
+
+def _run_name(spec: Spec) -> str:
+    """A run without a ledger needs no name that others know: it ends with its process."""
+    return spec.run.name or "one process"
+
+
+def _digest(spec: Spec) -> str:
+    return hashlib.sha256(toml.dumps(spec).encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _cap(release: Release, rounds: int, dp_delta: float) -> float:
+    return price([(release, rounds)], dp_delta)
+
+
 def check(spec: Spec, setup: Setup) -> None:
     """Refuse what cannot be guarded, before anything is written."""
     if wanted(spec):
-        if spec.privacy.limit and not spec.privacy.ledger:
+        p, rounds = spec.privacy, spec.run.rounds
+        if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        first = Guarded(setup.agents[0], "", math.prod(setup.shape))
-        one = release(first.agent.method)
-        assert one is not None  # Guarded refuses what has none
-        epsilon = total([(one, spec.run.rounds)], spec.privacy.dp_delta, pld=False).epsilon
-        _check_gap(first, max(epsilon, spec.privacy.limit or 0.0), spec.run.rounds, spec.privacy.dp_delta)
-        if spec.privacy.ledger:
+        first = Inexact(setup.agents[0], setup.shape, setup.rho, rounds)
+        cap = terms(spec, first).epsilon
+        if p.limit and cap > p.limit:
+            raise IncompatibleError(
+                f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
+                "could not end: lower --epsilon, or raise --limit."
+            )
+        _check_gap(first, max(cap, p.limit or 0.0), rounds, p.dp_delta)
+        if p.ledger:
             _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
 
 def guarded(
     spec: Spec, setup: Setup, over: Federation, started: bool, open_files: ExitStack
 ) -> list[Guarded]:
-    """Every agent with exact noise and, if asked for, its ledger: DIR/AGENT.ledger, 0600, its owner's alone.
+    """Every agent with exact noise and its ledger, DIR/AGENT.ledger, 0600, its owner's alone; or with a memory.
 
-    A run that was `started` before must find its ledgers: a new one would know nothing of what was released. They are
-    closed with `open_files`.
+    All ledgers that exist are asked before any agent joins: a run that one of them cannot pay to its end is refused
+    while nothing is spent. A run that was `started` before must find its ledgers, because a new one would know
+    nothing of what was released. They are closed with `open_files`.
     """
-    p, dimension = spec.privacy, math.prod(setup.shape)
-    agents = []
-    for agent, name in zip(setup.agents, over.agents, strict=True):
-        ledger = None
-        if p.ledger:
-            Path(p.ledger).mkdir(parents=True, exist_ok=True)
-            limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None  # its owner may have changed it
-            file = Path(p.ledger) / file_of(name)
-            if started and not file.exists():
+    p = spec.privacy
+    data_ids = [f"{p.data_id or over.name}: {name}" for name in over.agents]
+    agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
+    stores: list[Store] = [Memory() for _ in over.agents]
+    if p.ledger:
+        files = [Path(p.ledger) / file_of(name) for name in over.agents]
+        held: dict[Path, Ledger] = {}
+        for name, file, data_id, (half, ours) in zip(over.agents, files, data_ids, agreed, strict=True):
+            if file.exists():
+                held[file] = open_files.enter_context(Ledger.open(file, price, _limit(spec, started), create=False))
+                _check_ledger(name, held[file].book(), data_id, half, ours, spec, started)
+            elif started:
                 raise DataError(
                     f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
                 )
-            ledger = open_files.enter_context(Ledger.open(file, price, limit, create=not started))
-        one = Guarded(agent, name, dimension, ledger, f"{p.data_id or over.name}: {name}", spec.run.name or "")
-        if ledger is not None:
-            _check_ledger(one, ledger.book(), spec, started)
-        agents.append(one)
-    return agents
+        Path(p.ledger).mkdir(parents=True, exist_ok=True)
+        stores = [
+            held.get(file) or open_files.enter_context(Ledger.open(file, price, _limit(spec, started)))
+            for file in files
+        ]
+    return [
+        Guarded(name, half, ours, data_id, store)
+        for name, (half, ours), data_id, store in zip(over.agents, agreed, data_ids, stores, strict=True)
+    ]
 
 
-def _check_ledger(one: Guarded, book: Book, spec: Spec, started: bool) -> None:
+def addressed(spec: Spec, agents: Sequence[Guarded]) -> list[Addressed]:
+    """The agents as the server of this run asks them."""
+    return [Addressed(agent, _run_name(spec), _digest(spec)) for agent in agents]
+
+
+def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
+    """The head of every agent's ledger, for the coordinator to keep: a ledger that is rewritten loses it."""
+    return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
+
+
+def _limit(spec: Spec, started: bool) -> Limit | None:
+    """The limit that the spec asks for; of a run that was started its owner may have changed it."""
+    p = spec.privacy
+    return Limit(p.limit, p.dp_delta) if p.limit and not started else None
+
+
+def _check_ledger(
+    name: str, book: Book, data_id: str, half: Inexact, ours: Terms, spec: Spec, started: bool
+) -> None:
     """Refuse what the ledger would refuse when other agents have paid, and names that mean another thing there."""
-    if not started and any((key.data_id, key.run) == (one.data_id, one.run) for key in book.answers):
+    if not started and (data_id, ours.run) in book.places:
         raise IncompatibleError(
-            f"the ledger of agent {one.name} has answered a run {one.run!r}, and would answer the same again: resume "
+            f"the ledger of agent {name} has answered a run {ours.run!r}, and would answer the same again: resume "
             "that run, or leave run.name out of the config of a new one."
         )
-    names = sorted(data_id.removesuffix(f": {one.name}") for data_id in book.spent)
-    if names and one.data_id not in book.spent and not spec.privacy.data_id:
+    names = sorted(known.removesuffix(f": {name}") for known in book.spent)
+    if names and data_id not in book.spent and not spec.privacy.data_id:
         raise IncompatibleError(
-            f"the ledger of agent {one.name} has answered for {', '.join(map(repr, names))}, and the source of this "
+            f"the ledger of agent {name} has answered for {', '.join(map(repr, names))}, and the source of this "
             "run is another: name its data with --set privacy.data_id=NAME, as before if they are the same, or anew if "
             "they share no record."
         )
     try:
-        check_adjacency(book, one.data_id, spec.privacy.adjacency)
+        check_adjacency(book, data_id, ours.adjacency)
     except Refused as error:
-        raise IncompatibleError(f"agent {one.name}: {error}") from None
+        raise IncompatibleError(f"agent {name}: {error}") from None
     if book.limit is not None:
-        releases = sum(book.spent.get(one.data_id, Counter()).values()) + spec.run.rounds
-        _check_gap(one, book.limit.epsilon, releases, book.limit.dp_delta)
+        spent, left = book.spent.get(data_id, Counter()), ours.rounds - book.place(data_id, ours.run).releases
+        after = price(tuple((spent + Counter({ours.release: left})).items()), book.limit.dp_delta)
+        if not started and after > book.limit.epsilon:
+            raise IncompatibleError(
+                f"the run would bring agent {name} to a total of epsilon = {upward(after)}, and its ledger allows "
+                f"{book.limit.epsilon:g}, so that it could not end: lower --epsilon, or let the owner raise the limit "
+                "with tacit ledger limit."
+            )
+        _check_gap(half, book.limit.epsilon, sum(spent.values()) + left, book.limit.dp_delta)
 
 
 def file_of(agent: str) -> str:
@@ -141,9 +210,10 @@ def _allow_files(count: int) -> None:
         ) from error
 
 
-def _check_gap(one: Guarded, epsilon: float, releases: int, dp_delta: float) -> None:
+def _check_gap(half: Inexact, epsilon: float, releases: int, dp_delta: float) -> None:
     """Discrete noise is within `gap` of continuous noise a release; what was kept back of delta must cover it."""
-    cost = (1 + math.exp(min(epsilon, 700))) * releases * lattice.gap(Law.LAPLACE, one.scale, one.dimension)
+    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # the larger of both laws
+    cost = (1 + math.exp(min(epsilon, 700))) * releases * gap
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
             f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "

@@ -13,8 +13,8 @@ from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
-from tacit.privacy.book import describe
 from tacit.privacy.budget import Guarantee, total, total_over_agents, upward
+from tacit.privacy.describe import describe
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
@@ -82,7 +82,7 @@ def summarize(
         "releases": None if spent is None else [describe(one) for one in _releases(setup)],
         "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": p.adjacency,
-        "trust": "noise is added at each agent; no server, agent or channel is trusted" if spent else None,
+        "trust": _trust(spec) if spent else None,
         "covers": COVERS if spent else None,
         "not_covered": [*([] if p.noise == "exact" else [SEEDED]), *NOT_COVERED] if spent else None,
         "noise": (_noise(spec) if private else None),
@@ -172,6 +172,15 @@ def changed(spec: Spec) -> dict[str, Any]:
         for key, value in spec.values().items()
         if value != usual[key] and (key in fixed or not key.startswith(free))
     }
+
+
+def _trust(spec: Spec) -> str:
+    """Who is trusted. That nobody is, holds only for agents whose ledgers outlive the process that asks them."""
+    if spec.privacy.noise != "exact":
+        return "a simulation: one process holds all records and the seed of all noise"
+    if not spec.privacy.ledger:
+        return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
+    return "noise is added at each agent; no server, agent or channel is trusted"
 
 
 def _noise(spec: Spec) -> str:

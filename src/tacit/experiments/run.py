@@ -24,6 +24,7 @@ from tacit.experiments.patience import Patience
 from tacit.experiments.result import Result, summarize
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import Layout, RunDirectory
+from tacit.guarded.agent import Guarded
 from tacit.types import Array, Federation
 
 CHECKPOINT_SECONDS = 15.0
@@ -86,6 +87,7 @@ class Run:
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
         self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
+        self.guarded: list[Guarded] = []
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
     @property
@@ -109,8 +111,7 @@ class Run:
             "data": ("U", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,)),
             **{f"engine_{name}": (array.dtype.kind, array.shape) for name, array in engine.items()},
         }  # fmt: skip
-        if self.directory is not None:
-            self._check_data(self.directory)
+        self.check_data()
         saved = self.directory.restore(layout) if self.directory is not None else None
         if self.directory is None or saved is None:
             return None
@@ -127,11 +128,12 @@ class Run:
         told = repr((sorted(self.spec.values().items()), self.over.agents, self.over.checksum))
         return hashlib.sha256(told.encode()).hexdigest()
 
-    def _check_data(self, directory: RunDirectory) -> None:
-        saved = directory.saved()
-        if saved is not None and str(saved.get("data")) != self.fingerprint:
+    def check_data(self) -> None:
+        """Refuse to go on with a run on other records, or by another spec."""
+        saved = self.directory.saved() if self.directory is not None else None
+        if self.directory is not None and saved is not None and str(saved.get("data")) != self.fingerprint:
             raise RunDirectoryError(
-                f"{directory.path} was started on other data, by another spec.toml or by another version of tacit: "
+                f"{self.directory.path} was started on other data, by another spec.toml or another version of tacit: "
                 "restore them, or start again."
             )
 
@@ -165,6 +167,7 @@ class Run:
         """The result, on disk if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.w_average))
         summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
+        summary["ledger_heads"] = guard.heads(self.spec, self.guarded)
         if self.directory is not None:
             over = self.over
             model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
@@ -177,8 +180,9 @@ def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
     if guard.wanted(first.spec):
         for run in runs:
             run.check_not_released()
-        guarded = [guard.guarded(run.spec, run.setup, run.over, run.started, open_files) for run in runs]
-        return Separately(guarded, first.setup.shape)
+            run.check_data()  # before an agent is asked to join again
+            run.guarded = guard.guarded(run.spec, run.setup, run.over, run.started, open_files)
+        return Separately([guard.addressed(run.spec, run.guarded) for run in runs], first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 

@@ -101,7 +101,9 @@ class PrivacySpec:
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
     )  # fmt: skip
     clip: float = _key(1.0, "the clipping norm of sensitivity = clip")
-    adjacency: str = _key("zero_out", "neighbours: one record absent in its place, or replaced", "zero_out", "replace_one")
+    adjacency: str = _key(
+        "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
+    )
     noise: str = _key(
         "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
     )

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
-from tacit.errors import SpecError
+from tacit.errors import QuestionChanged, Refused, SpecError, TermsChanged
 from tacit.privacy.chain import Entry, canonical
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.describe import restored, spell
+from tacit.privacy.release import Release
+from tacit.privacy.terms import Terms
 
 ZERO_OUT = "zero_out"
 _RENAMED = {"add_remove": ZERO_OUT}  # as ledgers of 0.1 and 0.2 say it
 UNRECORDED = "an adjacency that was not recorded"  # ledgers of 0.1.0
 Price: TypeAlias = Callable[[Sequence[tuple[Release, int]], float], float]
-_KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
 
 
 @dataclass(frozen=True)
@@ -69,30 +70,101 @@ class Answer:
 
 
 @dataclass
+class Place:
+    """An agent's place in a run: the terms it agreed to (runs of version 0.1 have none), the last round answered."""
+
+    terms: Terms | None = None
+    releases: int = 0
+    last: int = 0
+
+    def agreed(self, terms: Terms) -> bool:
+        """Whether these terms are in force already. Others, under the same name, are refused."""
+        if self.terms is not None and self.terms != terms:
+            raise TermsChanged(
+                f"run {terms.run!r} was agreed on other terms (rounds, noise, adjacency or spec): restore its spec, or "
+                "start a run with a new name."
+            )
+        return self.terms is not None
+
+    def check_next(self, key: Key, release: Release, adjacency: str) -> None:
+        """Refuse a new release that was not agreed: of another kind, out of order, or beyond the last round."""
+        terms = self.terms
+        if terms is None:
+            return
+        if (release, adjacency) != (terms.release, terms.adjacency):
+            raise TermsChanged(f"a release of run {key.run!r} was agreed to be {spell(terms.release)}, and is another.")
+        if not self.last < key.round <= terms.rounds:
+            raise TermsChanged(
+                f"run {key.run!r} was agreed to have rounds 1 to {terms.rounds}, and round {self.last} was the last "
+                f"answered: round {key.round} is not answered."
+            )
+
+    def count(self, key: Key) -> None:
+        """One more release was made."""
+        self.releases += 1
+        self.last = max(self.last, key.round)
+
+
+@dataclass
 class Book:
-    """The chain, read: answers by key, releases and their adjacency by data set, the limit in force."""
+    """The chain, read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
 
     tip: tuple[int, str] = (0, "")
     limit: Limit | None = None
     answers: dict[Key, Answer] = field(default_factory=dict)
     spent: dict[str, Counter[Release]] = field(default_factory=dict)
     adjacency: dict[str, str] = field(default_factory=dict)
+    places: dict[tuple[str, str], Place] = field(default_factory=dict)  # by data set and run
+
+    def place(self, data_id: str, run: str) -> Place:
+        """The place in a run; an empty one where there is none yet."""
+        return self.places.get((data_id, run), Place())
 
     def add(self, entry: Entry) -> None:
         """One more entry, in order."""
         body = entry.body
         if body["kind"] == "limit":
             self.limit = None if body["epsilon"] is None else Limit(body["epsilon"], body["dp_delta"])
+        elif body["kind"] == "run":
+            terms = Terms.restored(body["terms"])
+            self.places.setdefault((body["data"], terms.run), Place()).terms = terms
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
             release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
+            self.places.setdefault((key.data_id, key.run), Place()).count(key)
             adjacency = body.get("adjacency", UNRECORDED)
             self.adjacency[key.data_id] = _RENAMED.get(adjacency, adjacency)
         else:
             raise KeyError(body["kind"])
         self.tip = entry.n, entry.hash
+
+
+def changed(key: Key, at: str) -> QuestionChanged:
+    """The error for a round that was answered before, to another question."""
+    return QuestionChanged(
+        f"round {key.round}, step {key.step} of run {key.run!r} was answered at {at}, to another question: a second "
+        "answer would be a second release. Start a run with a new name."
+    )
+
+
+def forgotten(key: Key) -> Refused:
+    """The error for an answer that cannot be sent again."""
+    return Refused(
+        f"the answer to round {key.round}, step {key.step} of run {key.run!r} is no longer stored and cannot be sent "
+        "again: go on from a later round, or start a run with a new name."
+    )
+
+
+def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
+    """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
+    held = book.adjacency.get(data_id, adjacency)
+    if held != adjacency and (held, adjacency) != (UNRECORDED, ZERO_OUT):
+        raise Refused(
+            f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they are kept "
+            f"apart. Train with --adjacency {ZERO_OUT if held == UNRECORDED else held}."
+        )
 
 
 @dataclass(frozen=True)
@@ -140,29 +212,6 @@ def _run_spent(run: str, answers: Sequence[Answer], price: Price, dp_delta: floa
     made = Counter(answer.release for answer in answers)
     rounds = len({answer.key.round for answer in answers})
     return RunSpent(run, rounds, len(answers), tuple(map(spell, made)), price(tuple(made.items()), dp_delta))
-
-
-def describe(release: Release) -> dict[str, Any]:
-    """A release as JSON."""
-    for name, kind in _KINDS.items():
-        if type(release) is kind:
-            return {"mechanism": name, **asdict(release)}
-    raise SpecError(f"a ledger records {' and '.join(_KINDS)} releases, not {type(release).__name__}.")
-
-
-def restored(description: Mapping[str, Any]) -> Release:
-    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
-    terms = dict(description)
-    kind = _KINDS[terms.pop("mechanism")]
-    if kind is LaplaceRelease and terms["l1"] is None:
-        terms["l1"] = math.inf
-    return kind(**terms)
-
-
-def spell(release: Release) -> str:
-    """A release in a few words: gaussian multiplier=37.3 rate=1."""
-    terms = describe(release)
-    return " ".join([terms.pop("mechanism"), *(f"{k}={v:.4g}" for k, v in terms.items() if v is not None)])
 
 
 def limit_terms(limit: Limit | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ JSON; its payload (what the entry is about, by sha256) stands beside it and may 
 chain. The number of entries and the last hash are kept too, so a missing tail shows.
 
 The hashes carry no secret: they reveal an accident, a partial edit or a stale index, not an owner who rewrites the
-whole file, deletes it or puts an old copy back. Note the head elsewhere from time to time: `verify` takes it back.
+whole file, deletes it or puts an old copy back. For that the head must stand elsewhere: results of runs hold it.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ Canonne, Kamath and Steinke (2020); the draw is arranged for arrays. With |n| = 
 so v comes from a table, u is uniform, and the rest are coins that reject; a fair coin is the sign, and minus zero is
 rejected. Words that land on the last digit of a table or of a fraction are not rounded: more digits are drawn.
 
-`bits(n)` gives n random bytes. os.urandom is the default: the kernel's ChaCha20 needs no package, no seed and no
-state of ours that a fork or a snapshot could repeat. At 280 MB/s it is a third of the cost of a draw: on one core,
-6 M Laplace and 4.5 M Gaussian integers a second (8.5 and 5.1 M from AES in counter mode, which needs a package and a
-seed), and 2 ms for the 7 840 entries of MNIST's model.
+`bits(n)` gives n random bytes. By default it is `system`, os.urandom: the kernel's ChaCha20 needs no package, no seed
+and no state of ours that a fork or a snapshot could repeat. At 280 MB/s it is a third of the cost of a draw: on one
+core, 6 M Laplace and 4.5 M Gaussian integers a second (8.5 and 5.1 M from AES in counter mode, which needs a package
+and a seed), and 2 ms for the 7 840 entries of MNIST's model.
 
 The time of a draw depends (slightly) on the noise: answer at a fixed pace if the server can measure microseconds.
 """
@@ -41,6 +41,11 @@ from tacit.types import Array
 Bits: TypeAlias = Callable[[int], bytes]
 
 
+def system(n: int) -> bytes:
+    """n bytes of the operating system."""
+    return os.urandom(n)
+
+
 class Law(enum.Enum):
     """exp(-|n|/t) or exp(-n^2/(2 t^2))."""
 
@@ -53,12 +58,12 @@ _BATCH = 1 << 15  # candidates a pass: its arrays stay in the second-level cache
 _DIGIT = 16  # bits of a fraction that one word decides
 
 
-def sample(law: Law, scale: int, shape: tuple[int, ...], bits: Bits = os.urandom) -> Array:
+def sample(law: Law, scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
     """int64 noise of the law, t = scale."""
     return {Law.LAPLACE: discrete_laplace, Law.GAUSSIAN: discrete_gaussian}[law](scale, shape, bits)
 
 
-def discrete_laplace(scale: int, shape: tuple[int, ...], bits: Bits = os.urandom) -> Array:
+def discrete_laplace(scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
     """int64 noise with P(n) = tanh(1/(2t)) exp(-|n|/t), t = scale: exactly k/t-DP for integers k apart."""
     t = _checked(scale)
 
@@ -70,7 +75,7 @@ def discrete_laplace(scale: int, shape: tuple[int, ...], bits: Bits = os.urandom
     return _fill(attempt, shape)
 
 
-def discrete_gaussian(scale: int, shape: tuple[int, ...], bits: Bits = os.urandom) -> Array:
+def discrete_gaussian(scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
     """int64 noise with P(n) ~ exp(-n^2 / (2 t^2)), t = scale: k^2/(2 t^2)-zCDP for integer vectors |k|_2 apart."""
     t = _checked(scale)
 

@@ -19,12 +19,11 @@ The declared sensitivity must bound the value as computed, the rounding of its o
 from __future__ import annotations
 
 import math
-import os
 
 import numpy as np
 
 from tacit.errors import DataError, SpecError
-from tacit.privacy.exact import Bits, Law, sample
+from tacit.privacy.exact import Bits, Law, sample, system
 from tacit.types import Array, Norm
 
 RESOLUTION = 36  # log2 of the steps in a noise scale: values up to 2^16 scales stay below 2^52 steps
@@ -82,7 +81,7 @@ def gap(law: Law, scale: float, dimension: int) -> float:
     return dimension / ({Law.LAPLACE: 8.0, Law.GAUSSIAN: 24.0}[law] * float(steps(scale)) ** 2)
 
 
-def release(value: Array, scale: float, law: Law, bits: Bits = os.urandom) -> Array:
+def release(value: Array, scale: float, law: Law, bits: Bits = system) -> Array:
     """The value on the grid of `scale` plus exact noise of at least that scale, as float64 without rounding.
 
     Entries beyond 2^52 steps (65 536 noise scales) saturate: both neighbours do, so it costs no privacy.

@@ -29,10 +29,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import BudgetExhausted, IncompatibleError, QuestionChanged, Refused, SpecError
+from tacit.errors import BudgetExhausted, IncompatibleError, SpecError
 from tacit.privacy.book import (
     ZERO_OUT,
-    UNRECORDED,
     Account,
     Answer,
     Book,
@@ -40,12 +39,16 @@ from tacit.privacy.book import (
     Limit,
     Price,
     accounts,
-    describe,
+    changed,
+    check_adjacency,
+    forgotten,
     limit_terms,
 )
 from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.describe import describe
 from tacit.privacy.release import Release
+from tacit.privacy.terms import Terms
 from tacit.types import Array
 
 
@@ -68,6 +71,12 @@ class Ledger:
         self._book = Book()
         self._version = -1
         self._safe: tuple[str, Limit, Counter[Release]] | None = None
+
+    @property
+    def head(self) -> str:
+        """The hash over everything on record."""
+        with self._chain.transaction():
+            return self._chain.tip()[1]
 
     @classmethod
     def open(cls, path: str | Path, price: Price, limit: Limit | None = None, create: bool = True) -> Ledger:
@@ -98,6 +107,21 @@ class Ledger:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def join(self, data_id: str, terms: Terms) -> None:
+        """Agree on a run, once: from now on it gets what the terms say and no more.
+
+        The whole run must fit under the limit, or it is refused before anything is spent. The same terms again are no
+        new entry; other terms for the same run are refused.
+        """
+        with self._chain.transaction():
+            book = self._current()
+            check_adjacency(book, data_id, terms.adjacency)
+            place = book.place(data_id, terms.run)
+            if not place.agreed(terms):
+                self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))
+                body = {"kind": "run", "data": data_id, "terms": terms.described(), "at": _now()}
+                book.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+
     def release(
         self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ZERO_OUT
     ) -> Array:
@@ -112,6 +136,7 @@ class Ledger:
             answer = book.answers.get(key)
             if answer is not None:
                 return self._again(answer, asked, release)
+            book.place(key.data_id, key.run).check_next(key, release, adjacency)
             self._check_limit(key.data_id, release)
             payload = _pack(make())
             body = {
@@ -184,16 +209,10 @@ class Ledger:
     def _again(self, answer: Answer, asked: str, release: Release) -> Array:
         key = answer.key
         if asked != answer.asked or release != answer.release:
-            raise QuestionChanged(
-                f"round {key.round}, step {key.step} of run {key.run!r} was answered at {answer.at}, to another "
-                f"question: a second answer would be a second release. Start a run with a new name."
-            )
+            raise changed(key, answer.at)
         payload = self._stored(answer)
         if payload is None:
-            raise Refused(
-                f"the answer to round {key.round}, step {key.step} of run {key.run!r} is no longer stored and cannot "
-                f"be sent again: go on from a later round, or start a run with a new name."
-            )
+            raise forgotten(key)
         return _unpack(payload)
 
     def _stored(self, answer: Answer) -> bytes | None:
@@ -202,8 +221,8 @@ class Ledger:
             raise self._chain.corrupt(f"the answer stored with entry {answer.n} was altered")
         return payload
 
-    def _check_limit(self, data_id: str, release: Release) -> None:
-        """Refuse a release that would pass the limit.
+    def _check_limit(self, data_id: str, release: Release, count: int = 1) -> None:
+        """Refuse releases that would pass the limit.
 
         When it would not, the same is asked of more such releases, as many as already made, then half as many, ...:
         fewer cost less, so the rounds up to there need no composition of their own.
@@ -211,14 +230,15 @@ class Ledger:
         limit = self._book.limit
         if limit is None:
             return
-        after = self._book.spent.get(data_id, Counter()) + Counter([release])
+        after = self._book.spent.get(data_id, Counter()) + Counter({release: count})
         if self._safe and self._safe[:2] == (data_id, limit) and after <= self._safe[2]:
             return
         epsilon = self._price(tuple(after.items()), limit.dp_delta)
         if not epsilon <= limit.epsilon:  # NaN is refused too
             raise BudgetExhausted(
-                f"one more release of {data_id!r} would bring the total to epsilon = {upward(epsilon)} at delta = "
-                f"{limit.dp_delta:g}, beyond the limit of {limit.epsilon:g}: the data are used up for this ledger."
+                f"{'one more release' if count == 1 else f'{count} more releases'} of {data_id!r} would bring the "
+                f"total to epsilon = {upward(epsilon)} at delta = {limit.dp_delta:g}, beyond the limit of "
+                f"{limit.epsilon:g}: ask for a smaller epsilon, or the owner may raise it (tacit ledger limit)."
             )
         self._safe = data_id, limit, after
         more = after[release]
@@ -228,23 +248,6 @@ class Ledger:
                 self._safe = data_id, limit, ahead
                 break
             more //= 2
-
-
-def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
-    """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
-    held = book.adjacency.get(data_id, adjacency)
-    if held != adjacency and (held, adjacency) != (UNRECORDED, ZERO_OUT):
-        raise Refused(
-            f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they are kept "
-            f"apart. Train with --adjacency {ZERO_OUT if held == UNRECORDED else held}."
-        )
-
-
-def question(w: Array, t: int, rho: float) -> str:
-    """The fingerprint of a broadcast: any other w, t or rho has another."""
-    w = np.ascontiguousarray(w)
-    head = canonical([w.dtype.str, list(w.shape), int(t), float(rho).hex()])
-    return hashlib.sha256(head.encode() + b"\n" + w.tobytes()).hexdigest()
 
 
 def _limit_body(limit: Limit | None) -> dict[str, Any]:

@@ -57,6 +57,10 @@ class RecordBound(Protocol):
         """The bound, given the residuals before shrinking and the row norms |x_i| (n,)."""
         ...
 
+    def hold(self, x: Array) -> Array:
+        """The records for which the bound is true whatever they are: a deployed agent's."""
+        ...
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -71,6 +75,9 @@ class Observed:
     def bound(self, residual: Array, x_norm: Array) -> float:
         return float((x_norm * self.norm.of_rows(residual)).max())
 
+    def hold(self, x: Array) -> Array:
+        return x
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -80,6 +87,7 @@ class Declared:
     value: float
     row_norm: float = math.inf
     euclidean: float = math.inf  # a bound in l2 as well, where `value` is in l1
+    euclidean_row: float = math.inf  # the |x| in l2 that `euclidean` is for
     public: bool = True
 
     def __post_init__(self) -> None:
@@ -98,6 +106,12 @@ class Declared:
 
     def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
         return self.value
+
+    def hold(self, x: Array) -> Array:
+        """Rows longer than declared, in either norm, shortened to what was declared."""
+        longest = ((self.norm, self.row_norm), (Norm.L2, self.euclidean_row))
+        shares = [most / np.maximum(norm.of_rows(x), most) for norm, most in longest if most < math.inf]
+        return np.asarray(x * np.min(shares, axis=0)[:, None]) if shares else x
 
 
 @dataclass(frozen=True)
@@ -127,6 +141,9 @@ class Clipped:
     def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
         return self.value
 
+    def hold(self, x: Array) -> Array:
+        return x
+
 
 def from_feature_bounds(norm: Norm, bounds: tuple[float, float], n_features: int, loss: Loss) -> Declared:
     """The bound that features in [lo, hi] give: |x|_1 <= J m or |x|_2 <= sqrt(J) m, m = max(|lo|, |hi|)."""
@@ -142,4 +159,4 @@ def from_row_norm(norm: Norm, row_norm: float, loss: Loss) -> Declared:
 
 def _declared(norm: Norm, row_norm: float, euclidean: float, loss: Loss) -> Declared:
     value, in_l2 = row_norm * loss.residual_bound(norm), euclidean * loss.residual_bound(Norm.L2)
-    return Declared(norm, value / ROOM, row_norm, in_l2 / ROOM)
+    return Declared(norm, value / ROOM, row_norm, in_l2 / ROOM, euclidean)

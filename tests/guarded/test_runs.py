@@ -1,32 +1,29 @@
-"""A deployed agent: exact noise, every answer in its ledger first, and a refusal when the budget is spent."""
+"""Runs over deployed agents: exact noise, every answer in its ledger first, a refusal before a budget is passed."""
 
+import sqlite3
 import subprocess
 import sys
-from contextlib import ExitStack
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from tacit.admm.messages import Broadcast, Local
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
-from tacit.experiments import build, guard, sweep
+from tacit.experiments import guard, sweep
 from tacit.experiments import run as experiment
 from tacit.experiments.presets import preset
 from tacit.experiments.run import resume, train
 from tacit.experiments.store import RunDirectory
+from tacit.privacy import chain
 from tacit.privacy.book import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.types import LARGEST, Shard
 from tests.conftest import federation
-
-EXACT = {"privacy.noise": "exact", "run.rounds": 6, "data.source": "synthetic", "data.agents": 3, "data.records": 60}
+from tests.guarded.agents import EXACT
+from tests.guarded.agents import spec as spec_with
 
 
 def spec(tmp_path, **values):
-    chosen = {"privacy.ledger": str(tmp_path / "ledgers"), **values}
-    return preset("sound", "objt").with_values(EXACT | chosen)
+    return spec_with(tmp_path / "ledgers", **values)
 
 
 def spent(tmp_path, agent="0"):
@@ -34,14 +31,10 @@ def spent(tmp_path, agent="0"):
         return ledger.show()[0]
 
 
-def guarded(tmp_path, **values):
-    over = federation()
-    chosen = guard.named(spec(tmp_path, **values))
-    return guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())
-
-
-ASK = Broadcast(1, np.full((4, 3), 0.1), 0.5)
-OWN = Local(np.zeros((4, 3)), np.zeros((4, 3)))
+def allow(tmp_path, limit):
+    for agent in "012":
+        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+            ledger.set_limit(limit)
 
 
 def test_a_run_with_ledgers_spends_what_it_says(tmp_path):
@@ -52,57 +45,6 @@ def test_a_run_with_ledgers_spends_what_it_says(tmp_path):
     account = spent(tmp_path)
     assert account.releases == 6
     assert account.epsilon == pytest.approx(result.summary["epsilon"], rel=1e-3)
-
-
-def test_the_same_round_is_answered_with_the_same_numbers_at_no_new_cost(tmp_path):
-    agent = guarded(tmp_path)[0]
-    first, again = agent.respond(OWN, ASK)[1].z, agent.respond(OWN, ASK)[1].z
-    np.testing.assert_array_equal(first, again)
-    assert len(agent.ledger.book().answers) == 1
-
-
-def test_another_question_for_the_same_round_is_refused(tmp_path):
-    agent = guarded(tmp_path)[0]
-    agent.respond(OWN, ASK)
-    with (
-        pytest.warns(RefusalWarning, match="another question"),  # for the agent's owner
-        pytest.raises(Refused, match=f"^agent 0: {Refused.public}$"),  # all that the server is told
-    ):
-        agent.respond(OWN, Broadcast(1, ASK.w + 1e-9, ASK.rho))
-
-
-@pytest.mark.parametrize("entry", [8e307, np.inf, np.nan])
-@pytest.mark.parametrize("record", [0.0, 1.0])
-def test_a_model_that_overflows_is_refused_whatever_the_records_are(tmp_path, entry, record):
-    """Else whether it is answered would tell of a record, without noise and without a price."""
-    over = federation()
-    shards = [replace(shard, x=np.full_like(shard.x, record)) for shard in over.shards]
-    over = replace(over, shards=shards, bounds=None)
-    chosen = guard.named(spec(tmp_path))
-    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0]
-    w = np.zeros((4, 3))
-    w[:, 0] = entry
-    with (
-        pytest.warns(RefusalWarning, match="not finite, or beyond"),
-        pytest.raises(Refused, match=f"^agent 0: {Refused.public}$"),
-    ):
-        agent.respond(OWN, Broadcast(1, w, 0.5))
-    assert not agent.ledger.book().answers
-
-
-def test_the_largest_model_that_is_answered_is_answered_for_every_record(tmp_path):
-    over = federation()
-    shards = [replace(shard, x=np.full_like(shard.x, 3e38)) for shard in over.shards]
-    over = replace(over, shards=shards, bounds=None)
-    chosen = guard.named(spec(tmp_path))
-    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0].in_double()
-    z = agent.respond(OWN, Broadcast(1, np.full((4, 3), LARGEST) * [1, -1, 0], 0.5))[1].z
-    assert np.isfinite(z).all()
-
-
-def test_records_whose_gradients_would_overflow_are_no_records():
-    with pytest.raises(DataError, match=r"beyond 1e\+100"):
-        Shard(np.full((2, 3), -2 * LARGEST), np.zeros(2, dtype=int), np.float64)
 
 
 def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
@@ -116,16 +58,6 @@ def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
         assert not ledger.book().answers
 
 
-def test_a_stored_answer_is_not_sent_again_under_another_adjacency(tmp_path):
-    """The question may be the same: where the step is fixed, it does not depend on the noise."""
-    fixed = {"run.name": "same", "schedule.rho": "static"}
-    both = ("zero_out", "replace_one")
-    agent, other = (guarded(tmp_path, **fixed, **{"privacy.adjacency": one})[0] for one in both)
-    agent.respond(OWN, ASK)
-    with pytest.warns(RefusalWarning, match="priced for zero_out"), pytest.raises(Refused):
-        other.respond(OWN, ASK)
-
-
 def test_a_new_file_name_opens_no_new_account(tmp_path):
     over, own = federation(), {"data.source": "x"}
     train(spec(tmp_path, **own), replace(over, name="patients"), out=tmp_path / "first")
@@ -137,51 +69,84 @@ def test_a_new_file_name_opens_no_new_account(tmp_path):
     assert spent(tmp_path).releases == 12
 
 
-def test_no_two_agents_and_no_two_runs_share_noise(tmp_path):
-    agents = guarded(tmp_path) + guarded(tmp_path)  # two runs: each has a name of its own
-    answers = [agent.respond(OWN, ASK)[1].z for agent in agents]
-    for i, first in enumerate(answers):
-        assert not any(np.isclose(first, second, atol=1e-12).any() for second in answers[:i])
+def test_a_run_that_its_ledgers_could_not_pay_to_the_end_is_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(IncompatibleError, match=r"up to epsilon = 1 and every ledger would allow 0\.5"):
+        train(spec(tmp_path, **{"privacy.limit": 0.5}), out=tmp_path / "run")
+    assert not list(tmp_path.iterdir())
 
 
-def test_the_noise_has_the_scale_that_was_calibrated():
-    over = federation()
-    chosen = preset("sound", "objt").with_values(EXACT)
-    agent = guard.guarded(chosen, build.setup(chosen, over), over, False, ExitStack())[0]
-    draws = np.array([agent.respond(OWN, ASK)[1].z for _ in range(400)]) * ASK.rho
-    assert draws.std(axis=0).mean() == pytest.approx(agent.scale, rel=0.05)
-    method = agent.agent.method
-    wanted = method.mechanism.multiplier * agent.agent.problem.weight * method.bound.value
-    assert wanted <= agent.scale <= wanted * (1 + 1e-6)
-
-
-def test_an_agent_at_its_limit_refuses_and_nothing_is_spent(tmp_path):
+def test_a_second_run_beyond_the_limit_is_refused_before_its_first_round(tmp_path):
     train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
-    with pytest.warns(RefusalWarning, match="1.2"), pytest.raises(Refused, match="agent 0: this agent does not answer"):
+    before = spent(tmp_path)
+    with pytest.raises(IncompatibleError, match=r"agent 0 to a total of .* allows 1\.2, so that it could not end"):
         train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "second")
-    account = spent(tmp_path)
-    assert account.epsilon <= 1.2
-    assert (tmp_path / "second" / "checkpoint.npz").exists()
-    before = account.releases
-    with pytest.warns(RefusalWarning), pytest.raises(Refused):
-        resume(tmp_path / "second")
-    assert spent(tmp_path).releases == before
-    for agent in "012":
-        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
-            ledger.set_limit(Limit(5.0, 1e-6))
-    resume(tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+    assert spent(tmp_path) == before
+    allow(tmp_path, Limit(5.0, 1e-6))
+    train(spec(tmp_path), out=tmp_path / "second")
     assert [spent(tmp_path, agent).releases for agent in "012"] == [12, 12, 12]
 
 
-def test_a_run_refused_in_its_first_round_goes_on_when_its_agents_allow_it(tmp_path):
-    train(spec(tmp_path, **{"privacy.limit": 1.0}), out=tmp_path / "first")
+def test_no_agent_joins_a_run_that_another_one_refuses(tmp_path):
+    train(spec(tmp_path), out=tmp_path / "first")
+    with Ledger.open(tmp_path / "ledgers" / "2.ledger", guard.price) as ledger:
+        ledger.set_limit(Limit(1.2, 1e-6))
+    (tmp_path / "ledgers" / "0.ledger").unlink()
+    with pytest.raises(IncompatibleError, match="agent 2"):
+        train(spec(tmp_path), out=tmp_path / "second")
+    assert not (tmp_path / "ledgers" / "0.ledger").exists()
+    with Ledger.open(tmp_path / "ledgers" / "1.ledger", guard.price) as ledger:
+        assert len(ledger.book().places) == 1
+
+
+def test_a_run_that_is_refused_on_its_way_goes_on_when_its_agents_allow_it(tmp_path):
+    def lower(done, _row):
+        if done == 3:
+            allow(tmp_path, Limit(0.5, 1e-6))
+
+    with pytest.warns(RefusalWarning, match="0.5"), pytest.raises(Refused, match="agent 0: this agent does not answer"):
+        train(spec(tmp_path), out=tmp_path / "run", listener=lower)
+    assert spent(tmp_path).releases == 3
     with pytest.warns(RefusalWarning), pytest.raises(Refused):
-        train(spec(tmp_path, **{"privacy.limit": 1.0}), out=tmp_path / "second")
-    for agent in "012":
-        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
-            ledger.set_limit(None)
-    resume(tmp_path / "second")
-    assert [spent(tmp_path, agent).releases for agent in "012"] == [12, 12, 12]
+        resume(tmp_path / "run")
+    assert spent(tmp_path).releases == 3
+    allow(tmp_path, None)
+    resume(tmp_path / "run")
+    assert [spent(tmp_path, agent).releases for agent in "012"] == [6, 6, 6]
+
+
+def test_the_sentence_of_trust_is_for_agents_whose_ledgers_outlive_the_process(tmp_path):
+    exact = preset("sound", "objt").with_values(EXACT)
+    runs = spec(tmp_path), exact, exact.with_values({"privacy.noise": "simulated"})
+    with_ledger, without, simulated = (train(one).summary["trust"] for one in runs)
+    assert "no server, agent or channel is trusted" in with_ledger
+    assert "no ledger outlives it" in without
+    assert "simulation" in simulated
+
+
+def test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them(tmp_path, capsys):
+    result = train(spec(tmp_path), out=tmp_path / "run")
+    file = tmp_path / "ledgers" / "0.ledger"
+    with Ledger.open(file, guard.price) as ledger:
+        assert result.summary["ledger_heads"]["0"] == ledger.head
+    assert main(["ledger", "verify", str(file), "--run", str(tmp_path / "run")]) == 0
+    assert "goes through the head" in capsys.readouterr().out
+    rewrite(file, lambda body: body.replace('"multiplier":', '"multiplier":100'))
+    assert main(["ledger", "verify", str(file)]) == 0  # every hash is right: the file alone cannot tell
+    assert "rewritten" in capsys.readouterr().out
+    assert main(["ledger", "verify", str(file), "--run", str(tmp_path / "run")]) == 1
+    assert "noted earlier" in capsys.readouterr().err
+
+
+def rewrite(file, change):
+    """Change the text of every entry, and make the whole chain again as its owner could."""
+    before = chain.START
+    with sqlite3.connect(file) as connection:
+        for n, key, body in connection.execute("SELECT n, key, body FROM entry ORDER BY n").fetchall():
+            before = chain.link(before, key, change(body))
+            connection.execute("UPDATE entry SET body = ?, hash = ? WHERE n = ?", (change(body), before, n))
+        connection.execute("UPDATE tip SET hash = ?", (before,))
+    connection.close()
 
 
 def test_a_name_that_was_answered_before_is_no_name_for_a_new_run(tmp_path):
@@ -217,9 +182,7 @@ def test_a_limit_whose_delta_exact_noise_would_use_up_is_refused_before_a_releas
         train(spec(tmp_path, **{"privacy.limit": 40.0}), out=tmp_path / "first")
     assert not list(tmp_path.iterdir())
     train(spec(tmp_path), out=tmp_path / "first")
-    for agent in "012":
-        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
-            ledger.set_limit(Limit(40.0, 1e-6))
+    allow(tmp_path, Limit(40.0, 1e-6))
     with pytest.raises(IncompatibleError, match="of delta at epsilon 40"):
         train(spec(tmp_path), out=tmp_path / "second")
     assert spent(tmp_path).releases == 6
@@ -312,10 +275,9 @@ def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, c
     arguments = ["train", "--data", "synthetic", "--rounds", "6", "--noise", "exact", "--ledger", "l", "--limit", "1.2"]
     assert main([*arguments, "-q"]) == 0
     capsys.readouterr()
-    assert main([*arguments, "-q"]) == 1
-    err = capsys.readouterr().err
-    assert "warning: agent 0: " in err
-    assert err.splitlines()[-1] == "tacit: agent 0: this agent does not answer."
+    assert main([*arguments, "-q"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tacit: the run would bring agent 0 to a total of")
 
 
 def test_a_limit_is_raised_by_its_owner_at_the_command_line(tmp_path, capsys):

@@ -1,0 +1,133 @@
+"""An agent as it is deployed: gate -> records -> noise -> ledger -> answer.
+
+What it computes is what its method computes. What differs is that only a checked question reaches the records, where
+noise comes from (tacit.privacy.lattice: the operating system, no seed, no floating-point trace of the value), that the
+terms of the run are agreed once and kept, and that every answer is on record before it leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast, Local, Reply, Trace
+from tacit.errors import RefusalWarning, Refused
+from tacit.guarded.gate import Asked, Gate, Question
+from tacit.guarded.half import Inexact
+from tacit.message import Body
+from tacit.privacy import lattice
+from tacit.privacy.book import Key
+from tacit.privacy.exact import Law
+from tacit.privacy.release import Release
+from tacit.privacy.terms import Terms
+from tacit.types import Array
+
+DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
+
+
+class Store(Protocol):
+    """Where answers are on record: tacit.privacy.ledger, or tacit.privacy.memory for the life of a process."""
+
+    @property
+    def head(self) -> str: ...
+
+    def join(self, data_id: str, terms: Terms) -> None: ...
+
+    def release(
+        self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str
+    ) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """All that leaves an agent: the run, the round, and the parts that its method lists."""
+
+    run: str
+    t: int
+    body: Body
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """An agent under the name of its data, with the terms of one run."""
+
+    name: str
+    half: Inexact
+    terms: Terms
+    data_id: str
+    store: Store
+
+    def __post_init__(self) -> None:
+        self.store.join(self.data_id, self.terms)
+
+    @cached_property
+    def gate(self) -> Gate:
+        return Gate(self.terms, self.half.asked)
+
+    def respond(self, own: Local, question: Question) -> tuple[Local, Answer, Trace]:
+        """One round; or Refused, and then the server is told that this agent does not answer, and no more."""
+        try:
+            with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
+                return self._respond(own, self.gate.checked(question))
+        except Exception as error:  # whatever it is, its text stays here
+            with suppress(RefusalWarning):  # where warnings are errors, the server is told no more either
+                warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)
+        raise Refused(f"agent {self.name}: {Refused.public}")
+
+    def _respond(self, own: Local, asked: Asked) -> tuple[Local, Answer, Trace]:
+        half, t, body = self.half, asked.t, asked.body
+        own = half.take_up(own, t, body)
+        seconds = {"gradient": 0.0, "noise": 0.0, "update": 0.0}
+
+        def make() -> Array:
+            start = perf_counter()
+            value = half.value(own, t, body)
+            valued = perf_counter()
+            noisy = lattice.release(value, self.terms.scale, half.law)
+            drawn = perf_counter()
+            answer = half.step(own, t, body, noisy)
+            seconds.update(gradient=valued - start, noise=drawn - valued, update=perf_counter() - drawn)
+            return answer
+
+        key = Key(self.data_id, self.terms.run, t)
+        answer = self.store.release(key, asked.fingerprint, half.release, make, half.adjacency)
+        (part,) = half.answered.parts
+        leaving = Answer(key.run, t, half.answered.checked({part: answer}, t))
+        return half.carry(own, t, body, answer), leaving, self._trace(t, body, seconds)
+
+    def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:
+        """What a simulation may plot, from public numbers: the draw itself is not kept."""
+        scale = self.terms.scale
+        size = scale * (1.0 if self.half.law is Law.LAPLACE else math.sqrt(2 / math.pi))  # E|xi|
+        return Trace(size, size / self.half.stiffness(t, body), scale, scale / self.half.multiplier, seconds)
+
+
+@dataclass(frozen=True, eq=False)
+class Addressed:
+    """A guarded agent beside its server, in one process: the server's broadcast in, under its name of the run."""
+
+    agent: Guarded
+    run: str
+    spec: str
+
+    def in_double(self) -> Addressed:
+        """The same: a guarded agent computes in float64 always."""
+        return self
+
+    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
+        """Ask the agent, and take the one part of its answer."""
+        own, answer, trace = self.agent.respond(own, Question(self.run, self.spec, msg.t, msg.body()))
+        return own, Reply(**answer.body), trace
+
+
+def scale_of(half: Inexact) -> float:
+    """The noise scale that an agent needs for its sensitivity on the grid."""
+    return lattice.calibrate(half.norm, half.multiplier, half.sensitivity, half.dimension)

@@ -1,0 +1,224 @@
+"""A method at an agent, cut in two where noise goes in: `value` asks the records, `step` sees the noisy value alone.
+
+Everything but `value` is a function of public numbers and of earlier releases. `value` is total: once a question has
+passed the gate, no record decides whether, or in which way, it is computed. For the ADMM family this is why:
+
+* A model that is asked at, and a feature, are at most LARGEST = 1e50. Scores are at most 1e100 J, their squares and the
+  norms made of them 1e200 J^2 K, the product of a record's norm with that of its residual 1e150 J^2 K: all are finite
+  for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
+  sum in [1, K]. Numbers that underflow become zero, and floating-point flags are ignored on the way.
+* Labels lie in 0 .. K-1, which is checked when the agent is built, and the gate has fixed the shape (J, K).
+* A declared bound is made true, not checked: rows longer than it says are shortened when the agent is built.
+* What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
+  could be so large that adding it rounds a record away or up, is added after the noise.
+* Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
+  the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from tacit.admm.agent import Agent
+from tacit.admm.messages import Broadcast, Local, Order, Reply
+from tacit.admm.perturbation import Objective
+from tacit.admm.price import release
+from tacit.admm.rule import Prox, Trust
+from tacit.admm.updates import ascent
+from tacit.errors import DataError, IncompatibleError, Unfit
+from tacit.message import Body, Form, Numbers
+from tacit.privacy.exact import Law
+from tacit.privacy.mechanism import Laplace
+from tacit.privacy.release import Release
+from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.schedule import Schedule
+from tacit.types import Array, Norm
+
+SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
+LARGEST_STATE = 1e150
+UNIT_ROUNDOFF = 2.0**-53
+
+
+class Half(Protocol):
+    """An agent's half of a method."""
+
+    @property
+    def asked(self) -> Form:
+        """What it is asked in a round."""
+        ...
+
+    @property
+    def answered(self) -> Form:
+        """What it answers: the parts that leave the agent."""
+        ...
+
+    @property
+    def release(self) -> Release:
+        """What one answer costs."""
+        ...
+
+    @property
+    def adjacency(self) -> str: ...
+
+    @property
+    def law(self) -> Law: ...
+
+    @property
+    def norm(self) -> Norm: ...
+
+    @property
+    def multiplier(self) -> float:
+        """The scale of the noise in sensitivities."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves `value`, as it is computed: the rounding of its own arithmetic included."""
+        ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def take_up(self, own: Any, t: int, body: Body) -> Any:
+        """What the agent carries into round t, after the question; Unfit where its own state left the range."""
+        ...
+
+    def value(self, own: Any, t: int, body: Body) -> Array:
+        """What the records say, before noise: the one place that touches them."""
+        ...
+
+    def step(self, own: Any, t: int, body: Body, noisy: Array) -> Array:
+        """What the agent answers, from the noisy value."""
+        ...
+
+    def carry(self, own: Any, t: int, body: Body, answer: Array) -> Any:
+        """What the agent carries on to the next round, from what it answered."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Inexact:
+    """The ADMM family with noise in the objective: ObjP, ObjT, and both orders of w and z."""
+
+    agent: Agent
+    shape: tuple[int, int]
+    rho: Schedule
+    rounds: int
+    state: Form = field(init=False)
+
+    def __post_init__(self) -> None:
+        method = self.agent.method
+        if release(method) is None:
+            raise IncompatibleError(
+                "exact noise needs a public bound and a linearised step: use the sound preset, or sensitivity clip."
+            )
+        if not isinstance(method.perturbation, Objective):
+            raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
+        if not isinstance(self.agent.problem.domain, Everywhere | Box | Ball):
+            raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
+        self._check_constants()
+        x, y = self.agent.shard.x, self.agent.shard.y
+        if x.shape[1] != self.shape[0] or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.shape[1]:
+            raise DataError(f"records and labels do not fit a model of shape {self.shape}: encode labels as 0..K-1.")
+        shard = replace(self.agent.shard, dtype=np.float64)
+        held = replace(self.agent, shard=replace(shard, x=method.bound.hold(shard.x)))
+        object.__setattr__(self, "agent", held)
+        state = Numbers(self.shape, LARGEST_STATE)
+        object.__setattr__(self, "state", Form({"z": state, "dual": state}))
+
+    @cached_property
+    def asked(self) -> Form:
+        return Broadcast.form(self.shape, self.rho)
+
+    @cached_property
+    def answered(self) -> Form:
+        return Reply.form(self.shape)
+
+    @cached_property
+    def release(self) -> Release:
+        found = release(self.agent.method)
+        assert found is not None
+        return found
+
+    @property
+    def adjacency(self) -> str:
+        return self.agent.method.adjacency.name.lower()
+
+    @property
+    def law(self) -> Law:
+        return Law.LAPLACE if isinstance(self.agent.method.mechanism, Laplace) else Law.GAUSSIAN
+
+    @property
+    def norm(self) -> Norm:
+        return self.agent.method.mechanism.norm
+
+    @property
+    def multiplier(self) -> float:
+        return self.agent.method.mechanism.multiplier
+
+    @property
+    def dimension(self) -> int:
+        return math.prod(self.shape)
+
+    @cached_property
+    def sensitivity(self) -> float:
+        """weight * (1 or 2) * bound, and what float64 adds.
+
+        With n records, |fl(sum) - sum| <= (n + 4) u sum_i |g_i| in any order of summation (a product, a sum over n,
+        two scalings and a clip), and sum_i |g_i| <= n bound: at both neighbours, at most 2 n (n + 4) u bound.
+        """
+        n = len(self.agent.shard)
+        bound = self.agent.problem.weight * self.agent.method.adjacency.value * self.agent.constant_bound
+        return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)
+
+    def take_up(self, own: Local, t: int, body: Body) -> Local:
+        self.state.checked({"z": own.z, "dual": own.dual}, t)
+        if not 0 <= own.rho <= LARGEST_CONSTANT:
+            raise Unfit("the penalty of the agent's last round is out of range.")
+        own = self.agent.caught_up(own, self._message(t, body))
+        Numbers(self.shape).checked("the model that the agent linearises at", self._point(own, t, body), t)
+        return own
+
+    def value(self, own: Local, t: int, body: Body) -> Array:
+        return self.agent.data_gradient(self._point(own, t, body))[0]
+
+    def step(self, own: Local, t: int, body: Body, noisy: Array) -> Array:
+        msg = self._message(t, body)
+        slope = noisy + self.agent.regular_slope(self._point(own, t, body), msg.w)
+        return self.agent.method.rule.solve(slope, lambda _: slope, own, msg, self.agent.problem.domain)
+
+    def carry(self, own: Local, t: int, body: Body, answer: Array) -> Local:  # noqa: ARG002
+        rho = body["rho"]
+        dual = ascent(own.dual, body["w"], answer, rho) if self.agent.method.order is Order.WZD else own.dual
+        return Local(answer, dual, rho)
+
+    def stiffness(self, t: int, body: Body) -> float:
+        """mu: noise xi moves z by xi / mu."""
+        return self.agent.method.rule.stiffness(body["rho"], t)
+
+    def _message(self, t: int, body: Body) -> Broadcast:
+        return Broadcast(t, body["w"], body["rho"])
+
+    def _point(self, own: Local, t: int, body: Body) -> Array:
+        """Where the gradient is asked for."""
+        return self.agent.method.rule.point(own, self._message(t, body))
+
+    def _check_constants(self) -> None:
+        """Refuse constants so far out that a step of float64 could overflow; schedules are monotone in t."""
+        rule, problem = self.agent.method.rule, self.agent.problem
+        schedules = [self.rho]
+        schedules += [rule.radius] if isinstance(rule, Trust) else [rule.eta] if isinstance(rule, Prox) else []
+        constants = [schedule(t) for schedule in schedules for t in (1, self.rounds)]
+        constants += [problem.domain.radius] if isinstance(problem.domain, Box | Ball) else []
+        constants += [problem.beta or 1.0, problem.weight, self.agent.constant_bound]
+        for constant in constants:
+            if not SMALLEST_CONSTANT <= constant <= LARGEST_CONSTANT:
+                raise IncompatibleError(
+                    f"a deployed agent takes constants from {SMALLEST_CONSTANT:g} to {LARGEST_CONSTANT:g}, and one of "
+                    f"its run (penalty, radius, eta, beta, weight, bound) is {constant:g}: change it."
+                )

@@ -1,0 +1,36 @@
+"""Releases as JSON and in words, for ledgers and results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from tacit.errors import SpecError
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+
+_KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
+
+
+def describe(release: Release) -> dict[str, Any]:
+    """A release as JSON."""
+    for name, kind in _KINDS.items():
+        if type(release) is kind:
+            return {"mechanism": name, **asdict(release)}
+    raise SpecError(f"a ledger records {' and '.join(_KINDS)} releases, not {type(release).__name__}.")
+
+
+def restored(description: Mapping[str, Any]) -> Release:
+    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
+    terms = dict(description)
+    kind = _KINDS[terms.pop("mechanism")]
+    if kind is LaplaceRelease and terms["l1"] is None:
+        terms["l1"] = math.inf
+    return kind(**terms)
+
+
+def spell(release: Release) -> str:
+    """A release in a few words: gaussian multiplier=37.3 rate=1."""
+    terms = describe(release)
+    return " ".join([terms.pop("mechanism"), *(f"{k}={v:.4g}" for k, v in terms.items() if v is not None)])

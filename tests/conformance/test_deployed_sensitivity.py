@@ -1,0 +1,133 @@
+"""Through the deployed agent: no neighbour moves what goes under the noise further than the noise was scaled for."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.experiments import build, guard
+from tacit.experiments.presets import preset
+from tacit.guarded.agent import Guarded, scale_of
+from tacit.guarded.gate import Question
+from tacit.guarded.half import Inexact
+from tacit.privacy import lattice
+from tacit.privacy.exact import Law
+from tacit.privacy.memory import Memory
+from tacit.types import Federation, Shard
+from tests.guarded.agents import start
+
+J, K = 6, 3
+BOUNDS = {
+    "clip": {"privacy.sensitivity": "clip", "privacy.clip": 0.3},
+    "feature_bounds": {"privacy.sensitivity": "feature_bounds"},
+    "row_norm": {"privacy.sensitivity": "row_norm"},
+}
+LAWS = {
+    "gaussian": ({"privacy.mechanism": "gaussian", "privacy.covers": "run"}, "l2"),
+    "laplace": ({"privacy.mechanism": "laplace", "privacy.covers": "round"}, "l1"),
+    "laplace in l2": ({"privacy.mechanism": "laplace", "privacy.covers": "run"}, "l2"),
+}
+RULES = {
+    "objt": {},
+    "objp": {},
+    "objt at z": {"algorithm.order": "wzd", "algorithm.linearize_at": "z"},
+    "objt, released regulariser": {"algorithm.regularize_at": "w", "problem.beta": 1.0},
+}
+LOSSES = {"clip": ("softmax", "squared"), "feature_bounds": ("softmax",), "row_norm": ("softmax",)}
+
+
+@contextmanager
+def without_noise():
+    """What goes under the noise of every release: its integers replaced by zeros, and the law that was asked for."""
+    seen, laws = [], []
+    step = Inexact.step
+
+    def listen(self, own, t, body, noisy):
+        seen.append(noisy)
+        return step(self, own, t, body, noisy)
+
+    def zeros(law, scale, shape, bits):  # noqa: ARG001
+        laws.append(law)
+        return np.zeros(shape, np.int64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Inexact, "step", listen)
+        patch.setattr(lattice, "sample", zeros)
+        yield seen, laws
+
+
+def deployed(spec, shard, over):
+    """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
+    setup = build.setup(spec, over)
+    half = Inexact(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds)
+    return Guarded("0", half, guard.terms(spec, half), "data", Memory()), scale_of(half)
+
+
+def moved(spec, over, shards, point):
+    """(the values under the noise, one for each shard; the scale of the noise in multipliers)."""
+    with without_noise() as (seen, laws):
+        for shard in shards:
+            agent, scale = deployed(spec, shard, over)
+            body = {"w": point, "rho": agent.half.rho(1)}
+            own = replace(start((J, K)), z=point)
+            agent.respond(own, Question(agent.terms.run, agent.terms.spec, 1, body))
+    wanted = Law.LAPLACE if spec.privacy.mechanism == "laplace" else Law.GAUSSIAN
+    assert laws == [wanted] * len(shards)
+    return seen, scale / agent.half.multiplier, agent.half.norm
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), size=st.sampled_from([0.0, 0.1, 3.0, 300.0, 1e30]))
+def test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for(
+    adjacency, bound, law, rule, seed, n, size
+):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n + 1, J)) * (rng.uniform(size=(n + 1, J)) < 0.7)
+    x[0] = 1.0  # the largest record there is
+    y = rng.integers(K, size=n + 1)
+    point = size * rng.normal(size=(J, K))
+    values, norm = LAWS[law]
+    loss = LOSSES[bound][seed % len(LOSSES[bound])]
+    spec = preset("sound", rule[:4]).with_values(
+        {"privacy.noise": "exact", "privacy.adjacency": adjacency, "run.rounds": 5, "problem.loss": loss,
+         "data.row_norm": norm if bound == "row_norm" else "none"} | BOUNDS[bound] | values | RULES[rule]
+    )  # fmt: skip
+    own = Shard(x[:n], y[:n])
+    if adjacency == "zero_out":
+        other = Shard(np.concatenate([0 * x[:1], x[1:n]]), y[:n])
+    else:
+        other = Shard(np.concatenate([x[n:], x[1:n]]), np.concatenate([y[n:], y[1:n]]))
+    if bound == "row_norm":  # longer than declared: the agent makes the bound true
+        own, other = (replace(shard, x=5 * shard.x) for shard in (own, other))
+    over = Federation((Shard(x[:n], y[:n]),), Shard(x[:1], y[:1]), K, bounds=(0.0, 1.0))
+    (first, second), reach, measured = moved(spec, over, (own, other), point)
+    assert measured.value == norm
+    assert measured.of_rows((first - second).reshape(1, -1))[0] <= reach
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("law", ["gaussian", "laplace in l2"])
+def test_the_worst_record_comes_near_the_sensitivity_and_so_no_half_of_it_would_do(adjacency, law):
+    spec = preset("sound", "objt").with_values(
+        {"privacy.noise": "exact", "privacy.adjacency": adjacency, "run.rounds": 5, "data.row_norm": "none"}
+        | BOUNDS["clip"] | LAWS[law][0]
+    )  # fmt: skip
+    x, y = np.zeros((3, J)), np.array([0, 1, 2])
+    x[0, 0], point = 1.0, np.zeros((J, K))
+    point[0, :2], point[1, :2] = (-30.0, 30.0), (30.0, -30.0)
+    own = Shard(x, y)
+    opposite = x.copy()
+    opposite[0, :2] = (0.0, 1.0) if adjacency == "replace_one" else 0.0
+    # the label that is wrong for certain, on another feature: two gradients of length C at right angles
+    labels = np.array([1, 1, 2]) if adjacency == "replace_one" else y
+    over = Federation((own,), own, K, bounds=(0.0, 1.0))
+    (first, second), reach, norm = moved(spec, over, (own, Shard(opposite, labels)), point)
+    least = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2)
+    assert least * reach <= norm.of_rows((first - second).reshape(1, -1))[0] <= reach

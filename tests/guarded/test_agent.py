@@ -1,0 +1,377 @@
+"""What a hostile server may try on one deployed agent, and gets: a refusal that tells nothing, or what was agreed."""
+
+import dataclasses
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.admm.messages import Broadcast, Local, Reply
+from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused
+from tacit.experiments import guard
+from tacit.guarded.agent import Answer
+from tacit.guarded.gate import Question
+from tacit.guarded.half import Inexact
+from tacit.privacy import exact, lattice
+from tacit.privacy.exact import Law
+from tacit.types import LARGEST, Shard
+from tests.conftest import federation
+from tests.guarded.agents import LINEARISED_AT_Z, SHAPE, SOUND, agents, ask, start, with_records
+
+KEPT = pytest.mark.parametrize("kept", [True, False], ids=["ledger", "memory"])
+
+
+def first(tmp_path, kept=True, **options):
+    return agents(tmp_path / "ledgers" if kept else None, **options)[0]
+
+
+def refused(agent, question, reason, own=None):
+    """The owner reads the reason; the server is told one sentence, whatever the reason is."""
+    with (
+        pytest.warns(RefusalWarning, match=reason),
+        pytest.raises(Refused, match=f"^agent {agent.name}: {Refused.public}$") as told,
+    ):
+        agent.respond(own or start(), question)
+    assert type(told.value) is Refused
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None
+
+
+def answers(agent):
+    return len(agent.store.book().answers)
+
+
+# --- the gate ------------------------------------------------------------------------------------------------------
+
+
+class Sly(np.ndarray):
+    """An array that says another shape than it has."""
+
+
+MODELS = {
+    "more axes": np.zeros((7, *SHAPE)),
+    "records in front": np.zeros((5, 4, 3)),
+    "one class": np.zeros((4, 1)),
+    "one feature": np.zeros((1, 3)),
+    "flat": np.zeros(12),
+    "transposed": np.zeros((3, 4)),
+    "empty": np.zeros((0, 3)),
+    "scalar": np.float64(1.0),
+    "complex": np.zeros(SHAPE, complex),
+    "float32": np.zeros(SHAPE, np.float32),
+    "float128": np.zeros(SHAPE, np.longdouble),
+    "whole": np.zeros(SHAPE, int),
+    "truth": np.zeros(SHAPE, bool),
+    "objects": np.zeros(SHAPE, object),
+    "other byte order": np.zeros(SHAPE, np.dtype(float).newbyteorder()),
+    "text": np.zeros(SHAPE, "U3"),
+    "list": np.zeros(SHAPE).tolist(),
+    "matrix": np.zeros(SHAPE).view(Sly),
+    "masked": np.ma.zeros(SHAPE),
+    "nothing": None,
+    "nan": np.full(SHAPE, np.nan),
+    "inf": np.full(SHAPE, -np.inf),
+    "beyond": np.full(SHAPE, np.nextafter(LARGEST, np.inf)),
+    "one entry beyond": np.where(np.arange(12).reshape(SHAPE) == 11, 8e307, 0.0),
+}
+
+
+@pytest.mark.parametrize("w", MODELS.values(), ids=MODELS)
+def test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused(tmp_path, w):
+    agent = first(tmp_path)
+    refused(agent, ask(agent, w=w) if w is not None else ask(agent, body={"w": None, "rho": agent.half.rho(1)}), "w ")
+    assert answers(agent) == 0
+
+
+@pytest.mark.parametrize("layout", [np.asfortranarray, lambda w: np.broadcast_to(w[:1, :1], SHAPE), lambda w: w[::-1]])
+def test_the_layout_of_a_model_in_memory_does_not_matter(tmp_path, layout):
+    agent = first(tmp_path)
+    assert agent.respond(start(), ask(agent, w=layout(np.full(SHAPE, 0.1))))[1].body["z"].shape == SHAPE
+
+
+def test_a_model_that_is_changed_after_the_gate_changes_nothing(tmp_path, monkeypatch):
+    agent, w, seen = first(tmp_path), np.full(SHAPE, 0.1), []
+    value = Inexact.value
+
+    def late(self, own, t, body):
+        w[:] = np.nan
+        seen.append(body["w"].copy())
+        return value(self, own, t, body)
+
+    monkeypatch.setattr(Inexact, "value", late)
+    assert np.isfinite(agent.respond(start(), ask(agent, w=w))[1].body["z"]).all()
+    np.testing.assert_array_equal(seen[0], np.full(SHAPE, 0.1))
+
+
+@pytest.mark.parametrize("rho", [0.0, -1.0, 1e-9, np.nan, np.inf, 1, True, "1", None, np.float32(1), np.ones(1), 1j])
+def test_a_penalty_is_the_agreed_one_or_it_is_refused(tmp_path, rho):
+    agent = first(tmp_path)
+    body = {"w": np.zeros(SHAPE), "rho": rho}
+    refused(agent, ask(agent, body=body), "rho of round 1 was agreed")
+    near = np.nextafter(agent.half.rho(1), 0)
+    refused(agent, ask(agent, body=body | {"rho": near}), "rho of round 1 was agreed")
+    refused(agent, ask(agent, t=2, body=body | {"rho": agent.half.rho(1)}), "rho of round 2 was agreed")
+    assert answers(agent) == 0
+
+
+@pytest.mark.parametrize("t", [0, -5, 7, 200, 10**30, 1.0, True, "1", None, np.int64(1), float("nan")])
+def test_a_round_is_one_of_those_agreed_or_it_is_refused(tmp_path, t):
+    agent = first(tmp_path)
+    body = {"w": np.zeros(SHAPE), "rho": agent.half.rho(1)}
+    refused(agent, Question(agent.terms.run, agent.terms.spec, t, body), "whole number from 1 to 6")
+    assert answers(agent) == 0
+
+
+@pytest.mark.parametrize(("part", "reason"), [
+    ({"run": "another"}, "another run"), ({"run": ""}, "another run"), ({"run": None}, "another run"),
+    ({"spec": "0" * 64}, "another spec"), ({"spec": b"0"}, "another spec"),
+    ({"body": None}, "the parts w, rho"), ({"body": {}}, "the parts w, rho"), ({"body": []}, "the parts w, rho"),
+    ({"body": {"w": np.zeros(SHAPE)}}, "the parts w, rho"),
+    ({"body": {"w": np.zeros(SHAPE), "rho": 1.0, "seed": 3}}, "the parts w, rho"),
+    ({"body": {"w": np.zeros(SHAPE), 3: 1.0}}, "the parts w, rho"),
+])  # fmt: skip
+def test_a_question_of_another_run_or_with_other_parts_is_refused(tmp_path, part, reason):
+    agent = first(tmp_path)
+    refused(agent, ask(agent, **part), reason)
+    assert answers(agent) == 0
+
+
+@pytest.mark.parametrize("thing", [None, 3, "ask", {"t": 1}, Broadcast(1, np.zeros(SHAPE), 1.0)])
+def test_what_is_no_question_is_refused(tmp_path, thing):
+    refused(first(tmp_path), thing, "sends a Question")
+
+
+def test_the_gate_holds_no_record(tmp_path):
+    """It is a value of two parts, the terms and the form, and neither has an array in it."""
+    gate = first(tmp_path).gate
+    assert {f.name for f in dataclasses.fields(gate)} == {"terms", "form"}
+    for part in gate.form.parts.values():
+        for f in dataclasses.fields(part):
+            assert not isinstance(getattr(part, f.name), np.ndarray | Shard)
+
+
+def test_what_leaves_an_agent_is_listed():
+    """Whoever adds a field here adds something that leaves every agent."""
+    assert [f.name for f in dataclasses.fields(Answer)] == ["run", "t", "body"]
+    assert list(Reply.form(SHAPE).parts) == [f.name for f in dataclasses.fields(Reply)] == ["z"]
+
+
+# --- rounds and terms ----------------------------------------------------------------------------------------------
+
+
+@KEPT
+def test_a_round_answered_before_gets_the_same_answer_again_and_is_never_drawn_again(tmp_path, kept, monkeypatch):
+    agent = first(tmp_path, kept)
+    sent = {t: agent.respond(start(), ask(agent, t))[1].body["z"] for t in (1, 2)}
+    monkeypatch.setattr(lattice, "release", None)
+    for t in (1, 2, 1):
+        after, answer, _ = agent.respond(start(), ask(agent, t))
+        np.testing.assert_array_equal(answer.body["z"], sent[t])
+        np.testing.assert_array_equal(after.z, sent[t])
+
+
+@KEPT
+def test_another_question_for_an_answered_round_is_refused(tmp_path, kept):
+    agent = first(tmp_path, kept)
+    agent.respond(start(), ask(agent))
+    refused(agent, ask(agent, w=np.full(SHAPE, np.nextafter(0.1, 1))), "another question")
+
+
+@KEPT
+def test_rounds_may_be_missed_and_are_then_gone(tmp_path, kept):
+    agent = first(tmp_path, kept)
+    for t in (2, 5):
+        agent.respond(start(), ask(agent, t))
+    for t in (1, 3, 4):
+        refused(agent, ask(agent, t), "round 5 was the last answered")
+    agent.respond(start(), ask(agent, 6))
+
+
+@KEPT
+def test_a_run_gives_what_was_agreed_and_no_round_more(tmp_path, kept):
+    """The README's own command has a ledger and no limit: it is the terms that end it."""
+    agent, answered = first(tmp_path, kept), 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RefusalWarning)
+        for t in range(-5, 200):
+            body = {"w": np.full(SHAPE, 0.1), "rho": agent.half.rho(max(t, 1))}
+            try:
+                agent.respond(start(), Question(agent.terms.run, agent.terms.spec, t, body))
+                answered += 1
+            except Refused:
+                pass
+    assert answered == 6
+    if kept:
+        (account,) = agent.store.show()
+        assert account.epsilon <= agent.terms.epsilon <= 1.0
+
+
+@pytest.mark.parametrize("change", [
+    {"run.rounds": 600}, {"privacy.epsilon": 0.5}, {"privacy.clip": 0.7}, {"schedule.rho_factor": 2.0},
+    {"privacy.mechanism": "laplace"}, {"problem.beta": 0.5},
+])  # fmt: skip
+@pytest.mark.parametrize("answered", [0, 1])
+def test_the_terms_of_a_run_are_agreed_once(tmp_path, change, answered):
+    agent = first(tmp_path, **{"run.name": "once"})
+    for t in range(1, answered + 1):
+        agent.respond(start(), ask(agent, t))
+    with pytest.raises(Refused, match="agreed on other terms"):
+        first(tmp_path, started=True, **{"run.name": "once"} | change)
+    first(tmp_path, started=True, **{"run.name": "once"}).respond(start(), ask(agent))
+
+
+def test_a_stored_answer_is_not_sent_again_under_another_adjacency(tmp_path):
+    """The question may be the same: where the step is fixed, it does not depend on the noise."""
+    fixed = {"run.name": "same", "schedule.rho": "static"}
+    agent = first(tmp_path, **fixed)
+    agent.respond(start(), ask(agent))
+    with pytest.raises((Refused, IncompatibleError), match="priced for zero_out"):
+        first(tmp_path, started=True, **fixed, **{"privacy.adjacency": "replace_one"})
+
+
+# --- after the gate ------------------------------------------------------------------------------------------------
+
+
+def test_where_the_gradient_is_taken_at_the_agents_own_z_that_is_checked_too(tmp_path):
+    agent = first(tmp_path, **LINEARISED_AT_Z)
+    for z in (np.full(SHAPE, 2 * LARGEST), np.full(SHAPE, np.nan)):
+        refused(agent, ask(agent), "not finite, or has an entry beyond", own=Local(z, np.zeros(SHAPE)))
+    for z in (np.zeros((7, *SHAPE)), np.zeros((4, 1)), np.zeros(SHAPE, complex)):
+        refused(agent, ask(agent), "float64 array of shape", own=Local(z, np.zeros(SHAPE)))
+    assert answers(agent) == 0
+    agent.respond(Local(np.full(SHAPE, LARGEST), np.zeros(SHAPE)), ask(agent))
+
+
+@pytest.mark.parametrize("largest", [1.0, 3e38])
+def test_the_largest_model_is_answered_whatever_the_records_are(tmp_path, largest):
+    over = federation()
+    over = with_records(over, replace(over.shards[0], x=np.full_like(over.shards[0].x, largest)))
+    for loss in ("softmax", "squared"):
+        agent = first(tmp_path / loss, over=over, **{"problem.loss": loss})
+        with np.errstate(all="raise"):
+            z = agent.respond(start(), ask(agent, w=np.full(SHAPE, LARGEST) * [1, -1, 0]))[1].body["z"]
+        assert np.isfinite(z).all()
+
+
+def test_records_whose_gradients_would_overflow_are_no_records():
+    with pytest.raises(DataError, match=r"beyond 1e\+50"):
+        Shard(np.full((2, 3), -2 * LARGEST), np.zeros(2, dtype=int), np.float64)
+
+
+@pytest.mark.parametrize("sensitivity", ["row_norm", "feature_bounds"])
+@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+def test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_refuse(tmp_path, sensitivity, mechanism):
+    over = federation()
+    norm = "l2" if mechanism == "gaussian" else "l1"
+    values = {"privacy.sensitivity": sensitivity, "privacy.mechanism": mechanism, "data.row_norm": norm,
+              "privacy.covers": "run" if mechanism == "gaussian" else "round"}  # fmt: skip
+    agent = first(tmp_path, over=over, **values)
+    long = replace(agent.half.agent, shard=replace(agent.half.agent.shard, x=1e3 * agent.half.agent.shard.x))
+    half = Inexact(long, SHAPE, agent.half.rho, 6)
+    agent = replace(agent, half=half)
+    assert agent.respond(start(), ask(agent))[1].body["z"].shape == SHAPE
+    bound = half.agent.method.bound
+    assert bound.norm.of_rows(half.agent.shard.x).max() <= bound.row_norm * (1 + 1e-12)
+
+
+def test_any_error_on_the_way_is_told_to_the_owner_alone(tmp_path, monkeypatch):
+    agent = first(tmp_path)
+    monkeypatch.setattr(Inexact, "value", lambda *_: 1 / 0)
+    refused(agent, ask(agent), "division by zero")
+    assert answers(agent) == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(Refused, match=f"^agent 0: {Refused.public}$"):  # not the owner's warning
+            agent.respond(start(), ask(agent))
+
+
+class Odd:
+    """A set that tacit has no closed projection for."""
+
+
+@pytest.mark.parametrize("change", [
+    lambda agent: replace(agent, problem=replace(agent.problem, domain=Odd())),
+    lambda agent: replace(agent, problem=replace(agent.problem, beta=1e60)),
+    lambda agent: replace(agent, problem=replace(agent.problem, weight=1e60)),
+    lambda agent: replace(agent, shard=replace(agent.shard, y=agent.shard.y + 3)),
+    lambda agent: replace(agent, shard=replace(agent.shard, x=agent.shard.x[:, :3])),
+])  # fmt: skip
+def test_an_agent_that_could_fail_on_its_way_is_not_built(change):
+    half = agents()[0].half
+    with pytest.raises((IncompatibleError, DataError)):
+        Inexact(change(half.agent), SHAPE, half.rho, 6)
+
+
+# --- noise ---------------------------------------------------------------------------------------------------------
+
+
+def test_no_two_agents_rounds_or_runs_share_noise(tmp_path):
+    asked = [(agent, t) for _ in range(2) for agent in agents(tmp_path / "ledgers") for t in (1, 2)]
+    drawn = [agent.respond(start(), ask(agent, t))[1].body["z"] * agent.half.rho(t) for agent, t in asked]
+    for i, one in enumerate(drawn):
+        assert not any(np.isclose(one, other, atol=1e-12).any() for other in drawn[:i])
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_the_noise_has_the_law_and_the_scale_that_were_agreed(law):
+    """Gaussian: E x^2 = s^2, E|x| = s sqrt(2/pi). Laplace: E|x| = s, E x^2 = 2 s^2."""
+    agent = agents(**{"run.rounds": 600, "privacy.mechanism": law})[0]
+    zero = np.zeros(SHAPE)
+    gradient = agent.half.value(start(), 1, {"w": zero, "rho": 1.0})
+    xi = []
+    for t in range(1, 601):
+        z = agent.respond(start(), ask(agent, t, w=zero))[1].body["z"]
+        xi.append(-agent.half.rho(t) * z - gradient)
+    size = np.abs(xi).mean() / agent.terms.scale
+    spread = np.square(xi).mean() / agent.terms.scale**2
+    wanted = (1.0, 2.0) if law == "laplace" else (np.sqrt(2 / np.pi), 1.0)
+    assert (size, spread) == (pytest.approx(wanted[0], rel=0.04), pytest.approx(wanted[1], rel=0.08))
+
+
+def test_noise_is_a_function_of_what_the_operating_system_drew_and_of_nothing_else(tmp_path, monkeypatch):
+    """The bytes of os.urandom are noted; drawn from them again, the noise is the same to the bit."""
+    noted = []
+
+    def system(n, drawn=exact.os.urandom):
+        noted.append(drawn(n))
+        return noted[-1]
+
+    agent = first(tmp_path)
+    value = agent.half.value(start(), 1, ask(agent).body)
+    monkeypatch.setattr(exact.os, "urandom", system)
+    z = agent.respond(start(), ask(agent))[1].body["z"]
+    monkeypatch.undo()
+    assert sum(map(len, noted)) > 12 * 4
+    again = iter(noted)
+    noisy = lattice.release(value, agent.terms.scale, Law.GAUSSIAN, lambda _: next(again))
+    np.testing.assert_array_equal(agent.half.step(start(), 1, ask(agent).body, noisy), z)
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum(adjacency):
+    half = agents(**{"privacy.adjacency": adjacency})[0].half
+    many = replace(half.agent, shard=Shard(np.zeros((200_000, 4)), np.zeros(200_000, int)))
+    half = Inexact(many, SHAPE, half.rho, 6)
+    method, n, times = half.agent.method, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
+    bound = half.agent.problem.weight * times * method.bound.value
+    summed = bound * (1 + 2 * n * (n + 4) * 2.0**-53)  # |fl(sum) - sum| <= (n + 4) u sum |g_i|, at both neighbours
+    scale = guard.scale_of(half)
+    moved = lattice.quantized_sensitivity(method.bound.norm, summed, lattice.grid(scale), 12)
+    assert scale >= method.mechanism.multiplier * moved
+    assert scale <= method.mechanism.multiplier * bound * (1 + 1e-4)
+
+
+def test_the_regulariser_goes_in_after_the_noise():
+    """Its slope may be so large that adding it to a gradient would round a record away, or up by a whole float."""
+    half = agents(**{"problem.beta": 1e3})[0].half
+    w = np.full(SHAPE, 1e40)
+    body = {"w": w, "rho": half.rho(1)}
+    assert np.abs(half.value(start(), 1, body)).max() < 1
+    body["w"] = np.full(SHAPE, 0.1)
+    slope = 2 * half.agent.problem.regularization * 0.1
+    np.testing.assert_allclose(half.step(start(), 1, body, np.zeros(SHAPE)), 0.1 - slope / half.rho(1), rtol=1e-12)
+
+
+def test_sound_is_deployed_by_default_with_gaussian_noise():
+    assert (SOUND.privacy.mechanism, SOUND.privacy.adjacency) == ("gaussian", "zero_out")

@@ -1,0 +1,182 @@
+"""The same hostile messages to two agents whose data differ in one record: nothing but noise may tell them apart.
+
+    python -m tests.guarded.test_fuzz 1000000 7     a million messages, from seed 7
+"""
+
+import random
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tacit.admm.messages import Local
+from tacit.errors import Refused
+from tacit.experiments import build
+from tacit.experiments.presets import preset
+from tacit.guarded import agent as deployed
+from tacit.guarded.agent import Guarded, scale_of
+from tacit.guarded.gate import Question
+from tacit.guarded.half import Inexact
+from tacit.privacy.memory import Memory
+from tacit.privacy.terms import Terms
+from tacit.types import LARGEST, Shard
+from tests.conftest import federation
+
+MESSAGES = 100_000
+ROUNDS = 10**6
+SHAPE = (4, 3)
+
+SPECS = {
+    "sound": ("objt", {}),
+    "at z": ("objt", {"algorithm.order": "wzd", "algorithm.linearize_at": "z"}),
+    "squared": ("objp", {"problem.loss": "squared", "privacy.adjacency": "replace_one"}),
+    "declared": ("objt", {"privacy.sensitivity": "row_norm"}),
+    "laplace": ("objp", {"privacy.mechanism": "laplace", "privacy.covers": "round",
+                         "privacy.sensitivity": "feature_bounds", "data.row_norm": "none"}),
+    "box": ("objt", {"problem.domain": "box", "problem.domain_radius": 3.0, "algorithm.trust_norm": "l2"}),
+    "ball": ("objt", {"problem.domain": "ball", "problem.domain_radius": 3.0, "problem.beta": 0.1}),
+    "ball, l2": ("objt", {"problem.domain": "ball", "algorithm.trust_norm": "l2", "schedule.radius_a": 0.5}),
+}  # fmt: skip
+
+
+def neighbours(shard):
+    """The shard, and others that differ in their first record: absent, of another class, huge, tiny, minus itself."""
+    def first(x, y=None):
+        rows, labels = shard.x.copy(), shard.y.copy()
+        rows[0], labels[0] = x, labels[0] if y is None else y
+        return Shard(rows, labels)
+
+    own, label = shard.x[0], (shard.y[0] + 1) % SHAPE[1]
+    return shard, [first(0 * own), first(own, label), first(3e38), first(1e-40), first(-own, label)]
+
+
+def pair_of(name, n):
+    """Two agents with the same terms, whose data are neighbours."""
+    algorithm, values = SPECS[name]
+    over = federation(sizes=(5, 3, 4))
+    setup = build.setup(preset("sound", algorithm).with_values({"run.rounds": 100} | values), over)
+    base, others = neighbours(over.shards[0])
+    made = []
+    for shard in (base, others[n % len(others)]):
+        half = Inexact(replace(setup.agents[0], shard=shard), SHAPE, setup.rho, ROUNDS)
+        terms = Terms("run", "spec", ROUNDS, half.release, half.adjacency, scale_of(half), 1e-6, 1.0)
+        made.append(Guarded("p", half, terms, "data", Memory()))
+    return made
+
+
+NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e-320, 5e-324, 1e-160, 1e-38, 1e19, 7e38, 1e49, LARGEST, -LARGEST,
+           float(np.nextafter(LARGEST, np.inf)), 1e60, 1e154, 1e308, np.inf, -np.inf, np.nan]  # fmt: skip
+SHAPES = [(4, 3), (3, 4), (4, 1), (1, 3), (4,), (12,), (), (0, 3), (5, 4, 3), (1, 4, 3), (4, 3, 1), (4, 6), (8, 3)]
+KINDS = ["f8", "f4", "f2", ">f8", "c16", "i8", "u1", "?", "O", "U2", "M8[s]"]
+THINGS = [None, True, 0, 1, -1, 2.5, "1", b"w", [], {}, (), object(), np.float64(1), np.int64(3), 1 + 2j, 10**40]
+
+
+class Server:
+    """A source of questions, most of them nearly right."""
+
+    def __init__(self, half, seed):
+        self.half, self.rng, self.dice, self.t = half, np.random.default_rng(seed), random.Random(repr(seed)), 0
+
+    def one_of(self, things):
+        return self.dice.choice(things)
+
+    def model(self):
+        """An array of the right type and shape, its entries from the tame to the largest there are."""
+        w = self.rng.normal(size=SHAPE) * 10.0 ** self.dice.randrange(-3, 3)
+        if self.dice.random() < 0.3:
+            w[self.rng.random(SHAPE) < 0.4] = self.one_of(NUMBERS[:13])
+        if self.dice.random() < 0.1:
+            w = self.one_of([1, -1, 0]) * np.full(SHAPE, self.one_of(NUMBERS[:13]))
+        return w
+
+    def wild_model(self):
+        w, way = self.model(), self.dice.randrange(4)
+        if way == 0:
+            w[self.rng.random(SHAPE) < 0.3] = self.one_of(NUMBERS)
+        elif way == 1:
+            w = np.ones(self.one_of(SHAPES))
+        elif way == 2:
+            w = np.zeros(self.one_of(SHAPES[:4])).astype(self.one_of(KINDS))
+        else:
+            w = self.one_of([*THINGS, w.tolist(), np.ma.masked_array(w), np.asmatrix(w), w[None], w[:, :, None]])
+        return w
+
+    def question(self):
+        """One message: right in a share of cases, else with one to three of its parts changed."""
+        self.t += self.dice.randrange(1, 4)
+        t, w = self.t, self.model()
+        parts = {"run": "run", "spec": "spec", "t": t, "body": {"w": w, "rho": self.half.rho(t)}}
+        for _ in range(self.one_of([0, 1, 1, 1, 1, 1, 2, 2, 3])):
+            way = self.dice.randrange(8)
+            if way <= 2:
+                parts["body"] = self._dict(parts["body"]) | {"w": self.wild_model()}
+            elif way == 3:
+                rho = self.one_of([*NUMBERS, *THINGS, self.half.rho(t + 1), np.nextafter(self.half.rho(t), 0)])
+                parts["body"] = self._dict(parts["body"]) | {"rho": rho}
+            elif way == 4:
+                parts["t"] = self.one_of([t - 1, t - 2, 1, 0, -t, ROUNDS + 1, float(t), np.int64(t), *THINGS])
+            elif way == 5:
+                parts[self.one_of(["run", "spec"])] = self.one_of(["", "RUN", "spec ", *THINGS])
+            elif way == 6:
+                parts["body"] = self.one_of([*THINGS, {"w": w}, self._dict(parts["body"]) | {"more": w}])
+            else:
+                parts["t"] = max(t - self.dice.randrange(5), 1)
+        return Question(**parts)
+
+    @staticmethod
+    def _dict(body):
+        return body if type(body) is dict else {}
+
+    def own(self):
+        """What an agent may carry: mostly nothing, or a state that hostile rounds led to."""
+        size = self.one_of([0.0, 0.0, 0.0, 1.0, 1e49, 1e120, 1e200, np.nan])
+        z, dual = size * self.rng.normal(size=(2, *SHAPE))
+        return Local(z, dual, self.one_of([0.0, 1.0, 1e9]))
+
+
+def outcome(agent, own, question, said):
+    """All that a server, and the agent's owner, can see of a round but for its noisy numbers."""
+    said.clear()
+    try:
+        after, answer, _ = agent.respond(own, question)
+    except Refused as error:
+        return "refused", type(error).__name__, str(error), tuple(said)
+    z = answer.body["z"]
+    parts = [(part.dtype.str, part.shape, bool(np.isfinite(part).all())) for part in (z, after.z, after.dual)]
+    return "answered", answer.run, answer.t, tuple(answer.body), tuple(parts), tuple(said)
+
+
+def differ(messages, seed, monkeypatch):
+    """(messages sent, messages answered, those whose outcomes differed)."""
+    said, split, answered, sent = [], [], 0, 0
+    monkeypatch.setattr(deployed.warnings, "warn", lambda text, *_, **__: said.append(str(text)))
+    block = -(-messages // (5 * len(SPECS)))
+    for k, name in enumerate(SPECS):
+        for n in range(5):
+            base, other = pair_of(name, n)
+            server = Server(base.half, (seed, k, n))
+            for _ in range(block):
+                own, question = server.own(), server.question()
+                first, second = (outcome(agent, own, question, said) for agent in (base, other))
+                sent, answered = sent + 1, answered + (first[0] == "answered")
+                if first != second:
+                    split.append((name, n, question, first, second))
+    return sent, answered, split
+
+
+def test_no_message_tells_two_neighbouring_data_sets_apart(monkeypatch):
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sent, answered, split = differ(MESSAGES, 0, monkeypatch)
+    assert sent >= MESSAGES
+    assert answered > 0.1 * sent  # or the records were never reached
+    assert not split, f"{len(split)} of {sent} messages split the pair, the first: {split[0]}"
+
+
+if __name__ == "__main__":
+    with pytest.MonkeyPatch.context() as patch, np.errstate(all="raise"):
+        found = differ(int(sys.argv[1]), int(sys.argv[2]), patch)
+    print(f"{found[0]} messages, {found[1]} answered, {len(found[2])} split two neighbouring data sets")
+    sys.exit(bool(found[2]))

@@ -1,0 +1,197 @@
+"""Faults put into the deployed agent on purpose, one at a time: each must be found by the test that is named beside it.
+
+    make mutants                       every fault, about a second or two each
+    python -m tests.mutants gate ...   those whose name holds one of these words
+
+A fault is a piece of text in one file and what stands there instead. The tree is copied, the fault put in, the test run
+in the copy: it must fail there, and pass without the fault. A fault whose text is no longer in its file is an error, so
+that this list follows the code.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+COPIED = ("src", "tests", "pyproject.toml", "records", "docs", "README.md")
+AGENT, RUNS = "tests/guarded/test_agent.py::", "tests/guarded/test_runs.py::"
+MOVED = "tests/conformance/test_deployed_sensitivity.py::"
+LEDGER = "tests/privacy/test_ledger.py::"
+AUDIT = "tests/experiments/test_audits.py::"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A fault: its name, the file below src/tacit, what stands there, what it becomes, and the test that finds it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    test: str
+
+
+MUTANTS = (
+    Mutant("clipping removed on the exact path", "guarded/half.py",
+           "return self.agent.data_gradient(self._point(own, t, body))[0]",
+           "return self.agent.problem.gradient(self._point(own, t, body), self.agent.shard)",
+           MOVED + "test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),
+    Mutant("sensitivity of replace_one halved on the exact path", "guarded/half.py",
+           "self.agent.problem.weight * self.agent.method.adjacency.value * self.agent.constant_bound",
+           "self.agent.problem.weight * self.agent.constant_bound",
+           MOVED + "test_the_worst_record_comes_near_the_sensitivity_and_so_no_half_of_it_would_do"),
+    Mutant("exact noise from a seed", "privacy/exact.py",
+           "return os.urandom(n)", "import random\n    return random.Random(1234).randbytes(n)",
+           AGENT + "test_noise_is_a_function_of_what_the_operating_system_drew_and_of_nothing_else"),
+    Mutant("a Laplace spec draws Gaussian noise", "guarded/half.py",
+           "return Law.LAPLACE if isinstance(self.agent.method.mechanism, Laplace) else Law.GAUSSIAN",
+           "return Law.GAUSSIAN",
+           AGENT + "test_the_noise_has_the_law_and_the_scale_that_were_agreed"),
+    Mutant("the model at the agent's own z not checked", "guarded/half.py",
+           'Numbers(self.shape).checked("the model that the agent linearises at", self._point(own, t, body), t)',
+           "pass",
+           AGENT + "test_where_the_gradient_is_taken_at_the_agents_own_z_that_is_checked_too"),
+    Mutant("the state of the agent not checked", "guarded/half.py",
+           'self.state.checked({"z": own.z, "dual": own.dual}, t)', "pass",
+           "tests/guarded/test_fuzz.py"),
+    Mutant("rounding of the sum not counted", "guarded/half.py",
+           "return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)", "return bound",
+           AGENT + "test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum"),
+    Mutant("the gate does not look at the shape", "message.py",
+           " or value.shape != self.shape:", ":",
+           AGENT + "test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused"),
+    Mutant("the gate looks at the size in place of the shape", "message.py",
+           "value.shape != self.shape:", "value.shape[-2:] != self.shape:",
+           AGENT + "test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused"),
+    Mutant("the gate does not look at the type of numbers", "message.py",
+           " or value.dtype != np.float64", "",
+           AGENT + "test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused"),
+    Mutant("the gate takes subclasses of arrays", "message.py",
+           "type(value) is not np.ndarray", "not isinstance(value, np.ndarray)",
+           AGENT + "test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused"),
+    Mutant("the gate takes any size of entries", "message.py",
+           "if not np.abs(own).max(initial=0.0) <= self.largest:", "if False:",
+           AGENT + "test_a_model_is_a_finite_float64_array_of_the_agreed_shape_or_it_is_refused"),
+    Mutant("the gate keeps the sender's own array", "message.py",
+           'own = np.array(value, dtype=np.float64, order="C")', "own = value",
+           AGENT + "test_a_model_that_is_changed_after_the_gate_changes_nothing"),
+    Mutant("the gate takes any penalty", "message.py",
+           "if type(value) not in (float, np.float64) or value != agreed:", "if False:",
+           AGENT + "test_a_penalty_is_the_agreed_one_or_it_is_refused"),
+    Mutant("the gate takes further parts", "message.py",
+           "set(body) != set(self.parts)", "not set(body) >= set(self.parts)",
+           AGENT + "test_a_question_of_another_run_or_with_other_parts_is_refused"),
+    Mutant("the gate takes another run's questions", "guarded/gate.py",
+           '            ("run", question.run, self.terms.run),\n', "",
+           AGENT + "test_a_question_of_another_run_or_with_other_parts_is_refused"),
+    Mutant("the gate takes another spec's questions", "guarded/gate.py",
+           '            ("spec", question.spec, self.terms.spec),\n', "",
+           AGENT + "test_a_question_of_another_run_or_with_other_parts_is_refused"),
+    Mutant("the gate takes any round", "guarded/gate.py",
+           "if type(t) is not int or not 1 <= t <= self.terms.rounds:", "if type(t) is not int:",
+           AGENT + "test_a_round_is_one_of_those_agreed_or_it_is_refused"),
+    Mutant("a missed round is answered later", "privacy/book.py",
+           "if not self.last < key.round <= terms.rounds:", "if not 0 < key.round <= terms.rounds:",
+           AGENT + "test_rounds_may_be_missed_and_are_then_gone"),
+    Mutant("terms may change under the same name", "privacy/book.py",
+           "if self.terms is not None and self.terms != terms:", "if False:",
+           AGENT + "test_the_terms_of_a_run_are_agreed_once"),
+    Mutant("an agent does not join", "guarded/agent.py",
+           "self.store.join(self.data_id, self.terms)", "pass",
+           AGENT + "test_rounds_may_be_missed_and_are_then_gone"),
+    Mutant("a round is drawn again without a ledger", "privacy/memory.py",
+           "if key in self._answered:", "if False:",
+           AGENT + "test_a_round_answered_before_gets_the_same_answer_again_and_is_never_drawn_again"),
+    Mutant("a ledger does not ask whether the whole run fits", "privacy/ledger.py",
+           "self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))", "pass",
+           LEDGER + "test_a_run_that_does_not_fit_under_the_limit_is_not_joined"),
+    Mutant("a ledger does not count what was released", "privacy/book.py",
+           "self.spent.setdefault(key.data_id, Counter())[release] += 1",
+           "self.spent.setdefault(key.data_id, Counter())[release] = 1",
+           LEDGER + "test_the_limit_is_over_all_runs_on_the_same_data_and_only_those"),
+    Mutant("a run begins that a limit will end", "experiments/guard.py",
+           "if not started and after > book.limit.epsilon:", "if False:",
+           RUNS + "test_no_agent_joins_a_run_that_another_one_refuses"),
+    Mutant("flags of floats are heeded after the gate", "guarded/agent.py",
+           'with np.errstate(all="ignore"):', "if True:",
+           AGENT + "test_the_largest_model_is_answered_whatever_the_records_are"),
+    Mutant("some errors go to the server", "guarded/agent.py",
+           "except Exception as error:", "except Refused as error:",
+           AGENT + "test_any_error_on_the_way_is_told_to_the_owner_alone"),
+    Mutant("the owner's reason goes to the server where warnings are errors", "guarded/agent.py",
+           "with suppress(RefusalWarning):", "if True:",
+           AGENT + "test_any_error_on_the_way_is_told_to_the_owner_alone"),
+    Mutant("a declared bound is believed", "guarded/half.py",
+           "x=method.bound.hold(shard.x)", "x=shard.x",
+           AGENT + "test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_refuse"),
+    Mutant("the regulariser goes in before the noise", "guarded/half.py",
+           "return self.agent.data_gradient(self._point(own, t, body))[0]",
+           'return self.agent.gradient(self._point(own, t, body), body["w"])[0]',
+           AGENT + "test_the_regulariser_goes_in_after_the_noise"),
+    Mutant("no noise on the grid", "privacy/lattice.py",
+           "noisy = whole + sample(law, t, exact.shape, bits)", "noisy = whole",
+           AGENT + "test_the_noise_has_the_law_and_the_scale_that_were_agreed"),
+    Mutant("noise of half the scale on the grid", "privacy/lattice.py",
+           "sample(law, t, exact.shape, bits)", "sample(law, t // 2, exact.shape, bits)",
+           AGENT + "test_the_noise_has_the_law_and_the_scale_that_were_agreed"),
+    Mutant("the grid's own cost not counted", "privacy/lattice.py",
+           "return (sensitivity + step * entries) * (1 + 2**-50)", "return sensitivity * (1 + 2**-50)",
+           "tests/privacy/test_lattice.py"),
+    Mutant("the result notes no heads", "experiments/guard.py",
+           "return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None", "return None",
+           RUNS + "test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them"),
+)  # fmt: skip
+
+
+def copied(place: Path) -> None:
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy(source, place / name)
+
+
+def run(place: Path, test: str) -> tuple[bool, str]:
+    """(whether the test passes in the copy, the last line that it printed)."""
+    environment = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.strip().splitlines() or [done.stderr.strip()]
+    if done.returncode not in (0, 1):  # no test of that name, or none that could be run
+        raise SystemExit(f"{test}: {lines[-1]}")
+    return done.returncode == 0, lines[-1]
+
+
+def main(words: list[str]) -> int:
+    chosen = [m for m in MUTANTS if not words or any(word in m.name for word in words)]
+    lived = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        copied(place)
+        for test in sorted({m.test for m in chosen}):
+            passes, line = run(place, test)
+            if not passes:
+                raise SystemExit(f"{test} fails without any fault: {line}")
+        for mutant in chosen:
+            file = place / "src" / "tacit" / mutant.file
+            whole = file.read_text()
+            if whole.count(mutant.old) != 1:
+                raise SystemExit(f"{mutant.name}: its text stands {whole.count(mutant.old)} times in {mutant.file}")
+            file.write_text(whole.replace(mutant.old, mutant.new))
+            passes, _ = run(place, mutant.test)
+            file.write_text(whole)
+            lived += [mutant.name] * passes
+            print(f"{'LIVED' if passes else 'died':<6} {mutant.name:<66} {mutant.test.rpartition('::')[2]}", flush=True)
+    print(f"{len(chosen) - len(lived)} of {len(chosen)} faults were found")
+    return 1 if lived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
