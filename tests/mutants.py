@@ -59,7 +59,7 @@ MUTANTS = (
            AGENT + "test_where_the_gradient_is_taken_at_the_agents_own_z_that_is_checked_too"),
     Mutant("the state of the agent not checked", "guarded/half.py",
            'self.state.checked({"z": own.z, "dual": own.dual}, t)', "pass",
-           "tests/guarded/test_fuzz.py"),
+           AGENT + "test_an_agent_whose_own_state_left_the_range_does_not_answer"),
     Mutant("rounding of the sum not counted", "guarded/half.py",
            "return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)", "return bound",
            AGENT + "test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum"),

@@ -243,6 +243,18 @@ def test_where_the_gradient_is_taken_at_the_agents_own_z_that_is_checked_too(tmp
     agent.respond(Local(np.full(SHAPE, LARGEST), np.zeros(SHAPE)), ask(agent))
 
 
+@pytest.mark.parametrize("own", [
+    Local(np.zeros(SHAPE), np.full(SHAPE, 1e200)), Local(np.zeros(SHAPE), np.full(SHAPE, np.nan)),
+    Local(np.zeros(SHAPE), np.zeros((1, 3))), Local(np.full(SHAPE, 1e200), np.zeros(SHAPE)),
+    Local(np.zeros(SHAPE), np.zeros(SHAPE), np.inf), Local(np.zeros(SHAPE), np.zeros(SHAPE), -1.0),
+])  # fmt: skip
+def test_an_agent_whose_own_state_left_the_range_does_not_answer(tmp_path, own):
+    """It follows from what was released, so that refusing it tells no more; a step from it could overflow."""
+    agent = first(tmp_path)
+    refused(agent, ask(agent), "not finite|float64 array|out of range", own=own)
+    assert answers(agent) == 0
+
+
 @pytest.mark.parametrize("largest", [1.0, 3e38])
 def test_the_largest_model_is_answered_whatever_the_records_are(tmp_path, largest):
     over = federation()

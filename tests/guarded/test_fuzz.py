@@ -19,6 +19,7 @@ from tacit.guarded import agent as deployed
 from tacit.guarded.agent import Guarded, scale_of
 from tacit.guarded.gate import Question
 from tacit.guarded.half import Inexact
+from tacit.message import Numbers
 from tacit.privacy.memory import Memory
 from tacit.privacy.terms import Terms
 from tacit.types import LARGEST, Shard
@@ -173,6 +174,19 @@ def test_no_message_tells_two_neighbouring_data_sets_apart(monkeypatch):
     assert sent >= MESSAGES
     assert answered > 0.1 * sent  # or the records were never reached
     assert not split, f"{len(split)} of {sent} messages split the pair, the first: {split[0]}"
+
+
+def test_the_messages_split_a_pair_where_only_the_size_of_a_model_is_checked(monkeypatch):
+    """As it was once: a record then decided whether a model of shape (J, 1) was answered."""
+    def size_alone(self, name, value, t):  # noqa: ARG001
+        if not np.abs(np.asarray(value)).max() <= LARGEST:
+            raise Refused(f"{name} is too large")
+        return value
+
+    monkeypatch.setattr(Numbers, "checked", size_alone)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert differ(4000, 0, monkeypatch)[2]
 
 
 if __name__ == "__main__":
