@@ -18,7 +18,9 @@
     └── Interrupted              the user stopped the run; what was done is saved
 
     TacitWarning
-    ├── NotPrivateWarning        a bound is read from the data: the result carries no guarantee
+    ├── NotPrivateWarning        the result carries no guarantee
+    ├── LargeDeltaWarning        delta is above 1/I: it allows that whole records are published
+    ├── OwnerWarning             what is wrong with private records, for their owner's eyes
     ├── RefusalWarning           why an agent does not answer, for its owner's eyes
     ├── SummableRadiusWarning    the trust radii add up to a finite distance: training freezes
     └── StabilityWarning         rho is below the bound under which linearised steps diverge
@@ -107,7 +109,15 @@ class TacitWarning(UserWarning):
 
 
 class NotPrivateWarning(TacitWarning):
-    """A bound is read from the private data, so the result carries no guarantee."""
+    """The result carries no guarantee: no noise, or something was read from the private data."""
+
+
+class LargeDeltaWarning(TacitWarning):
+    """delta is above 1/I, so the guarantee allows that whole records are published."""
+
+
+class OwnerWarning(TacitWarning):
+    """What is wrong with private records: it stays with their owner."""
 
 
 class RefusalWarning(TacitWarning):

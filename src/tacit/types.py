@@ -42,11 +42,15 @@ class Norm(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """The records of one agent (or of the test set): x (I_p, J), y (I_p,)."""
+    """The records of one agent (or of the test set): x (I_p, J), y (I_p,).
+
+    `present` (I_p,) is false where a record is absent in its place, its features zero; None where all are there.
+    """
 
     x: Array
     y: Array
     dtype: type[np.floating[Any]] = np.float32
+    present: Array | None = None
 
     def __post_init__(self) -> None:
         x = np.ascontiguousarray(self.x, dtype=self.dtype)
@@ -64,11 +68,20 @@ class Shard:
             raise DataError(f"x holds NaN or inf (first in record {row}): drop or impute such records.")
         if largest > LARGEST:
             raise DataError(f"x holds numbers beyond {LARGEST:g}: rescale the features, or gradients overflow.")
+        if self.present is not None and (self.present.shape != y.shape or self.present.dtype != np.bool_):
+            raise DataError(f"present must hold true or false for each of {len(x)} records.")
+        if self.present is not None and x[~self.present].any():
+            raise DataError("an absent record has features: set them to zero.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", y.astype(np.int64, copy=False))
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def rows(self, kept: Any) -> Shard:
+        """The records that an index, a slice or a mask chooses."""
+        present = None if self.present is None else self.present[kept]
+        return replace(self, x=self.x[kept], y=self.y[kept], present=present)
 
 
 @dataclass(frozen=True, eq=False)

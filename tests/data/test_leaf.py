@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.data import leaf, load
-from tacit.errors import DataError, IncompatibleError
+from tacit.errors import DataError, IncompatibleError, OwnerWarning
 from tacit.experiments import build
 from tacit.experiments.spec import Spec
 
@@ -89,10 +89,10 @@ def test_dedup_drops_an_agent_that_keeps_nothing(directory: Path) -> None:
     assert leaf.load(directory, dedup=True).agents == ("b", "a")
 
 
-def test_n_classes_may_be_more_than_the_labels_seen_and_not_fewer(directory: Path) -> None:
+def test_n_classes_may_be_more_than_the_labels_seen_and_with_fewer_the_rest_is_absent(directory: Path) -> None:
     assert leaf.load(directory, n_classes=62).n_classes == 62
-    with pytest.raises(DataError, match="label 2, outside"):
-        leaf.load(directory, n_classes=2)
+    with pytest.warns(OwnerWarning, match="1 record of agent 'c'"):
+        assert leaf.load(directory, n_classes=2).shards[0].x.tolist() == [[0, 0]]
 
 
 def test_a_user_in_two_files_is_one_agent(directory: Path) -> None:

@@ -388,12 +388,6 @@ def test_test_records_go_through_the_same_schema(tmp_path: Path) -> None:
     assert load(str(write_csv(tmp_path / "t.csv")), schema=schema, test=str(test)).test.x.tolist() == ENCODED
 
 
-def test_labels_outside_the_classes_are_refused(tmp_path: Path) -> None:
-    schema = write_schema(tmp_path / "s.toml", PATIENTS.replace('"well", ', ""))
-    with pytest.raises(DataError, match="label 'well' is not among the classes"):
-        load(str(write_csv(tmp_path / "t.csv")), schema=schema)
-
-
 def test_numbers_read_from_the_data_are_refused(tmp_path: Path) -> None:
     schema = write_schema(tmp_path / "s.toml", PATIENTS.replace("hi = 120", "hi = 120\nread_from_data = true"))
     with pytest.raises(SpecError, match="'age' still hold numbers or lists read from the data"):

@@ -17,6 +17,7 @@ DATA_FLAGS = (
     ("--agents", "data.agents", int, "P", "number of agents, where the data do not name them"),
     ("--partition", "data.partition", str, "HOW", "contiguous, shuffled, dirichlet or unequal"),
     ("--test", "data.test", str, "FILE", "test records; without it a part of each agent's is held out"),
+    ("--classes", "data.class_names", str, "NAME,...", "tables: the classes, which are then public; or K for 0 to K-1"),
     ("--schema", "data.schema", str, "FILE", "tables: what is publicly known of each column, as TOML; "
      "tacit data schema init drafts one"),
     ("--label-column", "data.label_column", str, "NAME", "column with the label (default: label)"),

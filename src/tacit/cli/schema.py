@@ -95,10 +95,10 @@ def run_check(options: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
     _warn(schema, counts)
-    for role, name in (("label", schema.label), ("agent", schema.agent)):
-        refused = counts.columns[name].missing + counts.columns[name].unknown if name else 0
-        if refused:
-            raise DataError(f"{refused} records have no usable {role} in {name!r}: mend or drop them before training.")
+    for role, name, then in (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "refuses them")):
+        odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
+        if odd:
+            raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")
     return 0
 
 

@@ -15,17 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import DataError, IncompatibleError, InputError, unknown
-from tacit.types import Array, Federation, Shard, is_unicode
+from tacit.types import Array, Federation, is_unicode
 
 __all__ = ["is_leaf", "load"]
 
 _BOUNDS = "bounds (data.low, data.high)"
+_CLASSES = "class_names (--classes)"
 _ONLY_FOR = {
     "test": ("tables",),
-    "class_names": ("tables",),
+    _CLASSES: ("tables",),
     "schema": ("tables",),
     _BOUNDS: ("tables", "LEAF"),
     "class_count": ("LEAF",),
+}
+_INSTEAD = {  # else the source says its own
+    (_CLASSES, "LEAF"): "say how many classes there are (data.class_count)",
+    ("class_count", "tables"): "name the classes (--classes or --schema)",
 }
 
 
@@ -57,7 +62,8 @@ def load(
                                 (label skew alpha) or "unequal", drawn from `seed`
     test, test_fraction         tables: a separate test table, or the share of each agent's records held out
     label_column, agent_column  tables: the two columns that are no features
-    class_names                 tables: the classes in order, else the labels found, sorted
+    class_names                 tables: the classes in order, else the labels found, sorted. A record of another label
+                                then counts as absent in its place: its features are zero
     bounds                      tables, LEAF without invert: the public range of every feature; checked, never read
                                 from the data
     schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
@@ -69,7 +75,7 @@ def load(
     for given in (source, test, schema):
         _check_path(given)
     path = Path(source)
-    options = {"test": test, "class_names": class_names, "schema": schema, _BOUNDS: bounds, "class_count": class_count}
+    options = {"test": test, _CLASSES: class_names, "schema": schema, _BOUNDS: bounds, "class_count": class_count}
     n_agents = 10 if agents is None else agents  # mnist and synthetic; the paper has ten for MNIST
     if source == "synthetic":
         _refuse(options, "synthetic data")
@@ -107,7 +113,7 @@ def load(
             bounds=bounds,
             schema=None if schema is None else read_schema(schema),
         )
-    if len({k for shard in federation.shards for k in shard.y.tolist()}) < 2:
+    if not federation.public_classes and len({k for shard in federation.shards for k in shard.y.tolist()}) < 2:
         raise DataError(f"every training record of {source} has one label: a classifier needs two classes.")
     return federation
 
@@ -138,7 +144,7 @@ def _deal(pooled: Federation, parts: Sequence[Array]) -> Federation:
     (everything,) = pooled.shards
     # parts are sorted: a run of neighbours can be a view, which spares a copy of all of MNIST
     rows = [slice(part[0], part[-1] + 1) if part[-1] - part[0] < len(part) else part for part in parts]
-    return replace(pooled, shards=tuple(Shard(everything.x[r], everything.y[r]) for r in rows), agents=())
+    return replace(pooled, shards=tuple(map(everything.rows, rows)), agents=())
 
 
 def is_leaf(source: str) -> bool:
@@ -165,5 +171,5 @@ def _refuse(options: dict[str, Any], source: str) -> None:
     """Refuse an option that was given and is for other sources."""
     for name, value in options.items():
         if value is not None and source not in _ONLY_FOR[name]:
-            kinds = " and ".join(_ONLY_FOR[name])
-            raise IncompatibleError(f"{name} is for {kinds}, and this is {source}, which says its own: drop it.")
+            kinds, advice = " and ".join(_ONLY_FOR[name]), _INSTEAD.get((name, source), "which says its own: drop it")
+            raise IncompatibleError(f"{name} is for {kinds}, and this is {source}: {advice}.")

@@ -124,12 +124,12 @@ def no_labels(source: str, label_column: str, columns: Sequence[str]) -> DataErr
     return missing_column(source, label_column, columns, "Name the label column; the first row is the header.")
 
 
-def names(source: str, column: str, values: Iterable[object]) -> Array:
-    """Labels or agents as text, whole numbers without a decimal point."""
+def names(source: str, column: str, values: Iterable[object], blank: bool = False) -> Array:
+    """Labels or agents as text, whole numbers without a decimal point; an empty one is refused unless `blank`."""
     found = []
     for i, value in enumerate(values, start=1):
         text = plain(value)
-        if not text:
+        if not text and not blank:
             raise DataError(f"{source}: {column!r} of record {i} is empty: fill it in or drop the record.")
         found.append(text)
     return np.array(found, dtype=str)

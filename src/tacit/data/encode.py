@@ -65,16 +65,16 @@ def encode(cells: Cells, schema: Schema, *, training: bool = False) -> tuple[Tab
     for name, kind in schema.encoded.items():
         block, tallies[name] = kind.encode(cells.columns[name], schema.marks)
         blocks.append(block)
-    labels, agents = (
-        names(cells.source, column, cells.columns[column].tolist()) if column in cells.columns else None
-        for column in (schema.label, schema.agent or "")
+    labels, agents = (  # classes are declared: a label that names none, or nothing, is no error
+        names(cells.source, column, cells.columns[column].tolist(), blank) if column in cells.columns else None
+        for column, blank in ((schema.label, True), (schema.agent or "", False))
     )
     table = Table(cells.source, schema.features, np.hstack(blocks), labels, agents)
     return table, Counts(len(cells), tallies)
 
 
 def count(files: Sequence[Cells], schema: Schema) -> Counts:
-    """What training would change, with the labels and agents it would refuse."""
+    """What training would change, with the labels that name no class and the agents that are missing."""
     total = Counts(0, {})
     for cells in files:
         schema.check_columns(cells.source, cells.columns, training=True)

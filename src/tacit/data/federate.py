@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from tacit.data import classes as which
 from tacit.data import encode, tables
-from tacit.data.columns import Table, align, missing_column, names
+from tacit.data.columns import Table, align, missing_column
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array, Federation, Shard
-
-# any number, whole or not
-_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def load(
@@ -37,14 +33,18 @@ def load(
 ) -> Federation:
     """The federation of a table, or of a directory of tables; see `tacit.data.load`."""
 
-    def read(source: str | Path, training: bool) -> Table:
-        if schema is None:
-            return tables.read(source, need_labels=True, label_column=label_column, agent_column=agent_column)
-        return encode.read(source, schema, training=training)[0]  # the counts are the owner's: not kept
-
     if schema is not None:
         _check_schema(schema, label_column, agent_column, classes, bounds)
         classes, bounds = schema.classes, (0.0, 1.0)
+    if classes is not None:
+        classes = which.declared(classes)
+
+    def read(source: str | Path, training: bool) -> Table:
+        if schema is not None:
+            return encode.read(source, schema, training=training)[0]  # the counts are the owner's: not kept
+        named = {"label_column": label_column, "agent_column": agent_column}
+        return tables.read(source, need_labels=True, blank_labels=classes is not None, **named)
+
     table = read(path, training=True)
     if table.agents is not None:
         if agents is not None or partition is not None:
@@ -61,6 +61,8 @@ def load(
         # the order of the labels is all a partition needs of them
         y = np.unique(_labels(table), return_inverse=True)[1]
         parts, agent_names = by_name(partition or "shuffled", y, agents, seed, alpha), []
+        if partition == "dirichlet" and test is None:  # the labels decide how large the agents are, and no refusal
+            _check_fraction(test_fraction, largest=-(-len(table) // agents))
     return federate(
         table,
         parts,
@@ -94,45 +96,56 @@ def federate(
     """
     held_out = table if test is None else align(test, table.features, table.source)
     train_labels, test_labels = _labels(table), _labels(held_out)
-    found = distinct({*train_labels.tolist(), *test_labels.tolist()})
-    known = found if classes is None else names("class_names", "class", classes).tolist()
-    _check_classes(table.source, found, known)
+    known = (
+        which.found(table.source, {*train_labels.tolist(), *test_labels.tolist()})
+        if classes is None else which.declared(classes)
+    )  # fmt: skip
     if test is None:
         parts, rows = hold_out(parts, test_fraction, seed)
     else:
         rows = np.arange(len(test))
-    y = _encode(train_labels, known)
-    return Federation(
-        shards=tuple(Shard(table.x[part], y[part]) for part in parts),
-        test=Shard(held_out.x[rows], _encode(test_labels, known)[rows]),
+    y, y_test = which.numbers(train_labels, known), which.numbers(test_labels, known)[rows]
+    over = Federation(
+        shards=tuple(Shard(table.x[part], y[part].clip(0)) for part in parts),
+        test=Shard(held_out.x[rows], y_test.clip(0)),
         n_classes=len(known),
         name=name,
         agents=tuple(agents),
-        classes=tuple(known),
+        classes=known,
         features=table.features,
         bounds=bounds,
         active=None if schema is None else schema.active,
         schema="" if schema is None else schema.text,
         public_classes=classes is not None,
     )
+    return which.without_unknown(over, [y[part] >= 0 for part in parts], y_test >= 0) if over.public_classes else over
 
 
 def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:
     """(what each agent keeps, what is held out): round(fraction I_p) of each agent p at random, never all."""
-    if not 0 <= fraction < 1:
-        raise SpecError(f"test_fraction must be in [0, 1), got {fraction}: 0.2 holds out one in five.")
+    _check_fraction(fraction, largest=max(map(len, parts)))
     kept, held = [], []
     for p, part in enumerate(parts):
         order = np.random.default_rng([seed, p]).permutation(part)
-        n_test = min(round(fraction * len(part)), len(part) - 1)
+        n_test = _held_out(fraction, len(part))
         held.append(np.sort(order[:n_test]))
         kept.append(np.sort(order[n_test:]))
-    if fraction and not sum(map(len, held)):
+    return kept, np.concatenate(held)
+
+
+def _held_out(fraction: float, n_records: int) -> int:
+    return min(round(fraction * n_records), n_records - 1)
+
+
+def _check_fraction(fraction: float, largest: int) -> None:
+    """Refuse a fraction that is none, and one of which even the largest agent has no record."""
+    if not 0 <= fraction < 1:
+        raise SpecError(f"test_fraction must be in [0, 1), got {fraction}: 0.2 holds out one in five.")
+    if fraction and not _held_out(fraction, largest):
         raise DataError(
             f"no agent has enough records to hold out a fraction of {fraction}: "
             "give a test file, raise the fraction, or set it to 0 for no test set."
         )
-    return kept, np.concatenate(held)
 
 
 def _check_schema(
@@ -149,29 +162,13 @@ def _check_schema(
             says = f"{declared!r}" if declared else "not declared"
             raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
     if classes is not None or bounds is not None:
-        raise IncompatibleError(f"{schema.source} declares the classes and scales features to [0, 1]: drop yours.")
+        raise IncompatibleError(
+            f"{schema.source} declares the classes and scales features to [0, 1]: drop yours (--classes, data.low, "
+            "data.high)."
+        )
 
 
 def _labels(table: Table) -> Array:
     if table.labels is None:
         raise DataError(f"{table.source} has no labels: name its label column.")
     return table.labels
-
-
-def _check_classes(source: str, found: Sequence[str], known: Sequence[str]) -> None:
-    if len(set(known)) < len(known):
-        raise DataError(f"a class is named twice among {', '.join(known)}: name each once.")
-    if all(map(_REAL.fullmatch, found)) and any("." in name or "e" in name.lower() for name in found):
-        raise DataError(f"{source}: the labels are real numbers such as {found[0]}: bin them into classes.")
-    for label in found:
-        if label not in set(known):
-            near = difflib.get_close_matches(label, known, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the classes are {', '.join(known)}."
-            raise DataError(f"{source}: label {label!r} is not among the classes: {hint}")
-    if len(found) < 2:
-        raise DataError(f"{source}: every record has the label {found[0]!r}: a classifier needs two classes.")
-
-
-def _encode(labels: Array, classes: Sequence[str]) -> Array:
-    number = {name: k for k, name in enumerate(classes)}
-    return np.array([number[label] for label in labels.tolist()], dtype=np.int64)

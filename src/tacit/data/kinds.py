@@ -122,7 +122,7 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Label:
-    """One of `classes`. A record of another class is refused, not encoded."""
+    """One of `classes`. A record of another class counts as absent."""
 
     classes: tuple[str, ...]
 

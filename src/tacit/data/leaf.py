@@ -13,11 +13,13 @@ import json
 import re
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tacit.data.classes import without_unknown
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Array, Federation, Shard
 
@@ -41,7 +43,8 @@ def load(
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
     `strangers` are users of test/ without training records: false tests on the others alone.
-    `n_classes` is public where it is given (62 for FEMNIST), else 1 + the largest label.
+    `n_classes` is public where it is given (62 for FEMNIST), and records of other labels then count as absent; else it
+    is 1 + the largest label.
     `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
     root = Path(directory)
@@ -60,21 +63,29 @@ def load(
         if not test:
             raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
     _check_widths(root, [*train.items(), *test.items()])
-    pooled = _pool(list(test.values()), next(iter(train.values())).x.shape[1])
-    return Federation(
-        shards=tuple(train.values()),
+    shards = list(train.values())
+    pooled = _pool(list(test.values()), shards[0].x.shape[1])
+    counted = _count_classes(root, [*train.items(), *test.items()]) if n_classes is None else n_classes
+    known = [(shard.y >= 0) & (shard.y < counted) for shard in (*shards, pooled)]
+    *shards, pooled = (replace(s, y=np.where(k, s.y, 0)) for s, k in zip((*shards, pooled), known, strict=True))
+    over = Federation(
+        shards=tuple(shards),
         test=pooled,
-        n_classes=_count_classes(root, (*train.values(), pooled)) if n_classes is None else n_classes,
+        n_classes=counted,
         name=root.resolve().name,
         agents=tuple(train),
         bounds=(0.0, 1.0) if invert else bounds,
         public_classes=n_classes is not None,
     )
+    return over if n_classes is None else without_unknown(over, known[:-1], known[-1])
 
 
-def _count_classes(root: Path, shards: Sequence[Shard]) -> int:
+def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
     """1 + the largest label, which must not be a label that no count of classes explains."""
-    largest, n_records = max(int(shard.y.max(initial=0)) for shard in shards), sum(map(len, shards))
+    for user, shard in members:
+        if shard.y.min() < 0:
+            raise DataError(f"{root}, user {user!r}: label {shard.y.min()}: labels must be >= 0. Check the file.")
+    largest, n_records = max(int(shard.y.max()) for _, shard in members), sum(len(shard) for _, shard in members)
     if largest >= n_records:
         raise DataError(
             f"{root}: label {largest} would mean {largest + 1} classes in {n_records} records: encode labels as "
@@ -129,8 +140,6 @@ def _shard(records: Any, count: int, invert: bool) -> Shard | None:
         return None
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
         shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
-    if shard.y.min() < 0:
-        raise ValueError(f"label {shard.y.min()}: labels must be >= 0")
     if not invert:
         return shard
     if not _in_unit_box(shard):
@@ -146,7 +155,7 @@ def _once(train: Shard, test: Shard | None) -> Shard:
         if key not in seen:
             seen.add(key)
             kept.append(i)
-    return Shard(train.x[kept], train.y[kept])
+    return train.rows(kept)
 
 
 def _keys(shard: Shard) -> list[tuple[bytes, int]]:

@@ -21,10 +21,10 @@ from tacit.errors import DataError
 from tacit.types import Array
 
 
-def read_npz(path: Path, need_labels: bool) -> Table:
+def read_npz(path: Path, need_labels: bool, blank_labels: bool) -> Table:
     """The table in an NPZ archive."""
     arrays, suffixes, given = _layout(path, need_labels)
-    tables = [_table(path, arrays, suffix, given) for suffix in suffixes]
+    tables = [_table(path, arrays, suffix, given, blank_labels) for suffix in suffixes]
     return stack(str(path), tables) if suffixes != [""] else tables[0]
 
 
@@ -87,13 +87,13 @@ def _arrays(path: Path) -> dict[str, Array]:
         raise DataError(f"{path} is not a readable NPZ file ({error}): write it with numpy.savez.") from error
 
 
-def _table(path: Path, arrays: dict[str, Array], suffix: str, given: Array | None) -> Table:
+def _table(path: Path, arrays: dict[str, Array], suffix: str, given: Array | None, blank_labels: bool) -> Table:
     x, features = _features(path, arrays, suffix, given)
-    columns = [_checked(path, arrays, key, len(x)) for key in ("y" + suffix, "agent")]
     labels, agents = (
-        None if column is None else names(str(path), key, column.tolist())
-        for key, column in zip(("y" + suffix, "agent"), columns, strict=True)
-    )
+        None if (column := _checked(path, arrays, key, len(x))) is None
+        else names(str(path), key, column.tolist(), blank)
+        for key, blank in (("y" + suffix, blank_labels), ("agent", False))
+    )  # fmt: skip
     return Table(_source(path, suffix), features, x, labels, np.full(len(x), suffix[1:]) if suffix else agents)
 
 

@@ -12,7 +12,7 @@ from tacit.errors import DataError, MissingDependency
 from tacit.types import Array
 
 
-def read_parquet(path: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
+def read_parquet(path: Path, label_column: str, agent_column: str, need_labels: bool, blank_labels: bool) -> Table:
     """The table, whose features must be numbers."""
     pa, table = _open(path)
     features = feature_names(str(path), table.column_names, (label_column, agent_column))
@@ -30,8 +30,8 @@ def read_parquet(path: Path, label_column: str, agent_column: str, need_labels: 
                 raise DataError(f"{path}: column {name!r}, record {i} is empty: impute or drop the record.")
             x[:, j] = column.to_numpy()
     named = [
-        names(str(path), name, table.column(name).to_pylist()) if name in table.column_names else None
-        for name in (label_column, agent_column)
+        names(str(path), name, table.column(name).to_pylist(), blank) if name in table.column_names else None
+        for name, blank in ((label_column, blank_labels), (agent_column, False))
     ]
     return Table(str(path), features, x, *named)
 

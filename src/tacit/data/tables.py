@@ -26,19 +26,27 @@ SUFFIXES = (".csv", ".parquet", ".npz")
 
 
 def read(
-    path: str | Path, *, label_column: str = "label", agent_column: str = "agent", need_labels: bool = False
+    path: str | Path,
+    *,
+    label_column: str = "label",
+    agent_column: str = "agent",
+    need_labels: bool = False,
+    blank_labels: bool = False,
 ) -> Table:
-    """The table in a file or directory. Without a label column its labels are None, unless needed."""
+    """The table in a file or directory.
+
+    Without a label column its labels are None, unless needed. An empty label is refused, unless `blank_labels`.
+    """
     path = Path(path)
     if label_column == agent_column:
         raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
     if path.is_dir():
-        return _read_directory(path, label_column, agent_column, need_labels)
+        return _read_directory(path, label_column, agent_column, need_labels, blank_labels)
     (file,) = table_files(path)
     if suffix(file) == ".npz":
-        return read_npz(file, need_labels)
+        return read_npz(file, need_labels, blank_labels)
     reader = _read_csv if suffix(file) == ".csv" else read_parquet
-    return reader(file, label_column, agent_column, need_labels)
+    return reader(file, label_column, agent_column, need_labels, blank_labels)
 
 
 def suffix(path: Path) -> str:
@@ -81,10 +89,10 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
 
 
-def _read_directory(directory: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
+def _read_directory(directory: Path, label_column: str, agent_column: str, need: bool, blank: bool) -> Table:
     files = table_files(directory)
     tables = [
-        read(path, label_column=label_column, agent_column=agent_column, need_labels=need_labels)
+        read(path, label_column=label_column, agent_column=agent_column, need_labels=need, blank_labels=blank)
         for path in files
     ]
     mute = [table for table in tables if table.agents is None]
@@ -96,7 +104,7 @@ def _read_directory(directory: Path, label_column: str, agent_column: str, need_
     return stack(str(directory), tables)
 
 
-def _read_csv(path: Path, label_column: str, agent_column: str, need_labels: bool) -> Table:
+def _read_csv(path: Path, label_column: str, agent_column: str, need_labels: bool, blank_labels: bool) -> Table:
     rows = csv_rows(path)
     _, header = next(rows)
     features = feature_names(str(path), header, (label_column, agent_column))
@@ -110,7 +118,8 @@ def _read_csv(path: Path, label_column: str, agent_column: str, need_labels: boo
             x.append(_numbers(path, line, features, [row[j] for j in at]))
             for name, column in cells.items():
                 column.append(row[header.index(name)])
-    named = {name: names(str(path), name, column) for name, column in cells.items()}
+    blank = {label_column: blank_labels, agent_column: False}
+    named = {name: names(str(path), name, column, blank[name]) for name, column in cells.items()}
     return Table(
         str(path),
         features,

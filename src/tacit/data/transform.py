@@ -21,13 +21,14 @@ _MARGIN = 1 - 1e-6
 
 
 def with_intercept(federation: Federation) -> Federation:
-    """x -> (x, 1): a last feature that is always one, named "intercept" where features have names."""
+    """x -> (x, 1): a last feature of ones, named "intercept" where features have names; zero in an absent record."""
     names = federation.features
     if "intercept" in names:
         raise DataError("the features already include 'intercept': add it once.")
 
     def change(shard: Shard) -> Shard:
-        return Shard(np.hstack([shard.x, np.ones((len(shard), 1), np.float32)]), shard.y)
+        one = np.ones(len(shard), np.float32) if shard.present is None else shard.present
+        return replace(shard, x=np.column_stack([shard.x, one]))
 
     bounds = federation.bounds
     wider = None if bounds is None else (min(bounds[0], 1.0), max(bounds[1], 1.0))

@@ -13,6 +13,7 @@ from tacit.admm.agent import Agent, Method
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
+from tacit.data.classes import parse
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.batch import require
 from tacit.errors import IncompatibleError, SpecError
@@ -62,8 +63,9 @@ def federation(spec: Spec) -> Federation:
     loaded = data.load(
         d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
         test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        bounds=_declared_bounds(d), schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers,
-        class_count=d.class_count, records=d.records, features=d.features, classes=d.classes,
+        class_names=None if d.class_names is None else parse(d.class_names), bounds=_declared_bounds(d),
+        schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers, class_count=d.class_count,
+        records=d.records, features=d.features, classes=d.classes,
     )  # fmt: skip
     return transformed(spec, loaded)
 

@@ -32,6 +32,7 @@ class DataSpec:
     test_fraction: float = _key(0.2, "share of each agent's records held out for testing; 0 for no test set")
     label_column: str = _key("label", "the column that holds the label")
     agent_column: str = _key("agent", "the column that names the agent")
+    class_names: str | None = _key(None, "tables: the public classes, with commas between them, or K for 0 to K-1")
     schema: str | None = _key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
     low: float | None = _key(None, "tables, LEAF without invert: the public lower bound of every feature")
     high: float | None = _key(None, "tables, LEAF without invert: the public upper bound of every feature")

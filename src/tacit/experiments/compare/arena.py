@@ -45,11 +45,12 @@ class Arena:
 
 
 def held_out(over: Federation) -> Federation:
-    """Without the last sixth of each agent's records, which takes the place of the test set."""
+    """Without the last sixth of each agent's records, which takes the place of the test set; absent ones do not."""
     kept = [len(shard) - len(shard) // HELD_OUT for shard in over.shards]
-    rest = [(shard.x[n:], shard.y[n:]) for shard, n in zip(over.shards, kept, strict=True)]
-    if not sum(len(y) for _, y in rest):
+    rest = [shard.rows(slice(n, None)) for shard, n in zip(over.shards, kept, strict=True)]
+    if not sum(map(len, rest)):
         raise DataError(f"no agent has {HELD_OUT} records, so none can be held out for tuning: use fewer agents.")
-    shards = tuple(Shard(shard.x[:n], shard.y[:n]) for shard, n in zip(over.shards, kept, strict=True))
-    judge = Shard(np.concatenate([x for x, _ in rest]), np.concatenate([y for _, y in rest]))
+    there = [shard if shard.present is None else shard.rows(shard.present) for shard in rest]
+    judge = Shard(np.concatenate([shard.x for shard in there]), np.concatenate([shard.y for shard in there]))
+    shards = tuple(shard.rows(slice(n)) for shard, n in zip(over.shards, kept, strict=True))
     return replace(over, shards=shards, test=judge)

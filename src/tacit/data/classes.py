@@ -1,0 +1,112 @@
+"""Which classes there are, and which record is of which.
+
+Declared classes are public: all of them need not be there, and a record whose label names none of them is absent in
+its place, so that no label decides whether a run ends well. Classes that are read from the labels are not public.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tacit.data.columns import plain
+from tacit.data.partition import distinct
+from tacit.errors import DataError, OwnerWarning, SpecError
+from tacit.types import Array, Federation, Shard
+
+MOST = 10**6  # classes
+MOST_NUMBERS = 20  # whole numbers that are taken for classes where nothing is declared: more are a quantity
+
+_WHOLE = re.compile(r"-?[0-9]+")
+_REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # any number, whole or not
+
+
+def parse(text: str) -> tuple[str, ...]:
+    """The classes that --classes names: "ill,well", or K for 0 .. K-1."""
+    if re.fullmatch("[0-9]+", text.strip()):
+        count = int(text) if len(text) < 10 else MOST + 1
+        if not 2 <= count <= MOST:
+            raise SpecError(f"--classes (data.class_names) takes 2 to {MOST} classes, got {text}.")
+        return tuple(map(str, range(count)))
+    return declared(text.split(","))
+
+
+def declared(names: Sequence[str]) -> tuple[str, ...]:
+    """Class names as labels are written, after a check that there are two, none empty and none twice."""
+    if isinstance(names, str):
+        raise SpecError(f"class_names takes a list of names, got the text {names!r}: split it.")
+    known = tuple(map(plain, names))
+    if len(known) < 2 or "" in known or len(set(known)) < len(known):
+        raise SpecError(
+            f"--classes (data.class_names) takes two or more names, none empty and none named twice, or how many "
+            f"classes there are: got {', '.join(map(repr, known))}."
+        )
+    return known
+
+
+def found(source: str, labels: set[str]) -> tuple[str, ...]:
+    """The classes that labels name, sorted; labels that are no classes are refused."""
+    names = distinct(labels)
+    if len(names) < 2:
+        raise DataError(f"{source}: every record has the label {names[0]!r}: a classifier needs two classes.")
+    if all(map(_REAL.fullmatch, names)) and any("." in name or "e" in name.lower() for name in names):
+        raise DataError(f"{source}: the labels are real numbers such as {names[0]}: bin them into classes.")
+    if len(names) > MOST_NUMBERS and all(map(_WHOLE.fullmatch, names)):
+        raise DataError(
+            f"{source}: the labels are {len(names)} whole numbers, from {names[0]} to {names[-1]}: bin them into "
+            "classes; if they are classes, name them with --classes or a schema."
+        )
+    return tuple(names)
+
+
+def numbers(labels: Array, classes: Sequence[str]) -> Array:
+    """The number of each label's class (I,), -1 where it names none."""
+    number = {name: k for k, name in enumerate(classes)}
+    return np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+
+
+def without_unknown(over: Federation, known: Sequence[Array], in_test: Array) -> Federation:
+    """The federation whose records that are not `known`, one mask an agent, are absent in their place.
+
+    Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
+    out of the test set. Bounds then hold zero, whether there is such a record or not.
+    """
+    bounds = over.bounds
+    public = replace(
+        over,
+        shards=tuple(map(_absent, over.shards, known)),
+        test=over.test if in_test.all() else over.test.rows(in_test),
+        bounds=None if bounds is None else (min(bounds[0], 0.0), max(bounds[1], 0.0)),
+    )
+    _tell_the_owner(public, [int((~mask).sum()) for mask in known], int((~in_test).sum()))
+    return public
+
+
+def _absent(shard: Shard, known: Array) -> Shard:
+    if known.all():
+        return shard
+    return replace(shard, x=np.where(known[:, None], shard.x, 0), present=known)
+
+
+def _tell_the_owner(over: Federation, counts: Sequence[int], in_test: int) -> None:
+    told = [f"{_records(n)} of agent {name!r}" for name, n in zip(over.agents, counts, strict=True) if n]
+    if len(told) > 8:
+        told = [*told[:8], f"those of {len(told) - 8} more agents"]
+    if in_test:
+        told.append(_records(in_test, "test record"))
+    if told:
+        warnings.warn(
+            f"for the owner's eyes alone: labels that name no declared class: {', '.join(told)}. Such records count as "
+            "absent in training and are left out of the test. Mend or drop them (with a schema, tacit data check "
+            "counts them).",
+            OwnerWarning,
+            stacklevel=2,
+        )
+
+
+def _records(n: int, what: str = "record") -> str:
+    return f"{n} {what}{'s' if n > 1 else ''}"
