@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tacit.admm.agent import Agent, Method
 from tacit.admm.perturbation import Output
 from tacit.admm.rule import Exact, Point, Trust
-from tacit.errors import IncompatibleError, NotPrivateWarning, StabilityWarning, SummableRadiusWarning
+from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
 from tacit.privacy.mechanism import Laplace, Silence
 from tacit.problem.domain import Box, Domain, Everywhere
 from tacit.problem.sensitivity import Observed
@@ -43,9 +43,7 @@ def check(method: Method, domain: Domain) -> None:
 
 
 def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
-    """Warn of a scale read from the data, radii that add up to nothing much, and a penalty that diverges."""
-    for message in caveats(agents[0].method):
-        warnings.warn(f"not private: {message}", NotPrivateWarning, stacklevel=3)
+    """Warn of radii that add up to nothing much, and of a penalty that diverges."""
     rule = agents[0].method.rule
     if isinstance(rule, Trust) and rule.radius.summable:
         travel = sum(rule.radius(t) for t in range(1, min(rounds, 10_000) + 1))

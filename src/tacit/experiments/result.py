@@ -12,6 +12,7 @@ from tacit.admm.perturbation import Objective, Output
 from tacit.admm.price import release
 from tacit.experiments.build import Setup, accounted_delta
 from tacit.experiments.presets import preset
+from tacit.experiments.sources import how_to_declare
 from tacit.experiments.spec import Spec
 from tacit.privacy.budget import Guarantee, total, total_over_agents, upward
 from tacit.privacy.describe import describe
@@ -20,7 +21,6 @@ from tacit.problem.sensitivity import Clipped
 from tacit.types import Array, Federation
 
 COVERS = "every z_p an agent releases, and the model; against the server, the other agents and the public"
-CLASSES_READ = "the list of classes was read from the private labels (declare it: --schema, data.class_count)."
 NOT_COVERED = (
     "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
     "as they are",
@@ -113,8 +113,14 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
     """Why this run has no guarantee; empty when it has one."""
     against = compatible.caveats(setup.agents[0].method)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
-        against.append(CLASSES_READ)
+        against.append(classes_read(spec))
     return against
+
+
+def classes_read(spec: Spec) -> str:
+    """Why a run over classes that nobody declared has no guarantee."""
+    how = how_to_declare(spec.data.source)
+    return f"the list of classes was read from the private labels (declare it: {how})."
 
 
 def as_if_public(spec: Spec, setup: Setup) -> Guarantee | None:

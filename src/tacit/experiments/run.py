@@ -17,18 +17,18 @@ from tacit.admm import compatible
 from tacit.admm.algorithm import Info, State, ask, conclude, init
 from tacit.engine.batch import ENGINES, Batch, Separately
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
-from tacit.experiments import build, guard
+from tacit.experiments import build, guard, notices
 from tacit.experiments.metrics import Clock, measure
 from tacit.experiments.model import Model
 from tacit.experiments.patience import Patience
 from tacit.experiments.result import Result, summarize
+from tacit.experiments.sources import GIVEN
 from tacit.experiments.spec import Spec
 from tacit.experiments.store import Layout, RunDirectory
 from tacit.guarded.agent import Guarded
 from tacit.types import Array, Federation
 
 CHECKPOINT_SECONDS = 15.0
-GIVEN = "given in Python: "
 
 Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row if one was recorded)
 
@@ -193,6 +193,7 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
     `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
     """
     for run in runs:
+        notices.warn(run.spec, run.over, run.setup)
         compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
     with ExitStack() as open_files:
         return _lockstep(runs, _engine(runs, open_files), listener, stop or Patience())

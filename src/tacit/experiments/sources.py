@@ -1,4 +1,4 @@
-"""Where data that are not shipped lie on this machine; a spec names them without a path."""
+"""Where data come from: what a spec calls them, and where those that are not shipped lie on this machine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from tacit.experiments import build
 from tacit.experiments.spec import DataSpec, Spec
 from tacit.types import Federation
 
+GIVEN = "given in Python: "
 FEMNIST = "femnist"
 HOW_TO_GET = (
     "FEMNIST is not shipped: give --femnist DIR, LEAF's directory with train/ and test/ "
     "(in LEAF's data/femnist: preprocess.sh -s niid --sf 0.05 -k 0 -t sample)"
 )
+
+
+def how_to_declare(source: str) -> str:
+    """How the classes of a source are declared, where they are not public."""
+    if source.startswith(GIVEN):
+        return "class_names, class_count or a schema in tacit.load, or public_classes of the Federation"
+    return "--set data.class_count=K" if source == FEMNIST or data.is_leaf(source) else "--classes or --schema"
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from tacit.experiments.compare.arena import Arena
 from tacit.experiments.compare.job import Job, Outcome
 from tacit.experiments.compare.lanes import side_by_side
 from tacit.experiments.presets import preset
-from tacit.experiments.result import CLASSES_READ, reasons
+from tacit.experiments.result import classes_read, reasons
 from tacit.experiments.run import Run, together
 from tacit.experiments.spec import Spec
 
@@ -151,7 +151,7 @@ def _with_classes(promise: Promise, job: Job, arena: Arena) -> Promise:
     """A list of classes that was read from private labels is a release that no accountant prices."""
     if arena.over.public_classes or not job.budget.private:
         return promise
-    return replace(promise, caveats=(*promise.caveats, CLASSES_READ))
+    return replace(promise, caveats=(*promise.caveats, classes_read(job.base)))
 
 
 # the first is the sound preset's
