@@ -10,14 +10,10 @@ from typing import Any
 from tacit import record
 from tacit.errors import RecordError, SpecError
 from tacit.experiments import toml
+from tacit.experiments.lock import locked
 from tacit.experiments.paper import key_of, spec_of
 from tacit.experiments.spec import DataSpec, Spec
 from tacit.experiments.store import write_whole
-
-try:
-    import fcntl
-except ImportError:  # not on Windows: there, one process at a time
-    fcntl = None  # type: ignore[assignment]
 
 Values = dict[str, Any]
 
@@ -81,10 +77,10 @@ def _read(path: Path) -> dict[str, Values]:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Hold the lock beside a file while the block lasts; the system lets go of it however the process ends."""
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    """Hold the lock beside a file while the block lasts."""
+    lock = path.with_name(f".{path.name}.lock")
+    lock.touch()
+    with locked(lock, wait=True):
         yield
 
 

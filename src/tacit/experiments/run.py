@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -51,8 +50,7 @@ def train(
     try:
         return _alone(run, run.directory, listener)
     except InputError:
-        if run.state.t == 0:  # refused before the first round: nothing was done, so nothing stays
-            shutil.rmtree(run.directory.path)
+        run.directory.discard()  # refused before the first round: nothing was done, so nothing stays
         raise
 
 
@@ -61,12 +59,17 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
     directory = RunDirectory.open(Path(path))
     spec = directory.spec()
     if directory.finished:
-        model = Model.read(directory.path)
-        return Result(directory.result(), directory.rows(), model.w, model.w_average)
+        return _read(directory)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
     over = build.federation(spec) if federation is None else build.transformed(spec, federation)
     return _alone(Run(spec, over, build.setup(spec, over), directory), directory, listener)
+
+
+def _read(directory: RunDirectory) -> Result:
+    """The result of a finished run."""
+    model = Model.read(directory.path)
+    return Result(directory.result(), directory.rows(), model.w, model.w_average)
 
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
@@ -190,13 +193,24 @@ def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
 def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | None = None) -> list[Result]:
     """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one.
 
+    Their directories are locked meanwhile; a run that another process has finished is read, and not run again.
     `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
     """
-    for run in runs:
-        notices.warn(run.spec, run.over, run.setup)
-        compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
     with ExitStack() as open_files:
-        return _lockstep(runs, _engine(runs, open_files), listener, stop or Patience())
+        done: dict[Run, Result] = {}
+        for run in runs:
+            if run.directory is not None:
+                open_files.enter_context(run.directory.alone())
+                if run.directory.finished:
+                    done[run] = _read(run.directory)
+        left = [run for run in runs if run not in done]
+        for run in left:
+            notices.warn(run.spec, run.over, run.setup)
+            compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
+        if left:
+            results = _lockstep(left, _engine(left, open_files), listener, stop or Patience())
+            done |= zip(left, results, strict=True)
+        return [done[run] for run in runs]
 
 
 def check_finite(run: Run, info: Info) -> None:
@@ -211,6 +225,8 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Pati
         saved = run.restore(engine.save(r))
         if saved is not None:
             engine.load(r, saved)
+    if any(run.state.t != first.state.t for run in runs):
+        raise RunDirectoryError("another process went on meanwhile with one of the runs: give the same command again.")
 
     def save() -> None:
         for r, run in enumerate(runs):

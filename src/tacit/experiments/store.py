@@ -22,6 +22,7 @@ from tacit import jsontext, record
 from tacit.data.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.experiments import toml
+from tacit.experiments.lock import locked
 from tacit.experiments.spec import Spec
 from tacit.types import Array
 
@@ -72,6 +73,27 @@ class RunDirectory:
             return Spec().with_values(toml.read(self.path / "spec.toml")).checked()
         except SpecError as error:
             raise SpecError(f"{self.path / 'spec.toml'}: {error}") from None
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the directory while the block lasts; refuse one that another process writes."""
+        try:
+            with locked(self.path, wait=False) as ours:
+                if not ours:
+                    raise RunDirectoryError(
+                        f"{self.path} is in use: another process writes this run. Wait until it ends, or stop it."
+                    )
+                RunDirectory.open(self.path)  # it may be gone by now
+                yield
+        except FileNotFoundError:
+            RunDirectory.open(self.path)
+            raise
+
+    def discard(self) -> None:
+        """Remove a run of which nothing was done, unless another process has taken it up."""
+        with contextlib.suppress(RunDirectoryError), self.alone():
+            if not (self.finished or (self.path / "checkpoint.npz").exists() or self.rows()):
+                shutil.rmtree(self.path)
 
     @property
     def finished(self) -> bool:
