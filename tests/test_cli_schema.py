@@ -116,4 +116,4 @@ def test_a_model_without_schema_still_reads(tmp_path: Path) -> None:
     old = Model(np.ones((2, 2)), np.ones((2, 2)), ("a", "b"), ("u", "v")).arrays()
     del old["schema"]
     np.savez(tmp_path / "model.npz", **old)  # type: ignore[arg-type]
-    assert Model.read(tmp_path).schema == ""
+    assert Model.read(tmp_path / "model.npz").schema == ""

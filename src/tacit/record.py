@@ -24,7 +24,7 @@ from tacit.errors import RecordError, RunDirectoryError
 Values = dict[str, Any]
 
 NUMBERS = ("test_error", "test_error_averaged", "objective", "consensus_violation", "seconds", "agents", "records")
-FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl"}
+FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl", "model_hash": "model.npz"}
 
 
 def spec_hash(spec: str) -> str:
@@ -52,12 +52,12 @@ def is_whole(values: Values) -> bool:
 
 
 def result_of(directory: Path, result: Values) -> Values:
-    """The result of the spec and the rounds in a directory, sealed."""
+    """The result of the files in a directory, sealed."""
     return with_seal(result | {key: _hash_of(directory / file) for key, file in FILES.items()})
 
 
 def check_result(directory: Path, result: Values) -> None:
-    """Refuse a result that was edited, or beside which the spec or the rounds were."""
+    """Refuse a result that was edited, or beside which a file was; earlier versions kept no hash of the model."""
     own, name = directory / "result.json", directory.name
     again = (
         f"Move it aside, and run {name} again: tacit train --resume {directory} "
@@ -67,7 +67,7 @@ def check_result(directory: Path, result: Values) -> None:
         raise RunDirectoryError(f"{own} has no seal: it is of an earlier version. {again}")
     if not is_whole(result):
         raise RunDirectoryError(f"{own} was changed after it was written. {again}")
-    changed = [file for key, file in FILES.items() if result.get(key) != _hash_of(directory / file)]
+    changed = [file for key, file in FILES.items() if key in result and result[key] != _hash_of(directory / file)]
     if "spec.toml" in changed:
         raise RunDirectoryError(f"{directory}/spec.toml was changed after the run: restore it, or run {name} again.")
     if changed:

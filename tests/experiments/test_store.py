@@ -151,7 +151,7 @@ def test_a_model_whose_arrays_do_not_fit_is_named(finished, damage):
     arrays = load_npz(path) | damage
     np.savez(path, **{name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(RunDirectoryError, match=r"model\.npz is damaged"):
-        Model.read(finished)
+        Model.read(path)
 
 
 def test_a_model_is_read_from_its_directory_or_its_file(finished):
@@ -165,5 +165,5 @@ def test_an_archive_that_asks_for_72_terabytes_or_a_password_is_damaged(finished
         load_npz(path)
     np.savez(path, w=np.ones(3))
     encrypt(path)
-    assert main(["predict", "--model", str(finished), "--data", "absent.csv"]) == 2
+    assert main(["predict", "--model", str(path), "--data", "absent.csv"]) == 2
     assert "is damaged" in capsys.readouterr().err

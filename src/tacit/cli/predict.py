@@ -6,13 +6,8 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tacit.cli.options import Commands, add_common
-from tacit.errors import IncompatibleError
-
-if TYPE_CHECKING:
-    from tacit.data.columns import Table
 
 
 def add_to(commands: Commands) -> None:
@@ -20,10 +15,10 @@ def add_to(commands: Commands) -> None:
         "predict",
         help="predict with a trained model",
         description="Print the class of each record of a table, one a line. A label column, if there is one, is "
-        "compared with the prediction and the error goes to stderr. A model that was trained with a schema "
-        "holds it, and encodes new records by it.",
+        "compared with the prediction and the error goes to stderr; empty labels do not count. A model that was "
+        "trained with a schema holds it, and encodes new records by it. A run that was edited is refused.",
     )
-    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="a finished run, or its model.npz")
+    parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="a finished run, or a model.npz alone")
     parser.add_argument("--data", required=True, metavar="FILE", help="a table: .csv, .parquet or .npz")
     parser.add_argument("--averaged", action="store_true", help="use the averaged iterate")
     parser.add_argument("--label-column", metavar="NAME", help="column with the label, if any (default: label)")
@@ -36,32 +31,16 @@ def run(options: argparse.Namespace) -> int:
     from tacit.experiments.model import Model
 
     model = Model.read(options.model)
-    table, label_column = _table(options, model.schema)
-    x = model.in_order(table.x, table.features)
-    predicted = model.predict(x, options.averaged)
-    error = None
-    if table.labels is not None:
-        wrong = sum(str(label) != guess for label, guess in zip(table.labels, predicted, strict=True))
-        error = wrong / max(len(predicted), 1)
+    table = model.table(options.data, options.label_column, options.agent_column)
+    predicted = model.name(model.scores(table.x, options.averaged))
+    labels = [] if table.labels is None else table.labels.tolist()
+    wrong = [label != guess for label, guess in zip(labels, predicted, strict=False) if label]
+    error = sum(wrong) / len(wrong) if wrong else None
     if options.json:
         print(json.dumps({"predictions": predicted, "error": error}))
         return 0
     print("\n".join(predicted))
     if error is not None and not options.quiet:
+        label_column = model.known.label if model.known else options.label_column or "label"
         print(f"error {100 * error:.2f}% against column {label_column!r}", file=sys.stderr)
     return 0
-
-
-def _table(options: argparse.Namespace, schema_text: str) -> tuple[Table, str]:
-    """(the records, the name of their label column), through the model's schema if it has one."""
-    from tacit.data import encode, schema, tables
-
-    given = options.label_column, options.agent_column
-    if not schema_text:
-        label, agent = given[0] or "label", given[1] or "agent"
-        return tables.read(options.data, label_column=label, agent_column=agent), label
-    known = schema.parse(schema_text, "the model's schema")
-    for name, declared in zip(given, (known.label, known.agent), strict=True):
-        if name not in (None, declared):
-            raise IncompatibleError(f"the model's schema names {declared!r}, not {name!r}: drop the option.")
-    return encode.read(options.data, known)[0], known.label

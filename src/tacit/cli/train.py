@@ -35,7 +35,7 @@ EPILOG = """examples:
   tacit train --epsilon 3 --dp-delta 1e-6 --adjacency replace_one
   tacit train --preset released --algorithm outp --epsilon 0.1 --rounds 500
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100
-  tacit train --data patients.csv --agent-column hospital --label-column outcome --out runs/patients
+  tacit train --data patients.csv --agent-column hospital --label-column outcome --classes ill,well --out runs/patients
   tacit train --data patients.csv --schema schema.toml --set privacy.sensitivity=feature_bounds
   tacit train --config runs/patients/spec.toml --seed 1
   tacit train --resume runs/patients

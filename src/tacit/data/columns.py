@@ -138,10 +138,18 @@ def names(source: str, column: str, values: Iterable[object], blank: bool = Fals
 def plain(value: object) -> str:
     """A cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value).strip()
-    if not text or value != value:  # NaN differs from itself
+    if not text or _is_nan(value):
         return ""
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
+
+
+def _is_nan(value: object) -> bool:
+    """Whether a value differs from itself, as NaN does; a value that cannot tell (the NA of pandas) is none either."""
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
 
 
 def number(text: str) -> float:
