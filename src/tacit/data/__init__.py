@@ -28,9 +28,9 @@ _ONLY_FOR = {
     _BOUNDS: ("tables", "LEAF"),
     "class_count": ("LEAF",),
 }
-_INSTEAD = {  # else the source says its own
-    (_CLASSES, "LEAF"): "say how many classes there are (data.class_count)",
-    ("class_count", "tables"): "name the classes (--classes or --schema)",
+_INSTEAD = {
+    (_CLASSES, "LEAF"): ": say how many classes there are (data.class_count)",
+    ("class_count", "tables"): ": name the classes (--classes or --schema)",
 }
 
 
@@ -171,5 +171,5 @@ def _refuse(options: dict[str, Any], source: str) -> None:
     """Refuse an option that was given and is for other sources."""
     for name, value in options.items():
         if value is not None and source not in _ONLY_FOR[name]:
-            kinds, advice = " and ".join(_ONLY_FOR[name]), _INSTEAD.get((name, source), "which says its own: drop it")
-            raise IncompatibleError(f"{name} is for {kinds}, and this is {source}: {advice}.")
+            kinds, advice = " and ".join(_ONLY_FOR[name]), _INSTEAD.get((name, source), ", which says its own: drop it")
+            raise IncompatibleError(f"{name} is for {kinds}, and this is {source}{advice}.")
