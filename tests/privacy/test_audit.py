@@ -24,6 +24,11 @@ from tacit.privacy.divergence import gaussian_epsilon
 REPEATS = 200
 
 
+def allowed(repeats, rate=0.05):
+    """So many false alarms are no surprise: the rate, and three deviations of its count."""
+    return rate * repeats + 3 * math.sqrt(rate * (1 - rate) * repeats)
+
+
 def tail(n, p, k):
     """P[Bin(n, p) >= k]."""
     return sum(math.comb(n, i) * p**i * (1 - p) ** (n - i) for i in range(k, n + 1))
@@ -35,9 +40,26 @@ def gaussian_pair(mu, n, rng):
     return tuple(gaussian_scores(c + rng.standard_normal((n, 1)), center, (1.0, 1.0)) for c in center)
 
 
+def shared_gaussian_pair(mu, n, rng):
+    """The same, where both of a pair have the same noise."""
+    center, noise = (np.array([mu]), np.zeros(1)), rng.standard_normal((n, 1))
+    return tuple(gaussian_scores(c + noise, center, (1.0, 1.0)) for c in center)
+
+
 def laplace_pair(epsilon, n, rng):
     center = (np.array([epsilon]), np.zeros(1))
     return tuple(laplace_scores(c + rng.laplace(size=(n, 1)), center, (1.0, 1.0)) for c in center)
+
+
+def shared_laplace_pair(epsilon, n, rng):
+    center, noise = (np.array([epsilon]), np.zeros(1)), rng.laplace(size=(n, 1))
+    return tuple(laplace_scores(c + noise, center, (1.0, 1.0)) for c in center)
+
+
+def opposed_pair(mu, n, rng):
+    """A bit that a Gaussian mean mu gives at best, where the two of a pair are as unlike as their laws allow."""
+    right, u = NormalDist().cdf(mu / 2), rng.random(n)
+    return np.where(u < right, 1.0, -1.0), np.where(1 - u < 1 - right, 1.0, -1.0)
 
 
 def one_run(pair, rng):
@@ -75,10 +97,11 @@ def test_scores_that_know_nothing_give_nothing():
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_bounds_on_a_laplace_release_hold_in_95_of_100_repetitions(epsilon):
     rng = np.random.default_rng(1)
-    wrong = {"rates": 0, "one run": 0}
+    wrong = {"rates": 0, "rates of pairs": 0, "one run": 0}
     for _ in range(REPEATS):
         pair = laplace_pair(epsilon, 300, rng)
         wrong["rates"] += epsilon_lower_bound(*pair) > epsilon
+        wrong["rates of pairs"] += epsilon_lower_bound(*shared_laplace_pair(epsilon, 300, rng)) > epsilon
         wrong["one run"] += one_run_lower_bound(*one_run(pair, rng), 0.0) > epsilon
     assert max(wrong.values()) <= 0.05 * REPEATS, wrong
 
@@ -87,13 +110,46 @@ def test_bounds_on_a_gaussian_release_hold_in_95_of_100_repetitions():
     rng = np.random.default_rng(2)
     mu, dp_delta = 1.0, 1e-3
     epsilon = gaussian_epsilon(mu, dp_delta)
-    wrong = {"mu": 0, "rates": 0, "one run": 0}
+    wrong = {"rates": 0, "rates of pairs": 0, "one run": 0}
     for _ in range(REPEATS):
         pair = gaussian_pair(mu, 300, rng)
-        wrong["mu"] += mu_lower_bound(*pair) > mu
         wrong["rates"] += epsilon_lower_bound(*pair, dp_delta) > epsilon
+        wrong["rates of pairs"] += epsilon_lower_bound(*shared_gaussian_pair(mu, 300, rng), dp_delta) > epsilon
         wrong["one run"] += one_run_lower_bound(*one_run(pair, rng), dp_delta) > epsilon
     assert max(wrong.values()) <= 0.05 * REPEATS, wrong
+
+
+@pytest.mark.parametrize("mu", [0.24, 1.0, 2.5])
+def test_a_claim_of_mu_that_just_holds_is_refuted_in_5_of_100_repetitions_at_most(mu):
+    """At the edge of the claim, by a Gaussian and by a coin; apart, with noise in common, and as unlike as can be."""
+    rng = np.random.default_rng(12)
+    wrong = {"apart": 0, "shared": 0, "opposed": 0}
+    for _ in range(2 * REPEATS):
+        wrong["apart"] += mu_lower_bound(*gaussian_pair(mu, 400, rng)) > mu
+        wrong["shared"] += mu_lower_bound(*shared_gaussian_pair(mu, 400, rng), paired=True) > mu
+        wrong["opposed"] += mu_lower_bound(*opposed_pair(mu, 400, rng), paired=True) > mu
+    assert max(wrong.values()) <= allowed(2 * REPEATS), wrong
+
+
+@pytest.mark.parametrize("mu", [0.24, 1.0])
+def test_a_claim_of_mu_is_refuted_by_few_pairs_that_share_their_noise_and_by_many_draws_apart(mu):
+    rng, repeats = np.random.default_rng(13), 20
+    caught = {"few apart": 0, "few pairs": 0, "many apart": 0}
+    for _ in range(repeats):
+        caught["few apart"] += mu_lower_bound(*gaussian_pair(mu / 0.8, 4000, rng)) > mu
+        caught["few pairs"] += mu_lower_bound(*shared_gaussian_pair(mu / 0.8, 4000, rng), paired=True) > mu
+        caught["many apart"] += mu_lower_bound(*gaussian_pair(mu / 0.8, 30_000, rng)) > mu
+    assert caught["few pairs"] >= 0.9 * repeats, caught
+    assert caught["many apart"] >= 0.9 * repeats, caught
+    assert caught["few apart"] <= caught["few pairs"], caught
+
+
+def test_pairs_that_share_their_noise_refute_a_pure_epsilon_with_fewer_draws():
+    rng, claimed = np.random.default_rng(14), 1.0
+    apart = [epsilon_lower_bound(*laplace_pair(1.25, 2000, rng)) for _ in range(10)]
+    shared = [epsilon_lower_bound(*shared_laplace_pair(1.25, 2000, rng)) for _ in range(10)]
+    assert np.mean(shared) > np.mean(apart)
+    assert np.mean(np.array(shared) > claimed) >= 0.9
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 3.0])
@@ -126,7 +182,8 @@ def test_scores_that_are_worse_than_chance_prove_nothing_of_mu():
 
 def test_certain_guesses_are_worth_the_logarithm_of_their_number():
     ones, zeros = np.ones(4000), np.zeros(4000)
-    assert epsilon_lower_bound(ones, zeros) == pytest.approx(math.log(3000 / 3.7), abs=0.01)
+    # of 3000 pairs that certify: a share x^(1/3000) of yes to the first alone is at the edge of luck for the risk x
+    assert epsilon_lower_bound(ones, zeros) == pytest.approx(math.log(3000 / -math.log(0.7 * 0.05)), abs=0.01)
     # all of r guesses right is at the edge of luck when q^r = 0.05
     q = 0.05 ** (1 / 100)
     assert guesses_lower_bound(100, 100, 100, 0.0) == pytest.approx(math.log(q / (1 - q)), abs=1e-5)

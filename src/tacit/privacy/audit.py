@@ -12,13 +12,15 @@ wrong one; the likelihood ratio (`laplace_scores`, `gaussian_scores`) is the str
     mu_lower_bound         for a claim of Gaussian shape, which one test settles: sees further
     one_run_lower_bound    many records at once, each in or out by a coin (Steinke, Nasr & Jagielski 2023)
 
-Each holds with the stated confidence, over the draws of the noise.
+Each holds with the stated confidence, over the draws of the noise. The first two compare laws, not draws: a draw with
+the record and a draw without it may share their noise, and a pair that does so tells far more than two draws apart.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -27,7 +29,10 @@ from tacit.errors import SpecError
 from tacit.types import Array
 
 _NORMAL = NormalDist()
-_CHOOSING = 4  # one score in four chooses the threshold, the others certify
+_CHOOSING = 4  # one pair in four chooses the threshold, the others certify
+_MOST, _REST, _LITTLE = 0.7, 0.25, 0.05  # of the risk, for the rate that decides, its opposite and how often both speak
+_THRESHOLDS = 100  # that a test is chosen from: with more, luck would choose
+_DIGITS = 5  # of a score: engines answer in float32
 _GUESSING = (1.0, 0.5, 0.2, 0.05)  # shares of the records that the one-run attack dares to guess
 
 
@@ -36,32 +41,63 @@ def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tu
     if not 0 <= successes <= trials or not 0 < confidence < 1:
         raise SpecError(f"{successes} of {trials} at confidence {confidence} is not a count with a confidence.")
     miss = (1 - confidence) / 2
-    return _rate_at_least(successes, trials, miss), 1 - _rate_at_least(trials - successes, trials, miss)
+    return _rate_at_least(successes, trials, miss), _rate_at_most(successes, trials, miss)
 
 
 def epsilon_lower_bound(scores_in: Array, scores_out: Array, dp_delta: float = 0.0, confidence: float = 0.95) -> float:
-    """Epsilon at dp_delta, at least. The threshold is chosen on some of the scores, and certified on the others."""
-    scores_in, scores_out = _checked(scores_in, confidence), _checked(scores_out, confidence)
-    threshold, above = _best_test(scores_in[::_CHOOSING], scores_out[::_CHOOSING], dp_delta)
-    held = np.arange(max(len(scores_in), len(scores_out))) % _CHOOSING > 0
-    hit, miss = (s[held[: len(s)]] >= threshold for s in (scores_in, scores_out))
-    if not above:  # the same test for absence: the roles of the two data sets are exchanged
-        hit, miss = ~miss, ~hit
-    low, _ = clopper_pearson(int(hit.sum()), len(hit), confidence)
-    _, high = clopper_pearson(int(miss.sum()), len(miss), confidence)
-    return math.log((low - dp_delta) / high) if low - dp_delta > high else 0.0
+    """Epsilon at dp_delta, at least. Entry i of the one and entry i of the other are a pair; pairs are independent.
 
+    Let a test say yes to at least one of a pair with probability s, to the first alone in a share a of those cases and
+    to the second alone in a share b. Its rates are p = (1 - b) s and q = (1 - a) s, so p <= e^epsilon q + delta says
 
-def mu_lower_bound(scores_in: Array, scores_out: Array, threshold: float = 0.0, confidence: float = 0.95) -> float:
-    """mu, at least, of a mechanism claimed to reveal no more than a Gaussian mean mu: Phi^-1(TPR) - Phi^-1(FPR).
+        epsilon >= ln( (1 - b - delta / s) / (1 - a) ).
 
-    The threshold must be fixed in advance: 0 suits log-likelihood ratios. It refutes a claim of that shape whatever
-    the truth is; read as an epsilon it assumes the shape.
+    Among the pairs with a yes, a and b are counted by binomials, whatever a pair shares. The threshold is chosen on
+    some of the pairs, and certified on the others.
     """
-    scores_in, scores_out = _checked(scores_in, confidence), _checked(scores_out, confidence)
-    low, _ = clopper_pearson(int((scores_in >= threshold).sum()), len(scores_in), confidence)
-    _, high = clopper_pearson(int((scores_out >= threshold).sum()), len(scores_out), confidence)
-    return _NORMAL.inv_cdf(low) - _NORMAL.inv_cdf(high) if 0 < high < low < 1 else 0.0
+    pairs = _pairs(scores_in, scores_out, confidence)
+    choosing = np.arange(pairs.shape[1]) % _CHOOSING == 0
+    threshold, above = _best_test(pairs[:, choosing], dp_delta)
+    first, second = pairs[:, ~choosing] >= threshold
+    if not above:  # the same test for absence: the roles of the two data sets are exchanged
+        first, second = ~second, ~first
+    yes, risk = int((first | second).sum()), 1 - confidence
+    if not yes:
+        return 0.0
+    only_first = _rate_at_least(int((first & ~second).sum()), yes, _MOST * risk)
+    only_second = _rate_at_most(int((second & ~first).sum()), yes, _REST * risk)
+    speaks = _rate_at_least(yes, len(first), _LITTLE * risk)
+    hit = 1 - only_second - dp_delta / speaks
+    return math.log(hit / (1 - only_first)) if hit > 1 - only_first else 0.0
+
+
+def mu_lower_bound(
+    scores_in: Array, scores_out: Array, threshold: float = 0.0, confidence: float = 0.95, paired: bool = False
+) -> float:
+    """mu, at least, of a mechanism claimed to reveal no more than a Gaussian mean mu.
+
+    Under the claim every test has TPR <= Phi(Phi^-1(FPR) + mu), so TPR - FPR <= 2 Phi(mu/2) - 1, with equality at
+    FPR = Phi(-mu/2) alone. Nothing else is used: a difference of rates that is certified larger refutes the claim,
+    whatever the truth is; only to read it as an epsilon assumes the shape. How the difference is certified:
+
+    draws apart   A guess is right with probability (TPR + 1 - FPR) / 2 on average over the sides, so at most Phi(mu/2).
+                  With as many draws on either side (the longer side is cut), the number of right guesses has no
+                  heavier upper tail than a binomial of that mean (Hoeffding 1956): Clopper-Pearson bounds it.
+    paired        Entry i of both has the same noise. TPR - FPR = P[yes to the first alone] - P[yes to the second
+                  alone], two rates of pairs, one bounded from below and one from above. Noise that is shared says
+                  yes or no to both, and only a record that makes the difference is counted: where mu is small, a
+                  pair is worth many draws apart.
+
+    The threshold must be fixed in advance: 0 suits log-likelihood ratios.
+    """
+    first, second = _pairs(scores_in, scores_out, confidence) >= threshold
+    n, risk = len(first), 1 - confidence
+    if paired:
+        more = _rate_at_least(int((first & ~second).sum()), n, (_MOST + _LITTLE) * risk)
+        gap = more - _rate_at_most(int((second & ~first).sum()), n, _REST * risk)
+    else:
+        gap = 2 * _rate_at_least(int(first.sum() + (~second).sum()), 2 * n, risk) - 1
+    return 2 * _NORMAL.inv_cdf((1 + gap) / 2) if gap > 0 else 0.0
 
 
 def one_run_lower_bound(scores: Array, included: Array, dp_delta: float, confidence: float = 0.95) -> float:
@@ -133,49 +169,72 @@ def _rate_at_least(successes: int, trials: int, risk: float) -> float:
     low, high = 0.0, 1.0
     while high - low > 1e-12:
         p = (low + high) / 2
-        tail = np.exp(np.logaddexp.reduce(_log_binomial(trials, p)[successes:]))
+        tail = np.exp(_log_binomial(trials, p)[successes:]).sum()
         low, high = (p, high) if tail <= risk else (low, p)
     return low
 
 
+def _rate_at_most(successes: int, trials: int, risk: float) -> float:
+    """The p at which P[Bin(n, p) <= successes] = risk, rounded up."""
+    return 1 - _rate_at_least(trials - successes, trials, risk)
+
+
 def _log_binomial(n: int, p: float) -> Array:
     """ln P[Bin(n, p) = k] for k = 0 .. n."""
-    k = np.arange(n + 1)
+    k, log_choose = _log_choose(n)
+    return np.asarray(log_choose + k * (math.log(p) - math.log1p(-p)) + n * math.log1p(-p))
+
+
+@lru_cache(maxsize=64)
+def _log_choose(n: int) -> tuple[Array, Array]:
+    """k = 0 .. n, and ln C(n, k)."""
     log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return np.asarray(
-        log_factorial[n] - log_factorial - log_factorial[::-1] + k * math.log(p) + (n - k) * math.log1p(-p)
-    )
+    return np.arange(n + 1), log_factorial[n] - log_factorial - log_factorial[::-1]
 
 
-def _best_test(scores_in: Array, scores_out: Array, dp_delta: float) -> tuple[float, bool]:
-    """(threshold, whether the test is for presence) with the largest epsilon that these scores suggest."""
-    pooled = np.unique(np.concatenate([scores_in, scores_out]))
-    thresholds = pooled[np.linspace(0, len(pooled) - 1, min(len(pooled), 2000)).astype(int)]
-    tpr, fpr = (1 - np.searchsorted(np.sort(s), thresholds) / len(s) for s in (scores_in, scores_out))
-    n_in, n_out = len(scores_in), len(scores_out)
-    present = _suggested(tpr, n_in, fpr, n_out, dp_delta)
-    absent = _suggested(1 - fpr, n_out, 1 - tpr, n_in, dp_delta)
+def _best_test(pairs: Array, dp_delta: float) -> tuple[float, bool]:
+    """(threshold, whether the test is for presence) with the largest epsilon that these pairs suggest."""
+    thresholds = np.unique(np.quantile(pairs, np.linspace(0, 1, _THRESHOLDS), method="higher"))
+    n = pairs.shape[1]
+
+    def rate(scores: Array) -> Array:
+        return np.asarray(1 - np.searchsorted(np.sort(scores), thresholds) / n)
+
+    both, either = rate(pairs.min(axis=0)), rate(pairs.max(axis=0))
+    only_first, only_second = rate(pairs[0]) - both, rate(pairs[1]) - both
+    present = _suggested(only_first, only_second, either, n, dp_delta)
+    absent = _suggested(only_first, only_second, 1 - both, n, dp_delta)
     above = bool(present.max() >= absent.max())
     return float(thresholds[int((present if above else absent).argmax())]), above
 
 
-def _suggested(hit: Array, n_hit: int, miss: Array, n_miss: int, dp_delta: float) -> Array:
-    """ln((hit - delta) / miss), the rates moved two deviations to the cautious side (Wilson's interval)."""
-    low, high = _wilson(hit, n_hit, -2.0), _wilson(miss, n_miss, 2.0)
-    return np.asarray(np.log(np.maximum(low - dp_delta, 1e-300) / high))
+def _suggested(only_first: Array, only_second: Array, speaks: Array, n: int, dp_delta: float) -> Array:
+    """ln((1 - b - delta / s) / (1 - a)), each moved three deviations to the cautious side (Wilson's interval)."""
+    yes = np.maximum(speaks * n, 1.0)
+    a, b = _wilson(only_first * n / yes, yes, -3.0), _wilson(only_second * n / yes, yes, 3.0)
+    hit = 1 - b - dp_delta / np.maximum(_wilson(speaks, n, -3.0), 1e-300)
+    return np.asarray(np.log(np.maximum(hit, 1e-300) / (1 - a)))
 
 
-def _wilson(rate: Array, n: int, z: float) -> Array:
+def _wilson(rate: Array, n: Array | int, z: float) -> Array:
+    rate = np.clip(rate, 0.0, 1.0)
     middle = rate + z * z / (2 * n)
     return np.asarray((middle + z * np.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))) / (1 + z * z / n))
 
 
+def _pairs(scores_in: Array, scores_out: Array, confidence: float) -> Array:
+    """(2, n): as many of the one as of the other."""
+    with_it, without = _checked(scores_in, confidence), _checked(scores_out, confidence)
+    n = min(len(with_it), len(without))
+    return np.stack([with_it[:n], without[:n]])
+
+
 def _checked(scores: Array, confidence: float) -> Array:
-    """Scores rounded to nine digits: the last bits of a simulated score may tell of the side it was drawn on."""
+    """Scores rounded to _DIGITS: the last bits of a simulated score may tell of the side it was drawn on."""
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or len(scores) < 2 * _CHOOSING or not np.isfinite(scores).all() or not 0 < confidence < 1:
         raise SpecError(
             f"an audit needs {2 * _CHOOSING} finite scores a side and a confidence in (0, 1): got {scores.shape} "
             f"and {confidence}. Draw more."
         )
-    return scores.round(9)
+    return scores.round(_DIGITS)
