@@ -114,8 +114,8 @@ def test_the_audit_agrees_where_only_a_sample_answers(entry, choice):
 def attacked(method, claim, unit=Unit.RECORD, draws=400):
     """A method against a claim that need not be its own."""
     present = audit.task()
-    scores = audit.attack(method, present, audit.without(present, unit), draws, 0)
-    return audit.weigh("method", "control", claim, scores, 0.95)
+    trials = audit.attack(method, present, audit.without(present, unit), draws, 0)
+    return audit.weigh("method", "control", claim, trials, 0.95)
 
 
 @pytest.mark.parametrize("entry", PRIVATE)

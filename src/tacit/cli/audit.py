@@ -21,14 +21,22 @@ WHAT = ("mechanism", "run", "reconstruction")
 CONFIDENCE = 0.95
 
 EPILOG = """what is attacked:
-  mechanism       one round with a worst-case record and without it, many draws of the noise
+  mechanism       a round with a worst-case record and without it, many draws of the noise; and the differences of two
+                  agents and of two rounds, in which noise that is not new would cancel
   run             a whole training run with canaries in it, each included by a coin
   reconstruction  a server that knows all but one record tries to see it; writes a picture
 Without a preset, file or flag that names a method, mechanism goes through every kind of release tacit makes.
-A mechanism spends the whole budget in one round; without --rounds or --config, a run has at most 100.
+A mechanism spends the whole budget in one round (in eight, for Laplace noise accounted in l2); without --rounds or
+--config, a run has at most 100.
+
+what is printed:
+  claimed         (epsilon, delta) by the accountant
+  at least        the lower bound that a test certifies, and the test; "of E" where the test is of another epsilon, such
+                  as that of the one Gaussian release which dominates all that is attacked
+  detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of it or less
 
 controls are mechanisms broken on purpose; an audit that does not catch them is worth nothing:
-  halved-noise  halved-laplace  squared-sigma  clean-dual  data-scale  reused-noise
+{controls}
 
 exit code: 0 if every claim is consistent with what was measured and every control is caught, else 1.
 A consistent claim is not proved by it: the proof is in the accounting, the audit looks for its bugs.
@@ -49,9 +57,10 @@ def add_to(commands: Commands) -> None:
         help="attack tacit: measured lower bounds on epsilon beside the claimed ones",
         description="Attack tacit, and print the claimed epsilon, the lower bound that the attack certifies, and a "
         "verdict.",
-        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
     add_spec_flags(parser, DATA_FLAGS)
     parser.add_argument("--preset", help="sound (default), paper or released")
     parser.add_argument("--algorithm", help="objp, objt (default) or outp")
@@ -62,11 +71,22 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--controls", action="store_true", help="also attack every broken mechanism")
     parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this broken mechanism")
     parser.add_argument("--method", action="append", default=[], metavar="NAME", help="attack this other method")
-    parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 4000)")
+    parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 12000)")
     parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
     parser.add_argument("--picture", type=Path, default=Path("audit.png"), metavar="FILE", help="default: audit.png")
     add_common(parser)
     parser.set_defaults(run=run)
+
+
+class _Help(argparse.Action):
+    """Help that lists the controls of the registry, which is slow to import: only when help is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from tacit.experiments.audit.controls import CONTROLS
+
+        parser.epilog = EPILOG.format(controls="\n".join(f"  {one.name:<18}{one.about}" for one in CONTROLS.values()))
+        parser.print_help()
+        parser.exit()
 
 
 def run(options: argparse.Namespace) -> int:
@@ -86,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
         print(jsontext.dumps(_as_dict(findings, controls, recovered, options, passed)))
     elif findings or controls:
         print(f"each lower bound holds with {CONFIDENCE:.0%} confidence; consistent claims are not proved by it")
+        print("detects x F: noise of F times what is claimed, or less, would have been caught by these draws")
     return 0 if passed else 1
 
 
@@ -158,26 +179,31 @@ class _Table:
 
     def finding(self, one: Finding) -> None:
         if not self.begun:
-            self._line("attack", "what", "claimed", "at least", "verdict")
+            self._line("attack", "what", "claimed", "at least", "detects", "verdict")
             self.begun = True
         claim = f"({one.claim.epsilon:.4g}, {one.claim.dp_delta:g})"
+        tested = one.checks[one.by].claimed
+        other = "" if tested == one.claim.epsilon else f" of {tested:.3f}"
+        detects = "" if one.violated else "nothing" if one.detects is None else f"x {one.detects:g}"
         verdict = one.verdict
         if one.attack == "control":
             verdict += ": caught" if one.violated else ": NOT CAUGHT"
-        self._line(one.attack, one.name, claim, f"{one.measured:.3f} {one.by}", verdict)
+        self._line(one.attack, one.name, claim, f"{one.measured:.3f}{other} {one.by}", detects, verdict)
         if one.claim.note:
-            self._line("", one.claim.note, "", "", "")
+            self._line("", one.claim.note)
 
     def recovered(self, recovered: list[Recovery], picture: Path) -> None:
         chance = recovered[0].chance
         for one in recovered:
             seen = f"cosine to the record {one.cosines.mean():.3f} on average, {one.cosines.max():.3f} at best"
-            self._line("recovery", f"{one}: {seen}", "", "", "")
-        self._line("", f"a random guess has a cosine near {chance:.3f}; see {picture}", "", "", "")
+            self._line("recovery", f"{one}: {seen}")
+        self._line("", f"a random guess has a cosine near {chance:.3f}; see {picture}")
 
-    def _line(self, attack: str, what: str, claim: str, measured: str, verdict: str) -> None:
+    def _line(
+        self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
+    ) -> None:
         if not self.silent:
-            print(f"{attack:<10} {what:<58} {claim:<15} {measured:<15} {verdict}".rstrip())
+            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<20} {detects:<8} {verdict}".rstrip())
             sys.stdout.flush()
 
 

@@ -9,26 +9,26 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent, Method
-from tacit.admm.messages import Broadcast
 from tacit.admm.perturbation import Output
 from tacit.admm.updates import ascent
 from tacit.errors import unknown
-from tacit.experiments.audit.finding import Finding, claimed, weigh
-from tacit.experiments.audit.mechanism import DRAWS, answer, likelihood_attack, views
+from tacit.experiments.audit import mechanism
+from tacit.experiments.audit.answering import answer
+from tacit.experiments.audit.finding import Finding, Trials, claimed, weigh
+from tacit.experiments.audit.mechanism import DRAWS, along
 from tacit.experiments.audit.neighbours import Neighbours, neighbours
 from tacit.experiments.presets import preset
-from tacit.privacy.mechanism import Mechanism, Silence
+from tacit.experiments.spec import Spec
+from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.types import Array, Norm
-
-Attack = Callable[[Neighbours, int, int], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class Fainter:
-    """Noise of another mechanism, too small by `factor`, under the same name and price."""
+class Disguised:
+    """Noise that is not what its name and its price say: `draw` makes it with the mechanism that it poses as."""
 
     inner: Mechanism
-    factor: float = 0.5
+    draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array]
 
     @property
     def norm(self) -> Norm:
@@ -39,75 +39,73 @@ class Fainter:
         return self.inner.multiplier
 
     def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
-        return np.asarray(self.factor * self.inner.sample(key, t, step, shape))
+        return np.asarray(self.draw(self.inner, key, t, step, shape))
 
 
-@dataclass(frozen=True)
-class Stuck:
-    """Noise of another mechanism that does not change from round to round."""
+def fainter(factor: float) -> Callable[[Method], Method]:
+    """Noise too small by `factor`."""
 
-    inner: Mechanism
+    def faint(method: Method) -> Method:
+        own = method.mechanism
+        assert isinstance(own, Gaussian | Laplace)
+        return replace(method, mechanism=replace(own, multiplier=factor * own.multiplier))
 
-    @property
-    def norm(self) -> Norm:
-        return self.inner.norm
-
-    @property
-    def multiplier(self) -> float:
-        return self.inner.multiplier
-
-    def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:  # noqa: ARG002
-        return self.inner.sample(key, 0, step, shape)
+    return faint
 
 
-def difference_attack(pair: Neighbours, draws: int, seed: int) -> tuple[Array, Array]:
-    """Two rounds, the second at the zero model: what they share cancels in the difference."""
-    second = Broadcast(pair.msg.t + 1, np.zeros_like(pair.msg.w), pair.msg.rho)
-    asked = [(agent, [agent.gradient(msg.w, msg.w)[0] for msg in (pair.msg, second)]) for agent in _sides(pair)]
-    with_it, without = (first - then for _, (first, then) in asked)
-    seen = (
-        views(agent, pair.own, [pair.msg, second], draws, (seed, side))
-        for side, agent in enumerate(_sides(pair))
-    )
-    scores_in, scores_out = (_along(view[:, 0] - view[:, 1], with_it, without) for view in seen)
-    return scores_in, scores_out
+def stuck(method: Method) -> Method:
+    """Noise that does not change from round to round."""
+    return _disguised(lambda inner, key, _t, step, shape: inner.sample(key, 0, step, shape))(method)
 
 
-def dual_attack(pair: Neighbours, draws: int, seed: int) -> tuple[Array, Array]:
+def shared(method: Method) -> Method:
+    """One stream of noise for all agents."""
+    return _disguised(lambda inner, key, t, step, shape: inner.sample((key[0], 0), t, step, shape))(method)
+
+
+def _disguised(
+    draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array],
+) -> Callable[[Method], Method]:
+    return lambda method: replace(method, mechanism=Disguised(method.mechanism, draw))
+
+
+def clean_dual(pair: Neighbours, draws: int) -> Trials:
     """The agent sends its multiplier as well, made from the z it had before the noise: lambda+ is the gradient."""
-    with_it, without = (answer(agent, pair)[0] for agent in _sides(pair))
+    question = pair.questions[0]
+    centers = [answer(agent, question)[0] for agent in pair.sides]
 
-    def dual(agent: Agent, n: int, side: int) -> Array:
-        quiet = replace(agent, method=replace(agent.method, mechanism=Silence()), key=((seed << 32) + n, side))
-        after, _, _ = quiet.respond(pair.own, pair.msg)
-        return np.asarray(ascent(pair.own.dual, pair.msg.w, after.z, pair.msg.rho))
+    def dual(agent: Agent) -> Array:
+        quiet = replace(agent, method=replace(agent.method, mechanism=Silence()))
+        after, _, _ = quiet.respond(question.own, question.msg)
+        return np.asarray(ascent(question.own.dual, question.msg.w, after.z, question.msg.rho))
 
-    scores_in, scores_out = (
-        _along(np.stack([dual(agent, n, side) for n in range(draws)]), with_it, without)
-        for side, agent in enumerate(_sides(pair))
-    )
-    return scores_in, scores_out
+    with_it, without = (np.repeat(along(dual(agent)[None], *centers), draws) for agent in pair.sides)
+    return Trials(with_it, without, paired=True)
 
 
 @dataclass(frozen=True)
 class Control:
-    """A fault: what it is, the spec it is put into, how, and the attack that shows it."""
+    """A fault: what it is, the spec it is put into, and how; or what it lets out beside the release."""
 
     name: str
     about: str
     break_: Callable[[Method], Method] = field(default=lambda method: method)
     values: dict[str, Any] = field(default_factory=dict)
-    attack: Attack = likelihood_attack
-    rounds: int = 1
+    leak: Callable[[Neighbours, int], Trials] | None = None
+
+    @property
+    def spec(self) -> Spec:
+        return preset("sound", "objt").with_values(self.values)
 
     def audit(self, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95) -> Finding:
-        """The broken mechanism against the claim of the whole one."""
-        spec = preset("sound", "objt").with_values({"run.rounds": self.rounds, **self.values}).checked()
+        """The broken mechanism against the claim of the whole one, by the attacks that every spec gets."""
+        if self.leak is None:
+            found = mechanism.audit(self.spec, draws, seed, confidence, self.break_)
+            return replace(found, attack="control", name=self.name)
+        spec = mechanism.few_rounds(self.spec.checked())
         pair = neighbours(spec)
-        claim = claimed(spec, pair.present.method, self.rounds)
-        present, absent = (replace(agent, method=self.break_(agent.method)) for agent in _sides(pair))
-        scores = self.attack(replace(pair, present=present, absent=absent), draws, seed)
-        return weigh("control", self.name, claim, scores, confidence)
+        claim, let_out = claimed(spec, pair.present.method, 1), self.leak(pair, draws)
+        return weigh("control", self.name, claim, lambda _: let_out, confidence)
 
 
 _STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z in units in which sigma < 1
@@ -116,16 +114,14 @@ _LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
 CONTROLS = {
     control.name: control
     for control in (
+        Control("halved-noise", "noise of half the calibrated scale", fainter(0.5)),
+        Control("faint-noise", "noise of 0.8 of the calibrated scale", fainter(0.8)),
+        Control("halved-laplace", "half the Laplace noise under a pure epsilon", fainter(0.5), _LAPLACE),
         Control(
-            "halved-noise",
-            "noise of half the calibrated scale",
-            lambda method: replace(method, mechanism=Fainter(method.mechanism)),
-        ),
-        Control(
-            "halved-laplace",
-            "the same for Laplace noise under a pure epsilon",
-            lambda method: replace(method, mechanism=Fainter(method.mechanism)),
-            _LAPLACE,
+            "halved-laplace-l2",
+            "half the Laplace noise that is accounted in l2",
+            fainter(0.5),
+            {"privacy.mechanism": "laplace"},
         ),
         Control(
             "squared-sigma",
@@ -133,19 +129,14 @@ CONTROLS = {
             lambda method: replace(method, perturbation=Output(squared=True)),
             _STATIC,
         ),
-        Control("clean-dual", "a noise-free multiplier sent beside the noisy z", attack=dual_attack),
+        Control("clean-dual", "a noise-free multiplier sent beside the noisy z", leak=clean_dual),
         Control(
             "data-scale",
             "a noise scale read from the private data",
             values=_LAPLACE | {"privacy.sensitivity": "observed", "data.row_norm": "none"},
         ),
-        Control(
-            "reused-noise",
-            "the same noise in two rounds",
-            lambda method: replace(method, mechanism=Stuck(method.mechanism)),
-            attack=difference_attack,
-            rounds=2,
-        ),
+        Control("reused-noise", "the same noise in two rounds", stuck),
+        Control("shared-stream", "the same noise at two agents", shared),
     )
 }
 
@@ -155,13 +146,3 @@ def control(name: str) -> Control:
     if name not in CONTROLS:
         raise unknown("control", name, CONTROLS)
     return CONTROLS[name]
-
-
-def _sides(pair: Neighbours) -> tuple[Agent, Agent]:
-    return pair.present, pair.absent
-
-
-def _along(seen: Array, with_it: Array, without: Array) -> Array:
-    """How far each view lies from `without` (-1) to `with_it` (1)."""
-    way = with_it - without
-    return np.asarray(((2 * seen - with_it - without) * way).sum(axis=(1, 2)) / np.square(way).sum())

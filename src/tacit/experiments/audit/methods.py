@@ -2,15 +2,16 @@
 
 The method is a black box. Pilot draws estimate, for either data set, the mean of all that was seen and how far it
 spreads; the score of a further draw is the likelihood ratio of two Gaussians so shaped. A poor fit gives a small bound,
-never a wrong one. Two rounds, because what an agent keeps to itself in the first may leak in the second. The other
-records are short, so that a scale read from the data changes with the unit. Without the unit its records are zero:
-they move no gradient, and every public number stays.
+never a wrong one. A draw has the same seed with either data set: where their noise is then the same, the pilots see the
+difference of the means without it, and a pair of draws says more than two draws apart. Two rounds, because what an
+agent keeps to itself in the first may leak in the second. The other records are short, so that a scale read from the
+data changes with the unit. Without the unit its records are zero: they move no gradient, and every public number stays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from tacit.baselines.promise import Unit
 from tacit.baselines.registry import METHODS
 from tacit.baselines.task import Task
 from tacit.errors import SpecError, unknown
-from tacit.experiments.audit.finding import Claim, Finding, weigh
+from tacit.experiments.audit.finding import Claim, Finding, OneGaussian, Trials, dominating, weigh
 from tacit.privacy.audit import gaussian_scores
 from tacit.problem.objective import Problem
 from tacit.types import Array, Shard
@@ -56,7 +57,8 @@ def audit(
     method = short(entry, present, budget, choice)
     absent = without(present, method.promise(present).unit)
     claim = claimed(method, present, budget)
-    return weigh("method", entry.name, claim, attack(method, present, absent, draws, seed), confidence)
+    seen = attack(method, present, absent, draws, seed)
+    return weigh("method", entry.name, claim, seen, confidence)
 
 
 def claimed(method: Method, of: Task, budget: Budget) -> Claim:
@@ -65,8 +67,8 @@ def claimed(method: Method, of: Task, budget: Budget) -> Claim:
     spent = promise.total(method.rounds, budget.dp_delta)
     if spent is None:
         note = f"nominal epsilon; not private: {' '.join(promise.caveats)}"
-        return Claim(budget.epsilon, budget.dp_delta, gaussian=True, note=note)
-    return Claim(spent.epsilon, spent.dp_delta, spent.name == "gdp")
+        return Claim(budget.epsilon, budget.dp_delta, OneGaussian(budget.epsilon, budget.dp_delta), note)
+    return Claim(spent.epsilon, spent.dp_delta, dominating(spent))
 
 
 def short(entry: Entry, of: Task, budget: Budget, choice: int = 0) -> Method:
@@ -100,23 +102,28 @@ def without(of: Task, unit: Unit) -> Task:
     return replace(of, shards=(replace(first, x=x), *rest))
 
 
-def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -> tuple[Array, Array]:
-    """(scores with the unit, without)."""
-    pilot = [np.stack(list(views(method, side, PILOTS, seed + n))) for n, side in enumerate((present, absent))]
-    center = (pilot[0].mean(0), pilot[1].mean(0))
+def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -> Callable[[float], Trials]:
+    """The scores with the unit and without, where all that varies, in pilots and draws, shrinks by a factor."""
+    pilot = [np.stack(list(views(method, side, PILOTS, 2 * seed))) for side in (present, absent)]
     shape = np.sqrt(sum(part.var(0) for part in pilot) / 2)
     noisy = shape > 0
     shape = np.where(noisy, shape, SHARP)  # without noise the least difference tells all
-    spread = tuple(float(np.sqrt(np.mean(part.var(0)[noisy] / shape[noisy] ** 2))) for part in pilot)
-    with_it, without_it = (
-        gaussian_scores(
-            np.stack(list(views(method, side, draws, seed + 2 + n))) / shape,
-            (center[0] / shape, center[1] / shape),
-            (spread[0], spread[1]),
+    spread = [float(np.sqrt(np.mean(part.var(0)[noisy] / shape[noisy] ** 2))) for part in pilot]
+    fit = [part.mean(0) / shape for part in pilot]
+    seen = [np.stack(list(views(method, side, draws, 2 * seed + 1))) / shape for side in (present, absent)]
+    middle = [part.mean(0) for part in seen]
+
+    def trials(factor: float) -> Trials:
+        center = [m + factor * (c - m) for c, m in zip(fit, middle, strict=True)]
+        with_it, without_it = (
+            gaussian_scores(
+                m + factor * (part - m), (center[0], center[1]), (factor * spread[0], factor * spread[1])
+            )
+            for part, m in zip(seen, middle, strict=True)
         )
-        for n, side in enumerate((present, absent))
-    )
-    return with_it, without_it
+        return Trials(with_it, without_it, paired=True)
+
+    return trials
 
 
 def views(method: Method, of: Task, draws: int, stream: int) -> Iterator[Array]:

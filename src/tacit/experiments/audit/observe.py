@@ -11,7 +11,7 @@ from tacit.admm.agent import Agent
 from tacit.admm.algorithm import ask, conclude, init
 from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local
-from tacit.engine.batch import ENGINES
+from tacit.experiments.audit.answering import answering
 from tacit.experiments.build import Setup
 from tacit.experiments.spec import Spec
 from tacit.types import Array, Federation, Shard
@@ -33,8 +33,8 @@ class Seen:
 
 
 def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
-    """Train on the spec's engine, and give what each round releases."""
-    engine = ENGINES[spec.run.engine]([agents], setup.shape, spec.run.device)
+    """Train as the spec's agents answer, and give what each round releases."""
+    engine = answering(spec).batch([agents], setup.shape)
     state, before = init(setup.shape), engine.save(0)
     for _ in range(spec.run.rounds):
         msg = ask(state, setup.rho, setup.order)

@@ -7,14 +7,14 @@ which tests the composition as well as the mechanism (Steinke, Nasr & Jagielski 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.admm.agent import Agent, Method
 from tacit.experiments import build
-from tacit.experiments.audit.finding import Finding, claimed, weigh
+from tacit.experiments.audit.finding import FACTORS, Finding, Trials, claimed, weigh
 from tacit.experiments.audit.mechanism import name_of
 from tacit.experiments.audit.neighbours import score_of
 from tacit.experiments.audit.observe import Seen, observe, thin
@@ -62,13 +62,15 @@ def audit(
     method = setup.agents[0].method
     claim = claimed(spec, method, spec.run.rounds)
     agents = [_tossed(agent, own, break_) for agent, own in zip(setup.agents, planted, strict=True)]
-    scores = [np.zeros(len(own.y)) for own in planted]
+    factors = (*FACTORS, 1.0)
+    scores = [np.zeros((len(factors), len(own.y))) for own in planted]
     for seen in observe(spec, setup, agents):
         for p, (one, own) in enumerate(zip(seen, planted, strict=True)):
-            scores[p] += _evidence(one, own, method)
+            scores[p] += _evidence(one, own, method, factors)
+    by_factor = dict(zip(factors, np.concatenate(scores, axis=1), strict=True))
     included = np.concatenate([own.included for own in planted])
-    both = (np.concatenate(scores), np.zeros(0))
-    return weigh("run", f"{spec.run.rounds} rounds, {name_of(spec)}", claim, both, confidence, included)
+    name = f"{spec.run.rounds} rounds, {name_of(spec)}"
+    return weigh("run", name, claim, lambda factor: Trials.of_one_run(by_factor[factor], included), confidence)
 
 
 def _plant(
@@ -109,8 +111,8 @@ def _tossed(agent: Agent, own: Canaries, break_: Callable[[Method], Method]) -> 
     return replace(agent, shard=shard, method=break_(agent.method))
 
 
-def _evidence(seen: Seen, own: Canaries, method: Method) -> Array:
-    """ln p(row | in) - ln p(row | out) of each canary in one round, (n,)."""
+def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float]) -> Array:
+    """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n)."""
     agent, problem, bound = seen.agent, seen.agent.problem, method.bound
     score, x_norm = own.size * own.rows(seen.point), np.full(len(own.y), own.size)
 
@@ -119,6 +121,9 @@ def _evidence(seen: Seen, own: Canaries, method: Method) -> Array:
 
     empty = own.rows(agent.regular_slope(seen.point, seen.msg.w))
     absent = empty if own.other is None else empty + gradient(own.other)
+    present = empty + gradient(own.y)
     largest = bound.bound(problem.loss.residual(score, own.y), x_norm)
     scale = method.perturbation.scale(agent.calibration * largest, method.rule.stiffness(seen.msg.rho, seen.msg.t))
-    return score_of(method)(own.rows(seen.gradient), (empty + gradient(own.y), absent), (scale, scale))
+    center = np.where(own.included[:, None], present, absent)
+    noise, ratio = own.rows(seen.gradient) - center, score_of(method)
+    return np.stack([ratio(center + f * noise, (present, absent), (scale, scale)) for f in factors])
