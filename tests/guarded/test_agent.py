@@ -10,7 +10,7 @@ import pytest
 from tacit.admm.messages import Broadcast, Local, Reply
 from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused
 from tacit.experiments import guard
-from tacit.guarded.agent import Answer
+from tacit.guarded.agent import Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import Inexact
 from tacit.privacy import exact, lattice
@@ -153,7 +153,7 @@ def test_the_gate_holds_no_record(tmp_path):
 
 def test_what_leaves_an_agent_is_listed():
     """Whoever adds a field here adds something that leaves every agent."""
-    assert [f.name for f in dataclasses.fields(Answer)] == ["run", "t", "body"]
+    assert [f.name for f in dataclasses.fields(Outgoing)] == ["run", "t", "body"]
     assert list(Reply.form(SHAPE).parts) == [f.name for f in dataclasses.fields(Reply)] == ["z"]
 
 

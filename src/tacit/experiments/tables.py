@@ -61,7 +61,7 @@ def instances(given: Given) -> Values:
     return {"table": {"columns": ["instance", "", "I", "J", "K", "P", "mean I_p", "stdev I_p"], "rows": rows}}
 
 
-def audited(given: Given, draws: int = mechanism.DRAWS) -> Values:  # noqa: ARG001
+def audited(given: Given, draws: int | None = None) -> Values:  # noqa: ARG001
     """The per-iteration theorem, attacked: one round on worst-case neighbours against the epsilon it states."""
     declared: Values = {"privacy.sensitivity": "feature_bounds"}
     cases: list[tuple[str, str, Values, str]] = [

@@ -47,7 +47,7 @@ class Store(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Outgoing:
     """All that leaves an agent: the run, the round, and the parts that its method lists."""
 
     run: str
@@ -72,7 +72,7 @@ class Guarded:
     def gate(self) -> Gate:
         return Gate(self.terms, self.half.asked)
 
-    def respond(self, own: Local, question: Question) -> tuple[Local, Answer, Trace]:
+    def respond(self, own: Local, question: Question) -> tuple[Local, Outgoing, Trace]:
         """One round; or Refused, and then the server is told that this agent does not answer, and no more."""
         try:
             with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
@@ -82,7 +82,7 @@ class Guarded:
                 warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)
         raise Refused(f"agent {self.name}: {Refused.public}")
 
-    def _respond(self, own: Local, asked: Asked) -> tuple[Local, Answer, Trace]:
+    def _respond(self, own: Local, asked: Asked) -> tuple[Local, Outgoing, Trace]:
         half, t, body = self.half, asked.t, asked.body
         own = half.take_up(own, t, body)
         seconds = {"gradient": 0.0, "noise": 0.0, "update": 0.0}
@@ -100,7 +100,7 @@ class Guarded:
         key = Key(self.data_id, self.terms.run, t)
         answer = self.store.release(key, asked.fingerprint, half.release, make, half.adjacency)
         (part,) = half.answered.parts
-        leaving = Answer(key.run, t, half.answered.checked({part: answer}, t))
+        leaving = Outgoing(key.run, t, half.answered.checked({part: answer}, t))
         return half.carry(own, t, body, answer), leaving, self._trace(t, body, seconds)
 
     def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:

@@ -1,38 +1,58 @@
 """How agents answer under audit. Every attack gets its views here, and nothing else knows what an agent is made of.
 
-To attack another kind of agent under the same specs is one more `Answering`, chosen in `answering`: a batch that takes
-lanes of agents, puts each behind what it deploys, and has the same rounds as every engine.
+    simulated   on the engine that trains them
+    exact       behind gate, ledger and noise of the operating system, as they are deployed (tacit.guarded)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local
-from tacit.engine.batch import ENGINES, Batch
+from tacit.engine.batch import ENGINES, Batch, Separately
 from tacit.engine.gradients import Lane
+from tacit.experiments import guard
 from tacit.experiments.spec import Spec
+from tacit.guarded.agent import Addressed, Guarded
+from tacit.guarded.half import Inexact
+from tacit.privacy.ledger import Ledger
+from tacit.schedule import Schedule
 from tacit.types import Array
 
 
 @dataclass(frozen=True)
+class Penalties:
+    """The penalty of every round that an attack asks; of others, the first one's."""
+
+    given: Mapping[int, float]
+    summable: bool = False
+
+    def __call__(self, t: int) -> float:
+        return self.given.get(t, next(iter(self.given.values())))
+
+
+@dataclass(frozen=True)
 class Answering:
-    """`batch` makes what answers for lanes of agents, one lane a run.
+    """`batch` makes what answers for lanes of agents, one lane a run, under a penalty and for a number of rounds.
 
     `keyed`: noise is a function of an agent's key and the round, so two agents of one key have the same noise.
     """
 
-    batch: Callable[[Sequence[Lane], tuple[int, int]], Batch]
+    batch: Callable[[Sequence[Lane], tuple[int, int], Schedule, int], AbstractContextManager[Batch]]
     keyed: bool
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Situation:
     """What an agent carries into a round, and what it is asked."""
 
     own: Local
@@ -40,34 +60,64 @@ class Question:
 
 
 def answering(spec: Spec) -> Answering:
-    """Simulated agents, on the engine that trains them."""
-    return Answering(lambda lanes, shape: ENGINES[spec.run.engine](lanes, shape, spec.run.device), keyed=True)
+    """Agents as the spec has them: simulated, or deployed."""
+    if guard.wanted(spec):
+        return Answering(lambda lanes, shape, rho, rounds: _deployed(spec, lanes, shape, rho, rounds), keyed=False)
+    own = spec.run
+    return Answering(lambda lanes, shape, *_: nullcontext(ENGINES[own.engine](lanes, shape, own.device)), keyed=True)
 
 
-def views(how: Answering, agents: Sequence[Agent], questions: Sequence[Question]) -> Array:
-    """The noisy gradients that a server computes from the replies, (agents, questions, J, K).
+@contextmanager
+def _deployed(
+    spec: Spec, lanes: Sequence[Lane], shape: tuple[int, int], rho: Schedule, rounds: int
+) -> Iterator[Batch]:
+    """Every lane is a run of its own; an agent has one ledger for all of them, which lasts as long as the attack.
+
+    The lanes differ in the keys of their agents alone, and a deployed agent has no key: what it computes is shared.
+    """
+    halves = [Inexact(agent, shape, rho, rounds) for agent in lanes[0]]
+    agreed = [replace(guard.terms(spec, half), rounds=rounds) for half in halves]
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody needs it later
+    with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
+        ledgers = [
+            open_files.enter_context(Ledger.open(Path(folder) / f"{p}.ledger", guard.price)) for p in range(len(halves))
+        ]
+        runs = []
+        for r in range(len(lanes)):
+            agents = [
+                Guarded(f"{p}", half, replace(terms, run=f"draw {r}"), "canaries", ledger)
+                for p, (half, terms, ledger) in enumerate(zip(halves, agreed, ledgers, strict=True))
+            ]
+            runs.append([Addressed(agent, f"draw {r}", agent.terms.spec) for agent in agents])
+        yield Separately(runs, shape)
+
+
+def views(how: Answering, agents: Sequence[Agent], situations: Sequence[Situation]) -> Array:
+    """The noisy gradients that a server computes from the replies, (agents, situations, J, K).
 
     The agents differ in their keys alone. Every question is asked from the state that it states: what an agent
     carries follows from releases, and the claim of a release holds in every state.
     """
-    first, shape = agents[0], questions[0].own.z.shape
-    batch = how.batch([[agent] for agent in agents], (shape[0], shape[1]))
-    out = np.empty((len(agents), len(questions), *shape))
-    for k, asked in enumerate(questions):
-        start = {"z": asked.own.z[None], "dual": asked.own.dual[None], "rho": np.array([asked.own.rho])}
-        for r in range(len(agents)):
-            batch.load(r, start)
-        batch.exchange_all([asked.msg] * len(agents))
-        z = np.stack([batch.save(r)["z"][0] for r in range(len(agents))])
-        out[:, k] = invert(first.method, first.caught_up(asked.own, asked.msg), asked.msg, z)
+    first, shape = agents[0], situations[0].own.z.shape
+    rho = Penalties({asked.msg.t: asked.msg.rho for asked in situations})
+    out = np.empty((len(agents), len(situations), *shape))
+    lanes, last = [[agent] for agent in agents], max(asked.msg.t for asked in situations)
+    with how.batch(lanes, (shape[0], shape[1]), rho, last) as batch:
+        for k, asked in enumerate(situations):
+            start = {"z": asked.own.z[None], "dual": asked.own.dual[None], "rho": np.array([asked.own.rho])}
+            for r in range(len(agents)):
+                batch.load(r, start)
+            batch.exchange_all([asked.msg] * len(agents))
+            z = np.stack([batch.save(r)["z"][0] for r in range(len(agents))])
+            out[:, k] = invert(first.method, first.caught_up(asked.own, asked.msg), asked.msg, z)
     return out
 
 
-def answer(agent: Agent, question: Question) -> tuple[Array, float]:
+def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
     """What the agent would release without noise, and the scale of its noise."""
-    own, msg = agent.caught_up(question.own, question.msg), question.msg
+    own, msg = agent.caught_up(situation.own, situation.msg), situation.msg
     gradient, _ = agent.in_double().gradient(agent.method.rule.point(own, msg), msg.w)
-    _, _, trace = agent.respond(question.own, msg)
+    _, _, trace = agent.respond(situation.own, msg)
     return gradient, trace.scale
 
 

@@ -14,12 +14,13 @@ from tacit.admm.updates import ascent
 from tacit.errors import unknown
 from tacit.experiments.audit import mechanism
 from tacit.experiments.audit.answering import answer
-from tacit.experiments.audit.finding import Finding, Trials, claimed, weigh
+from tacit.experiments.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.experiments.audit.mechanism import DRAWS, along
 from tacit.experiments.audit.neighbours import Neighbours, neighbours
 from tacit.experiments.presets import preset
 from tacit.experiments.spec import Spec
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.problem.sensitivity import Adjacency, Declared
 from tacit.types import Array, Norm
 
 
@@ -51,6 +52,11 @@ def fainter(factor: float) -> Callable[[Method], Method]:
         return replace(method, mechanism=replace(own, multiplier=factor * own.multiplier))
 
     return faint
+
+
+def unclipped(method: Method) -> Method:
+    """The bound of a clipped gradient, declared and not made true."""
+    return replace(method, bound=Declared(method.bound.norm, method.bound.bound(np.zeros((0, 1)), np.zeros(0))))
 
 
 def stuck(method: Method) -> Method:
@@ -92,24 +98,26 @@ class Control:
     break_: Callable[[Method], Method] = field(default=lambda method: method)
     values: dict[str, Any] = field(default_factory=dict)
     leak: Callable[[Neighbours, int], Trials] | None = None
+    draws: int | None = None  # where the usual number does not show it surely
 
     @property
     def spec(self) -> Spec:
         return preset("sound", "objt").with_values(self.values)
 
-    def audit(self, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95) -> Finding:
+    def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
         """The broken mechanism against the claim of the whole one, by the attacks that every spec gets."""
         if self.leak is None:
-            found = mechanism.audit(self.spec, draws, seed, confidence, self.break_)
+            found = mechanism.audit(self.spec, draws or self.draws, seed, confidence, self.break_)
             return replace(found, attack="control", name=self.name)
         spec = mechanism.few_rounds(self.spec.checked())
         pair = neighbours(spec)
-        claim, let_out = claimed(spec, pair.present.method, 1), self.leak(pair, draws)
+        claim, let_out = claimed(spec, pair.present.method, 1), self.leak(pair, draws or DRAWS)
         return weigh("control", self.name, claim, lambda _: let_out, confidence)
 
 
 _STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z in units in which sigma < 1
 _LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
+_DEPLOYED = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # fewer draws show as much at a larger epsilon
 
 CONTROLS = {
     control.name: control
@@ -137,6 +145,22 @@ CONTROLS = {
         ),
         Control("reused-noise", "the same noise in two rounds", stuck),
         Control("shared-stream", "the same noise at two agents", shared),
+        Control("deployed-faint", "a deployed agent: noise of 0.8 of the calibrated scale", fainter(0.8), _DEPLOYED),
+        Control("deployed-silent", "a deployed agent: a thousandth of the noise", fainter(1e-3), _DEPLOYED),
+        Control("deployed-unclipped", "a deployed agent: gradients that are not clipped", unclipped, _DEPLOYED),
+        Control(
+            "deployed-adjacency",
+            "a deployed agent: noise for one record absent, where one is replaced",
+            lambda method: replace(method, adjacency=Adjacency.ZERO_OUT),
+            _DEPLOYED | {"privacy.adjacency": "replace_one"},
+        ),
+        Control(
+            "deployed-law",
+            "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
+            lambda method: replace(method, mechanism=Gaussian(method.mechanism.multiplier, method.mechanism.norm)),
+            _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # where the tails of the two laws differ most in sight
+            draws=2 * DRAWS // 4,
+        ),
     )
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.admm import compatible
@@ -21,6 +21,8 @@ from tacit.problem.sensitivity import Observed
 from tacit.types import Array
 
 SHARP = 0.8  # of the risk of error, for the test that suits a claim best; all other tests share the rest
+CONFIDENCE = 0.95  # where noise has a seed, an audit says the same every time
+CONFIDENCE_DEPLOYED = 0.999  # where noise is new every time, so is the risk of a false alarm
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # of the noise, for `detects`
 
 
@@ -98,6 +100,7 @@ class Finding:
     name: str
     claim: Claim
     samples: int
+    confidence: float
     checks: dict[str, Check] = field(default_factory=dict)
     detects: float | None = None
 
@@ -132,10 +135,16 @@ class Finding:
             "measured": self.measured,
             "by": self.by,
             "samples": self.samples,
+            "confidence": self.confidence,
             "checks": checks,
             "detects": self.detects,
             "verdict": self.verdict,
         }
+
+
+def usual_confidence(spec: Spec) -> float:
+    """With which the lower bounds of an honest spec hold."""
+    return CONFIDENCE_DEPLOYED if spec.privacy.noise == "exact" else CONFIDENCE
 
 
 def claimed(spec: Spec, method: Method, rounds: int) -> Claim:
@@ -189,11 +198,11 @@ def weigh(
     for view, (own, seen) in beside.items():
         of, bound = _tests(own, seen)[own.sharp]
         checks[view] = Check(of, bound(dull))
-    made = Finding(attack, name, claim, len(whole.present) + len(whole.absent), checks)
+    made = Finding(attack, name, claim, len(whole.present) + len(whole.absent), confidence, checks)
     if made.violated:
         return made
     found = _detected(lambda factor: any(check.violated for check in checked(trials(factor)).values()))
-    return Finding(attack, name, claim, made.samples, checks, found)
+    return replace(made, detects=found)
 
 
 def _tests(claim: Claim, trials: Trials) -> dict[str, tuple[float, Callable[[float], float]]]:

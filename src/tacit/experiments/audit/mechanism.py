@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.agent import Agent, Method
-from tacit.experiments.audit.answering import Answering, Question, answer, answering, drawn, views
-from tacit.experiments.audit.finding import Finding, Trials, claimed, weigh
+from tacit.experiments.audit.answering import Answering, Situation, answer, answering, drawn, views
+from tacit.experiments.audit.finding import Finding, Trials, claimed, usual_confidence, weigh
 from tacit.experiments.audit.neighbours import Score, neighbours
 from tacit.experiments.spec import Spec
 from tacit.types import Array
@@ -36,26 +36,29 @@ def few_rounds(spec: Spec) -> Spec:
     return spec.with_values({"run.rounds": LAPLACE_ROUNDS if laplace else 1})
 
 
+def usual_draws(spec: Spec) -> int:
+    """Fewer draws of several rounds, which take as much longer, and of deployed agents, whose ledgers are synced."""
+    draws = DRAWS if spec.run.rounds == 1 else DRAWS // 2
+    return draws // 4 if spec.privacy.noise == "exact" else draws
+
+
 def name_of(spec: Spec) -> str:
     """objt, gaussian, clip, zero out."""
     p = spec.privacy
     words = (spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " "))
-    return ", ".join(words)
+    return ", ".join((*words, "deployed") if p.noise == "exact" else words)
 
 
 def audit(
     spec: Spec,
-    draws: int = DRAWS,
+    draws: int | None = None,
     seed: int = 0,
-    confidence: float = 0.95,
+    confidence: float | None = None,
     break_: Callable[[Method], Method] = lambda method: method,
 ) -> Finding:
-    """The spec's mechanism against its claim. `break_` changes the method but not the claim, as a control would.
-
-    A draw of several rounds takes the time of as many: there are half as many draws of them.
-    """
+    """The spec's mechanism against its claim. `break_` changes the method but not the claim, as a control would."""
     spec = few_rounds(spec.checked())
-    draws = draws if spec.run.rounds == 1 else draws // 2
+    draws = draws or usual_draws(spec)
     pair, how = neighbours(spec), answering(spec)
     claim, once, twice = (claimed(spec, pair.present.method, rounds) for rounds in (spec.run.rounds, 1, 2))
     broken, fewer = pair.broken(break_), draws // _FEWER
@@ -67,7 +70,7 @@ def audit(
         name_of(spec),
         claim,
         lambda factor: seen.shrunk(factor).likelihood(pair.score),
-        confidence,
+        confidence or usual_confidence(spec),
         {"two agents": (once, seen.difference(other)), "two rounds": (twice, seen.difference(later))},
     )
 
@@ -107,7 +110,7 @@ class Sight:
 
 
 def look(
-    how: Answering, sides: tuple[Agent, Agent], questions: Sequence[Question], draws: int, seed: int, number: int = 0
+    how: Answering, sides: tuple[Agent, Agent], questions: Sequence[Situation], draws: int, seed: int, number: int = 0
 ) -> Sight:
     """The answers of agent `number` on both sides, under the same keys."""
     present, absent = (views(how, drawn(agent, draws, seed, number), questions) for agent in sides)

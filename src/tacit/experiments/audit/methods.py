@@ -21,7 +21,7 @@ from tacit.baselines.promise import Unit
 from tacit.baselines.registry import METHODS
 from tacit.baselines.task import Task
 from tacit.errors import SpecError, unknown
-from tacit.experiments.audit.finding import Claim, Finding, OneGaussian, Trials, dominating, weigh
+from tacit.experiments.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh
 from tacit.privacy.audit import gaussian_scores
 from tacit.problem.objective import Problem
 from tacit.types import Array, Shard
@@ -50,7 +50,7 @@ def _private(entry: Entry, budget: Budget) -> bool:
 
 
 def audit(
-    entry: Entry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = 0.95, choice: int = 0
+    entry: Entry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE, choice: int = 0
 ) -> Finding:
     """The method with its whole budget in ROUNDS rounds, against what it promises; `choice` is of its grid."""
     present = task()

@@ -19,7 +19,7 @@ from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Trust
 from tacit.data.transform import rescale_rows
 from tacit.experiments import build
-from tacit.experiments.audit.answering import Question
+from tacit.experiments.audit.answering import Situation
 from tacit.experiments.spec import Spec
 from tacit.privacy.audit import gaussian_scores, laplace_scores
 from tacit.privacy.mechanism import Laplace
@@ -46,8 +46,8 @@ class Neighbours:
     present: Agent
     absent: Agent
     other: Agent
-    questions: tuple[Question, ...]
-    later: Question
+    questions: tuple[Situation, ...]
+    later: Situation
     score: Score
 
     @property
@@ -84,8 +84,8 @@ def neighbours(spec: Spec) -> Neighbours:
     push = float(whole.x[OTHERS].astype(np.float64) @ (canary.steer[:, 1] - canary.steer[:, 0]))
     steer = _inside(present, canary.steer * (_SURE / push))
 
-    def asked(u: Array, t: int) -> Question:
-        return Question(Local(u, np.zeros_like(u)), Broadcast(t, u, _penalty(present, u, made.rho(t), t)))
+    def asked(u: Array, t: int) -> Situation:
+        return Situation(Local(u, np.zeros_like(u)), Broadcast(t, u, _penalty(present, u, made.rho(t), t)))
 
     rounds = range(1, spec.run.rounds + 1)
     questions, later = tuple(asked(steer, t) for t in rounds), asked(np.zeros_like(steer), spec.run.rounds + 1)

@@ -34,18 +34,18 @@ class Seen:
 
 def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
     """Train as the spec's agents answer, and give what each round releases."""
-    engine = answering(spec).batch([agents], setup.shape)
-    state, before = init(setup.shape), engine.save(0)
-    for _ in range(spec.run.rounds):
-        msg = ask(state, setup.rho, setup.order)
-        state, _ = conclude(state, msg, engine.exchange_all([msg])[0], setup.order)
-        after, rho = engine.save(0), float(before["rho"].flat[0])
-        seen = []
-        for p, agent in enumerate(agents):
-            own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
-            seen.append(Seen(agent, own, msg, invert(agent.method, own, msg, after["z"][p])))
-        yield seen
-        before = after
+    with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
+        state, before = init(setup.shape), engine.save(0)
+        for _ in range(spec.run.rounds):
+            msg = ask(state, setup.rho, setup.order)
+            state, _ = conclude(state, msg, engine.exchange_all([msg])[0], setup.order)
+            after, rho = engine.save(0), float(before["rho"].flat[0])
+            seen = []
+            for p, agent in enumerate(agents):
+                own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
+                seen.append(Seen(agent, own, msg, invert(agent.method, own, msg, after["z"][p])))
+            yield seen
+            before = after
 
 
 def thin(over: Federation, records: int) -> Federation:

@@ -14,13 +14,14 @@ def standard() -> Spec:
 
 
 def mechanisms() -> list[Spec]:
-    """Gaussian and Laplace, both adjacencies, both places of the noise, clipped and declared bounds.
+    """Gaussian and Laplace, both adjacencies, both places of the noise, clipped and declared bounds, deployed agents.
 
     Laplace noise accounted in l2 is attacked at epsilon 8, where its claim is nearly tight (mechanism.few_rounds).
     """
     sound = standard()
     laplace = {"privacy.mechanism": "laplace"}
     pure = {"privacy.covers": "round", "privacy.epsilon": 1.0}  # under Laplace noise, a pure epsilon through l1
+    deployed = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # fewer draws show as much there
     return [
         sound,
         sound.with_values({"privacy.adjacency": "replace_one"}),
@@ -29,4 +30,6 @@ def mechanisms() -> list[Spec]:
         sound.with_values(laplace | pure | {"privacy.adjacency": "replace_one"}),
         preset("sound", "outp").with_values({"privacy.epsilon": 3.0}),
         preset("paper", "objp").with_values(pure | {"privacy.sensitivity": "feature_bounds"}),
+        sound.with_values(deployed),
+        sound.with_values(deployed | pure | laplace | {"privacy.epsilon": 3.0, "privacy.adjacency": "replace_one"}),
     ]
