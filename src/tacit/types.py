@@ -113,7 +113,7 @@ class Federation:
         if len(self.classes) != self.n_classes:
             raise DataError(f"{len(self.classes)} class names for {self.n_classes} classes: give one each.")
         _check_names((self.name, *self.agents, *self.classes, *self.features))
-        _check_bounds(self.bounds)
+        check_bounds(self.bounds)
         for name, shard in zip(self.agents, self.shards, strict=True):
             if not len(shard):
                 raise DataError(f"agent {name!r} has no records: drop it, or choose a partition that gives it some.")
@@ -137,7 +137,7 @@ class Federation:
 
     @cached_property
     def checksum(self) -> int:
-        """Another for other records, the test set's too."""
+        """A CRC of all records, the test set included."""
         found = 0
         for shard in (*self.shards, self.test):
             for part in (shard.x, shard.y):
@@ -176,6 +176,7 @@ def _check_names(names: tuple[str, ...]) -> None:
             raise DataError(f"the name {name!r} is not Unicode, and no report could hold it: rename it.")
 
 
-def _check_bounds(bounds: tuple[float, float] | None) -> None:
+def check_bounds(bounds: tuple[float, float] | None) -> None:
+    """Refuse bounds that bound nothing."""
     if bounds is not None and not -math.inf < bounds[0] <= bounds[1] < math.inf:
         raise DataError(f"bounds are two finite numbers, the lower first, got {bounds}: give None for no bounds.")

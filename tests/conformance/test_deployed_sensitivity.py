@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from tacit.experiments import build, guard
 from tacit.experiments.presets import preset
-from tacit.guarded.agent import Guarded, scale_of
+from tacit.guarded.agent import Guarded
 from tacit.guarded.gate import Question
-from tacit.guarded.half import Inexact
+from tacit.guarded.half import AdmmHalf
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.memory import Memory
-from tacit.types import Federation, Shard
+from tacit.privacy.release import GaussianRelease
+from tacit.types import Federation, Norm, Shard
 from tests.guarded.agents import start
 
 J, K = 6, 3
@@ -43,7 +44,7 @@ LOSSES = {"clip": ("softmax", "squared"), "feature_bounds": ("softmax",), "row_n
 def without_noise():
     """What goes under the noise of every release: its integers replaced by zeros, and the law that was asked for."""
     seen, laws = [], []
-    step = Inexact.step
+    step = AdmmHalf.step
 
     def listen(self, own, t, body, noisy):
         seen.append(noisy)
@@ -54,7 +55,7 @@ def without_noise():
         return np.zeros(shape, np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Inexact, "step", listen)
+        patch.setattr(AdmmHalf, "step", listen)
         patch.setattr(lattice, "sample", zeros)
         yield seen, laws
 
@@ -62,21 +63,21 @@ def without_noise():
 def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
-    half = Inexact(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds)
-    return Guarded("0", half, guard.terms(spec, half), "data", Memory()), scale_of(half)
+    half = AdmmHalf(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds)
+    return Guarded("0", half, guard.terms(spec, half), "data", Memory())
 
 
 def moved(spec, over, shards, point):
-    """(the values under the noise, one for each shard; the scale of the noise in multipliers)."""
+    """(the values under the noise, one for each shard; the scale of the noise that was drawn; the agent's half)."""
     with without_noise() as (seen, laws):
         for shard in shards:
-            agent, scale = deployed(spec, shard, over)
+            agent = deployed(spec, shard, over)
             body = {"w": point, "rho": agent.half.rho(1)}
             own = replace(start((J, K)), z=point)
             agent.respond(own, Question(agent.terms.run, agent.terms.spec, 1, body))
     wanted = Law.LAPLACE if spec.privacy.mechanism == "laplace" else Law.GAUSSIAN
     assert laws == [wanted] * len(shards)
-    return seen, scale / agent.half.multiplier, agent.half.norm
+    return seen, agent.terms.scale, agent.half
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
@@ -107,9 +108,14 @@ def test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_f
     if bound == "row_norm":  # longer than declared: the agent makes the bound true
         own, other = (replace(shard, x=5 * shard.x) for shard in (own, other))
     over = Federation((Shard(x[:n], y[:n]),), Shard(x[:1], y[:1]), K, bounds=(0.0, 1.0))
-    (first, second), reach, measured = moved(spec, over, (own, other), point)
-    assert measured.value == norm
-    assert measured.of_rows((first - second).reshape(1, -1))[0] <= reach
+    (first, second), scale, half = moved(spec, over, (own, other), point)
+    reach = {size: size.of_rows((first - second).reshape(1, -1))[0] / scale for size in Norm}
+    price = half.release
+    if isinstance(price, GaussianRelease):
+        assert reach[Norm.L2] <= 1 / price.multiplier
+    else:  # every norm that the accountant counts
+        for size, most in zip((Norm.L1, Norm.L2, Norm.INF), price.norms, strict=True):
+            assert reach[size] <= most
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
@@ -128,6 +134,6 @@ def test_the_worst_record_comes_near_the_sensitivity_and_so_no_half_of_it_would_
     # the label that is wrong for certain, on another feature: two gradients of length C at right angles
     labels = np.array([1, 1, 2]) if adjacency == "replace_one" else y
     over = Federation((own,), own, K, bounds=(0.0, 1.0))
-    (first, second), reach, norm = moved(spec, over, (own, Shard(opposite, labels)), point)
-    least = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2)
-    assert least * reach <= norm.of_rows((first - second).reshape(1, -1))[0] <= reach
+    (first, second), scale, half = moved(spec, over, (own, Shard(opposite, labels)), point)
+    least, reach = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2), scale / half.multiplier
+    assert least * reach <= half.norm.of_rows((first - second).reshape(1, -1))[0] <= reach

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from tacit.data import load
 from tacit.data.federate import hold_out
-from tacit.errors import DataError, IncompatibleError, InputError, SpecError
+from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
 from tacit.experiments import build
 from tacit.experiments.spec import Spec
 from tacit.types import Federation, Shard
@@ -46,11 +47,17 @@ def test_agents_come_from_their_column_in_order_of_number(sites: str) -> None:
     assert all((shard.x[:, 0] % 3 == shard.y).all() for shard in (*federation.shards, federation.test))
 
 
-def test_bounds_are_declared_and_checked_and_never_read_from_the_data(sites: str) -> None:
+def test_bounds_are_declared_and_made_true_and_never_read_from_the_data(sites: str) -> None:
+    """A number outside them is no reason to stop: whether a command ends well would tell of its record."""
     assert load(sites).bounds is None
     assert load(sites, bounds=(0.0, 20.0)).bounds == (0.0, 20.0)
-    with pytest.raises(DataError, match="outside the declared bounds"):
-        load(sites, bounds=(0.0, 1.0))
+    with pytest.warns(OwnerWarning, match=r"13 numbers of .* outside the declared range \(0\.0, 1\.0\)"):
+        over = load(sites, bounds=(0.0, 1.0))
+    assert over.bounds == (0.0, 1.0)
+    assert sorted({*over.shards[0].x.ravel(), *over.shards[1].x.ravel(), *over.test.x.ravel()}) == [0.0, 1.0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(sites, bounds=(0.0, 1.0))  # not even where warnings are errors
 
 
 def test_bounds_that_bound_nothing_are_refused(sites: str) -> None:

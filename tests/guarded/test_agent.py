@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast, Local, Reply
-from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused
+from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, TermsChanged
 from tacit.experiments import guard
 from tacit.guarded.agent import Outgoing
 from tacit.guarded.gate import Question
-from tacit.guarded.half import Inexact
-from tacit.privacy import exact, lattice
+from tacit.guarded.half import AdmmHalf
+from tacit.privacy import exact, lattice, memory
 from tacit.privacy.exact import Law
-from tacit.types import LARGEST, Shard
+from tacit.privacy.mechanism import Silence
+from tacit.privacy.memory import Memory
+from tacit.privacy.release import GaussianRelease
+from tacit.types import LARGEST, Norm, Shard
 from tests.conftest import federation
 from tests.guarded.agents import LINEARISED_AT_Z, SHAPE, SOUND, agents, ask, start, with_records
 
@@ -92,14 +95,14 @@ def test_the_layout_of_a_model_in_memory_does_not_matter(tmp_path, layout):
 
 def test_a_model_that_is_changed_after_the_gate_changes_nothing(tmp_path, monkeypatch):
     agent, w, seen = first(tmp_path), np.full(SHAPE, 0.1), []
-    value = Inexact.value
+    value = AdmmHalf.value
 
     def late(self, own, t, body):
         w[:] = np.nan
         seen.append(body["w"].copy())
         return value(self, own, t, body)
 
-    monkeypatch.setattr(Inexact, "value", late)
+    monkeypatch.setattr(AdmmHalf, "value", late)
     assert np.isfinite(agent.respond(start(), ask(agent, w=w))[1].body["z"]).all()
     np.testing.assert_array_equal(seen[0], np.full(SHAPE, 0.1))
 
@@ -280,16 +283,17 @@ def test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_re
               "privacy.covers": "run" if mechanism == "gaussian" else "round"}  # fmt: skip
     agent = first(tmp_path, over=over, **values)
     long = replace(agent.half.agent, shard=replace(agent.half.agent.shard, x=1e3 * agent.half.agent.shard.x))
-    half = Inexact(long, SHAPE, agent.half.rho, 6)
+    half = AdmmHalf(long, SHAPE, agent.half.rho, 6)
     agent = replace(agent, half=half)
     assert agent.respond(start(), ask(agent))[1].body["z"].shape == SHAPE
     bound = half.agent.method.bound
-    assert bound.norm.of_rows(half.agent.shard.x).max() <= bound.row_norm * (1 + 1e-12)
+    for norm, most in ((bound.norm, bound.row_norm), (Norm.L2, bound.euclidean_row)):
+        assert norm.of_rows(half.held.shard.x).max() <= most * (1 + 1e-12)
 
 
 def test_any_error_on_the_way_is_told_to_the_owner_alone(tmp_path, monkeypatch):
     agent = first(tmp_path)
-    monkeypatch.setattr(Inexact, "value", lambda *_: 1 / 0)
+    monkeypatch.setattr(AdmmHalf, "value", lambda *_: 1 / 0)
     refused(agent, ask(agent), "division by zero")
     assert answers(agent) == 0
     with warnings.catch_warnings():
@@ -312,7 +316,84 @@ class Odd:
 def test_an_agent_that_could_fail_on_its_way_is_not_built(change):
     half = agents()[0].half
     with pytest.raises((IncompatibleError, DataError)):
-        Inexact(change(half.agent), SHAPE, half.rho, 6)
+        AdmmHalf(change(half.agent), SHAPE, half.rho, 6)
+
+
+RULES = {
+    "objt": {}, "objp": {}, "objt, as in the paper": LINEARISED_AT_Z, "objp, as in the paper": LINEARISED_AT_Z,
+    "objt, regulariser at w": {"algorithm.regularize_at": "w", "problem.beta": 0.3},
+    "objt, box": {"problem.domain": "box", "problem.domain_radius": 0.05},
+    "objp, ball": {"problem.domain": "ball", "problem.domain_radius": 0.1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_deployed_agent_computes_what_its_method_computes(rule, monkeypatch):
+    """Without noise, and but for the grid: z, dual and penalty of five rounds are those of the simulated agent."""
+    monkeypatch.setattr(lattice, "sample", lambda _law, _t, shape, _bits: np.zeros(shape, np.int64))
+    deployed = agents(algorithm=rule[:4], **RULES[rule])[0]
+    method = replace(deployed.half.agent.method, mechanism=Silence())
+    simulated = replace(deployed.half.agent, method=method).in_double()
+    own = theirs = start()
+    for t in range(1, 6):
+        w = np.random.default_rng(t).normal(size=SHAPE)
+        own, sent, _ = deployed.respond(own, ask(deployed, t, w=w))
+        theirs, reply, _ = simulated.respond(theirs, Broadcast(t, w, deployed.half.rho(t)))
+        np.testing.assert_allclose(sent.body["z"], reply.z, atol=1e-9)
+        np.testing.assert_allclose(own.dual, theirs.dual, atol=1e-9)
+        assert own.rho == theirs.rho
+        own = theirs  # the grid does not add up
+
+
+@pytest.mark.parametrize("change", [
+    lambda terms: replace(terms, scale=terms.scale / 2), lambda terms: replace(terms, rounds=7),
+    lambda terms: replace(terms, adjacency="replace_one"), lambda terms: replace(terms, release=GaussianRelease(99.0)),
+    lambda terms: replace(terms, scale=float("nan")),
+])  # fmt: skip
+def test_no_agent_is_made_on_terms_that_are_not_those_of_its_noise(change):
+    agent = agents()[0]
+    with pytest.raises(IncompatibleError, match="not those of the method"):
+        replace(agent, terms=change(agent.terms), store=Memory())
+
+
+def test_answers_that_no_longer_fit_into_memory_are_not_drawn_again(monkeypatch):
+    monkeypatch.setattr(memory, "KEPT_BYTES", 2 * 8 * 12)
+    agent = agents()[0]
+    for t in (1, 2, 3):
+        agent.respond(start(), ask(agent, t))
+    refused(agent, ask(agent, 1), "no longer stored")
+    agent.respond(start(), ask(agent, 2))
+    agent.respond(start(), ask(agent, 3))
+
+
+def test_terms_are_agreed_once_in_memory_too():
+    agent = agents()[0]
+    with pytest.raises(TermsChanged):
+        replace(agent, terms=replace(agent.terms, spec="another"))
+
+
+def test_an_answer_that_was_sent_cannot_be_changed_by_whoever_got_it():
+    agent = agents()[0]
+    after, sent, _ = agent.respond(start(), ask(agent))
+    first = sent.body["z"].copy()
+    sent.body["z"][:] = after.z[:] = 0.0
+    np.testing.assert_array_equal(agent.respond(start(), ask(agent))[1].body["z"], first)
+
+
+def test_what_is_not_finite_does_not_leave(tmp_path, monkeypatch):
+    agent = first(tmp_path)
+    monkeypatch.setattr(AdmmHalf, "step", lambda *_: np.full(SHAPE, np.inf))
+    refused(agent, ask(agent), "z is not finite")
+
+
+@pytest.mark.parametrize("values", [
+    {"schedule.rho": "static", "schedule.rho_static": 1e60}, {"schedule.radius_a": 1e60}, {"schedule.radius_a": 1e-60},
+    {"schedule.radius": "power", "schedule.radius_a": 1e-45, "run.rounds": 10**4},
+    {"problem.domain": "box", "problem.domain_radius": 1e60}, {"problem.beta": 1e60},
+])  # fmt: skip
+def test_a_run_whose_constants_could_overflow_is_refused(values):
+    with pytest.raises(IncompatibleError, match=r"constants from 1e-50 to 1e\+50"):
+        agents(**values)
 
 
 # --- noise ---------------------------------------------------------------------------------------------------------
@@ -364,7 +445,7 @@ def test_noise_is_a_function_of_what_the_operating_system_drew_and_of_nothing_el
 def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum(adjacency):
     half = agents(**{"privacy.adjacency": adjacency})[0].half
     many = replace(half.agent, shard=Shard(np.zeros((200_000, 4)), np.zeros(200_000, int)))
-    half = Inexact(many, SHAPE, half.rho, 6)
+    half = AdmmHalf(many, SHAPE, half.rho, 6)
     method, n, times = half.agent.method, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
     bound = half.agent.problem.weight * times * method.bound.value
     summed = bound * (1 + 2 * n * (n + 4) * 2.0**-53)  # |fl(sum) - sum| <= (n + 4) u sum |g_i|, at both neighbours

@@ -18,7 +18,7 @@ from tacit.experiments.presets import preset
 from tacit.guarded import agent as deployed
 from tacit.guarded.agent import Guarded, scale_of
 from tacit.guarded.gate import Question
-from tacit.guarded.half import Inexact
+from tacit.guarded.half import AdmmHalf
 from tacit.message import Numbers
 from tacit.privacy.memory import Memory
 from tacit.privacy.terms import Terms
@@ -45,12 +45,12 @@ SPECS = {
 def neighbours(shard):
     """The shard, and others that differ in their first record: absent, of another class, huge, tiny, minus itself."""
     def first(x, y=None):
-        rows, labels = shard.x.copy(), shard.y.copy()
+        rows, labels = shard.x.astype(float), shard.y.copy()
         rows[0], labels[0] = x, labels[0] if y is None else y
-        return Shard(rows, labels)
+        return Shard(rows, labels, np.float64)
 
     own, label = shard.x[0], (shard.y[0] + 1) % SHAPE[1]
-    return shard, [first(0 * own), first(own, label), first(3e38), first(1e-40), first(-own, label)]
+    return shard, [first(0 * own), first(own, label), first(-LARGEST), first(1e-40), first(-own, label)]
 
 
 def pair_of(name, n):
@@ -61,7 +61,7 @@ def pair_of(name, n):
     base, others = neighbours(over.shards[0])
     made = []
     for shard in (base, others[n % len(others)]):
-        half = Inexact(replace(setup.agents[0], shard=shard), SHAPE, setup.rho, ROUNDS)
+        half = AdmmHalf(replace(setup.agents[0], shard=shard), SHAPE, setup.rho, ROUNDS)
         terms = Terms("run", "spec", ROUNDS, half.release, half.adjacency, scale_of(half), 1e-6, 1.0)
         made.append(Guarded("p", half, terms, "data", Memory()))
     return made

@@ -78,7 +78,7 @@ def test_a_run_that_its_ledgers_could_not_pay_to_the_end_is_refused_before_anyth
 def test_a_second_run_beyond_the_limit_is_refused_before_its_first_round(tmp_path):
     train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
     before = spent(tmp_path)
-    with pytest.raises(IncompatibleError, match=r"agent 0 to a total of .* allows 1\.2, so that it could not end"):
+    with pytest.raises(IncompatibleError, match=r"does not begin: agent 0: 6 more .* beyond the limit of 1\.2"):
         train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "second")
     assert not (tmp_path / "second").exists()
     assert spent(tmp_path) == before
@@ -224,8 +224,32 @@ def test_a_run_whose_ledgers_are_gone_is_not_resumed(tmp_path):
 def test_a_ledger_that_cannot_be_used_leaves_no_run_behind(tmp_path):
     (tmp_path / "ledgers").mkdir()
     (tmp_path / "ledgers" / "0.ledger").write_text("no ledger")
-    with pytest.raises(Refused):
+    with pytest.raises(IncompatibleError, match="cannot be trusted"):
         train(spec(tmp_path), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_killed_after_its_agents_joined_and_before_its_first_round_goes_on(tmp_path, monkeypatch):
+    def killed(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment, "_lockstep", killed)
+        with pytest.raises(SystemExit):
+            train(spec(tmp_path), out=tmp_path / "run")
+    resume(tmp_path / "run")
+    assert [spent(tmp_path, agent).releases for agent in "012"] == [6, 6, 6]
+
+
+def test_an_agent_whose_budget_goes_to_another_run_while_others_join_ends_the_run_before_it_begins(
+    tmp_path, monkeypatch
+):
+    train(spec(tmp_path, **{"privacy.limit": 1.2}), out=tmp_path / "first")
+    monkeypatch.setattr(Ledger, "check_terms", lambda *_: None)  # it was enough when it was asked
+    with pytest.raises(IncompatibleError, match="does not begin"):
+        train(spec(tmp_path), out=tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+    assert [spent(tmp_path, agent).releases for agent in "012"] == [6, 6, 6]
 
 
 def limited(cwd, limits, arguments):
@@ -277,7 +301,7 @@ def test_the_command_line_reports_a_refusal_in_one_line(tmp_path, monkeypatch, c
     capsys.readouterr()
     assert main([*arguments, "-q"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("tacit: the run would bring agent 0 to a total of")
+    assert line.startswith("tacit: the run does not begin: agent 0: 6 more releases of")
 
 
 def test_a_limit_is_raised_by_its_owner_at_the_command_line(tmp_path, capsys):

@@ -146,6 +146,13 @@ def test_a_run_that_does_not_fit_under_the_limit_is_not_joined(path):
         assert ledger.verify().entries == ALLOWED + 2
 
 
+def test_a_run_of_another_adjacency_is_not_joined(path):
+    with Ledger.open(path, price) as ledger:
+        answer(ledger, 1)
+        with pytest.raises(Refused, match="priced for zero_out"):
+            ledger.join("data", terms("other", adjacency="replace_one"))
+
+
 @pytest.mark.parametrize("change", [
     {"rounds": 4}, {"spec": "other"}, {"release": GaussianRelease(20.0)}, {"adjacency": "replace_one"}, {"scale": 0.5},
     {"dp_delta": 1e-5},

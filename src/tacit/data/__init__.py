@@ -64,8 +64,8 @@ def load(
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted. A record of another label
                                 then counts as absent in its place: its features are zero
-    bounds                      tables, LEAF without invert: the public range of every feature; checked, never read
-                                from the data
+    bounds                      tables, LEAF without invert: the public range of every feature, never read from the
+                                data; numbers of a table that lie outside are moved to its end
     schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
                                 categories are encoded, numbers scaled to [0, 1] and clipped
     invert, dedup, strangers    LEAF: x -> 1 - x, each record once, and test on users that do not train too

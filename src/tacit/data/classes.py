@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -99,13 +100,16 @@ def _tell_the_owner(over: Federation, counts: Sequence[int], in_test: int) -> No
     if in_test:
         told.append(_records(in_test, "test record"))
     if told:
-        warnings.warn(
-            f"for the owner's eyes alone: labels that name no declared class: {', '.join(told)}. Such records count as "
-            "absent in training and are left out of the test. Mend or drop them (with a schema, tacit data check "
-            "counts them).",
-            OwnerWarning,
-            stacklevel=2,
+        tell(
+            f"labels that name no declared class: {', '.join(told)}. Such records count as absent in training and are "
+            "left out of the test. Mend or drop them (with a schema, tacit data check counts them)."
         )
+
+
+def tell(message: str) -> None:
+    """Tell the owner of the records, and nobody else: where warnings are errors it is no reason to stop either."""
+    with suppress(OwnerWarning):
+        warnings.warn(f"for the owner's eyes alone: {message}", OwnerWarning, stacklevel=3)
 
 
 def _records(n: int, what: str = "record") -> str:

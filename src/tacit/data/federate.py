@@ -13,7 +13,7 @@ from tacit.data.columns import Table, align, missing_column
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.errors import DataError, IncompatibleError, SpecError
-from tacit.types import Array, Federation, Shard
+from tacit.types import Array, Federation, Shard, check_bounds
 
 
 def load(
@@ -104,10 +104,12 @@ def federate(
         parts, rows = hold_out(parts, test_fraction, seed)
     else:
         rows = np.arange(len(test))
+    x = within(table.x, bounds, table.source)
+    x_test = x if test is None else within(held_out.x, bounds, held_out.source)
     y, y_test = which.numbers(train_labels, known), which.numbers(test_labels, known)[rows]
     over = Federation(
-        shards=tuple(Shard(table.x[part], y[part].clip(0)) for part in parts),
-        test=Shard(held_out.x[rows], y_test.clip(0)),
+        shards=tuple(Shard(x[part], y[part].clip(0)) for part in parts),
+        test=Shard(x_test[rows], y_test.clip(0)),
         n_classes=len(known),
         name=name,
         agents=tuple(agents),
@@ -119,6 +121,19 @@ def federate(
         public_classes=classes is not None,
     )
     return which.without_unknown(over, [y[part] >= 0 for part in parts], y_test >= 0) if over.public_classes else over
+
+
+def within(x: Array, bounds: tuple[float, float] | None, source: str) -> Array:
+    """Features in their declared range: those outside are moved to its end, and the owner is told how many."""
+    check_bounds(bounds)
+    outside = 0 if bounds is None else int(((x < bounds[0]) | (x > bounds[1])).sum())
+    if bounds is None or not outside:
+        return x
+    which.tell(
+        f"{outside} numbers of {source} lie outside the declared range {bounds} and are moved to its end. Widen "
+        "data.low and data.high if they are right."
+    )
+    return np.clip(x, *bounds)
 
 
 def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
@@ -17,15 +16,16 @@ from tacit.experiments import toml
 from tacit.experiments.build import Setup
 from tacit.experiments.spec import Spec
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
-from tacit.guarded.half import Inexact
+from tacit.guarded.half import AdmmHalf
 from tacit.privacy import lattice
-from tacit.privacy.book import Book, Limit, check_adjacency
+from tacit.privacy.book import Limit
 from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import Events, Release
 from tacit.privacy.terms import Terms
+from tacit.schedule import Schedule
 from tacit.types import Federation
 
 FILES_PER_LEDGER = 3  # the database, its log and the log's index
@@ -57,18 +57,16 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
-def halves(spec: Spec, setup: Setup) -> list[Inexact]:
+def halves(spec: Spec, setup: Setup) -> Iterator[AdmmHalf]:
     """Every agent's half of the method; what cannot be guarded is refused."""
-    return [Inexact(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents]
+    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
 
 
-def terms(spec: Spec, half: Inexact) -> Terms:
+def terms(spec: Spec, half: AdmmHalf) -> Terms:
     """What an agent agrees to when it joins the run: everything in the spec, by its hash, and the most it can cost."""
     rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
-    cap = _cap(half.release, rounds, dp_delta)
-    return Terms(
-        _run_name(spec), _digest(spec), rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap
-    )
+    agreed, cap = _digest(spec, half.shape, half.rho), _cap(half.release, rounds, dp_delta)
+    return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
 
 
 def _run_name(spec: Spec) -> str:
@@ -76,8 +74,10 @@ def _run_name(spec: Spec) -> str:
     return spec.run.name or "one process"
 
 
-def _digest(spec: Spec) -> str:
-    return hashlib.sha256(toml.dumps(spec).encode()).hexdigest()
+def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule) -> str:
+    """The hash of what a run agrees on: its spec, the shape of its model, its first and its last penalty."""
+    penalties = [rho(t).hex() for t in (1, spec.run.rounds)]
+    return hashlib.sha256(f"{toml.dumps(spec)}\n{shape} {penalties}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
@@ -91,14 +91,14 @@ def check(spec: Spec, setup: Setup) -> None:
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        first = Inexact(setup.agents[0], setup.shape, setup.rho, rounds)
-        cap = terms(spec, first).epsilon
-        if p.limit and cap > p.limit:
-            raise IncompatibleError(
-                f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
-                "could not end: lower --epsilon, or raise --limit."
-            )
-        _check_gap(first, max(cap, p.limit or 0.0), rounds, p.dp_delta)
+        for half in halves(spec, setup):
+            cap = terms(spec, half).epsilon
+            if p.limit and cap > p.limit:
+                raise IncompatibleError(
+                    f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
+                    "could not end: lower --epsilon, or raise --limit."
+                )
+            _check_gap(half, max(cap, p.limit or 0.0), rounds, p.dp_delta)
         if p.ledger:
             _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
 
@@ -112,53 +112,55 @@ def guarded(
     while nothing is spent. A run that was `started` before must find its ledgers, because a new one would know
     nothing of what was released. They are closed with `open_files`.
     """
-    p = spec.privacy
-    data_ids = [f"{p.data_id or over.name}: {name}" for name in over.agents]
     agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
-    stores: list[Store] = [Memory() for _ in over.agents]
-    if p.ledger:
-        files = [Path(p.ledger) / file_of(name) for name in over.agents]
-        held: dict[Path, Ledger] = {}
-        for name, file, data_id, (half, ours) in zip(over.agents, files, data_ids, agreed, strict=True):
-            if file.exists():
-                held[file] = open_files.enter_context(Ledger.open(file, price, _limit(spec, started), create=False))
-                _check_ledger(name, held[file].book(), data_id, half, ours, spec, started)
-            elif started:
-                raise DataError(
-                    f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
-                )
-        Path(p.ledger).mkdir(parents=True, exist_ok=True)
-        stores = [
-            held.get(file) or open_files.enter_context(Ledger.open(file, price, _limit(spec, started)))
-            for file in files
+    data_ids = [f"{spec.privacy.data_id or over.name}: {name}" for name in over.agents]
+    try:
+        stores = _stores(spec, over.agents, data_ids, agreed, started, open_files)
+        return [
+            Guarded(name, half, ours, data_id, store)
+            for name, (half, ours), data_id, store in zip(over.agents, agreed, data_ids, stores, strict=True)
         ]
-    return [
-        Guarded(name, half, ours, data_id, store)
-        for name, (half, ours), data_id, store in zip(over.agents, agreed, data_ids, stores, strict=True)
-    ]
+    except Refused as error:
+        if started:
+            raise
+        raise IncompatibleError(f"the run does not begin: {error}") from None  # its owner is told why
 
 
-def addressed(spec: Spec, agents: Sequence[Guarded]) -> list[Addressed]:
-    """The agents as the server of this run asks them."""
-    return [Addressed(agent, _run_name(spec), _digest(spec)) for agent in agents]
-
-
-def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
-    """The head of every agent's ledger, for the coordinator to keep: a ledger that is rewritten loses it."""
-    return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
-
-
-def _limit(spec: Spec, started: bool) -> Limit | None:
-    """The limit that the spec asks for; of a run that was started its owner may have changed it."""
+def _stores(
+    spec: Spec,
+    names: Sequence[str],
+    data_ids: Sequence[str],
+    agreed: Sequence[tuple[AdmmHalf, Terms]],
+    started: bool,
+    open_files: ExitStack,
+) -> Sequence[Store]:
+    """A ledger for each agent, all that exist asked first; or a memory."""
     p = spec.privacy
-    return Limit(p.limit, p.dp_delta) if p.limit and not started else None
+    if not p.ledger:
+        return [Memory() for _ in names]
+    # of a run that was started its owner may have changed the limit
+    limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
+    files = [Path(p.ledger) / file_of(name) for name in names]
+    held: dict[Path, Ledger] = {}
+    for name, file, data_id, (half, ours) in zip(names, files, data_ids, agreed, strict=True):
+        if file.exists():
+            held[file] = open_files.enter_context(Ledger.open(file, price, limit, create=False))
+            _check_ledger(name, held[file], data_id, half, ours, spec, started)
+        elif started:
+            raise DataError(
+                f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
+            )
+    Path(p.ledger).mkdir(parents=True, exist_ok=True)
+    return [held.get(file) or open_files.enter_context(Ledger.open(file, price, limit)) for file in files]
 
 
 def _check_ledger(
-    name: str, book: Book, data_id: str, half: Inexact, ours: Terms, spec: Spec, started: bool
+    name: str, ledger: Ledger, data_id: str, half: AdmmHalf, ours: Terms, spec: Spec, started: bool
 ) -> None:
-    """Refuse what the ledger would refuse when other agents have paid, and names that mean another thing there."""
-    if not started and (data_id, ours.run) in book.places:
+    """Refuse what the ledger would refuse when other agents have joined, and names that mean another thing there."""
+    book = ledger.book()
+    released = book.place(data_id, ours.run).releases
+    if released and not started:
         raise IncompatibleError(
             f"the ledger of agent {name} has answered a run {ours.run!r}, and would answer the same again: resume "
             "that run, or leave run.name out of the config of a new one."
@@ -171,19 +173,23 @@ def _check_ledger(
             "they share no record."
         )
     try:
-        check_adjacency(book, data_id, ours.adjacency)
+        ledger.check_terms(data_id, ours)
     except Refused as error:
-        raise IncompatibleError(f"agent {name}: {error}") from None
+        raise Refused(f"agent {name}: {error}") from None
     if book.limit is not None:
-        spent, left = book.spent.get(data_id, Counter()), ours.rounds - book.place(data_id, ours.run).releases
-        after = price(tuple((spent + Counter({ours.release: left})).items()), book.limit.dp_delta)
-        if not started and after > book.limit.epsilon:
-            raise IncompatibleError(
-                f"the run would bring agent {name} to a total of epsilon = {upward(after)}, and its ledger allows "
-                f"{book.limit.epsilon:g}, so that it could not end: lower --epsilon, or let the owner raise the limit "
-                "with tacit ledger limit."
-            )
-        _check_gap(half, book.limit.epsilon, sum(spent.values()) + left, book.limit.dp_delta)
+        releases = sum(book.spent.get(data_id, {}).values()) + ours.rounds - released
+        _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
+
+
+def addressed(spec: Spec, setup: Setup, agents: Sequence[Guarded]) -> list[Addressed]:
+    """The agents as the server of this run asks them."""
+    agreed = _digest(spec, setup.shape, setup.rho)
+    return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
+
+
+def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
+    """The head of every agent's ledger, for the coordinator to keep: a ledger that is rewritten loses it."""
+    return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
 
 
 def file_of(agent: str) -> str:
@@ -210,7 +216,7 @@ def _allow_files(count: int) -> None:
         ) from error
 
 
-def _check_gap(half: Inexact, epsilon: float, releases: int, dp_delta: float) -> None:
+def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
     """Discrete noise is within `gap` of continuous noise a release; what was kept back of delta must cover it."""
     gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # the larger of both laws
     cost = (1 + math.exp(min(epsilon, 700))) * releases * gap

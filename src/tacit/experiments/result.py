@@ -27,6 +27,7 @@ NOT_COVERED = (
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
     "the number of records and the names of agents, features and classes, which are taken to be public",
+    "whether the files can be read: a malformed cell ends the command",
     "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
 )
 

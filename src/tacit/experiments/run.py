@@ -185,7 +185,7 @@ def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
             run.guarded = guard.guarded(run.spec, run.setup, run.over, run.started, open_files)
-        return Separately([guard.addressed(run.spec, run.guarded) for run in runs], first.setup.shape)
+        return Separately([guard.addressed(run.spec, run.setup, run.guarded) for run in runs], first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 

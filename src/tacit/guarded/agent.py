@@ -19,9 +19,9 @@ from typing import Protocol
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Reply, Trace
-from tacit.errors import RefusalWarning, Refused
+from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.guarded.gate import Asked, Gate, Question
-from tacit.guarded.half import Inexact
+from tacit.guarded.half import Half
 from tacit.message import Body
 from tacit.privacy import lattice
 from tacit.privacy.book import Key
@@ -60,12 +60,17 @@ class Guarded:
     """An agent under the name of its data, with the terms of one run."""
 
     name: str
-    half: Inexact
+    half: Half
     terms: Terms
     data_id: str
     store: Store
 
     def __post_init__(self) -> None:
+        """Join the run, on terms that are those of the half, with all of its noise."""
+        half, terms = self.half, self.terms
+        theirs = terms.rounds, terms.release, terms.adjacency
+        if theirs != (half.rounds, half.release, half.adjacency) or not terms.scale >= scale_of(half):
+            raise IncompatibleError("the terms of a run are not those of the method that is to answer: make them anew.")
         self.store.join(self.data_id, self.terms)
 
     @cached_property
@@ -73,7 +78,10 @@ class Guarded:
         return Gate(self.terms, self.half.asked)
 
     def respond(self, own: Local, question: Question) -> tuple[Local, Outgoing, Trace]:
-        """One round; or Refused, and then the server is told that this agent does not answer, and no more."""
+        """One round, from the state that the agent carried into it.
+
+        Or Refused, and then the server is told that this agent does not answer, and no more.
+        """
         try:
             with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
                 return self._respond(own, self.gate.checked(question))
@@ -128,6 +136,6 @@ class Addressed:
         return own, Reply(**answer.body), trace
 
 
-def scale_of(half: Inexact) -> float:
+def scale_of(half: Half) -> float:
     """The noise scale that an agent needs for its sensitivity on the grid."""
     return lattice.calibrate(half.norm, half.multiplier, half.sensitivity, half.dimension)

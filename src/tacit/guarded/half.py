@@ -8,7 +8,7 @@ passed the gate, no record decides whether, or in which way, it is computed. For
   for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
   sum in [1, K]. Numbers that underflow become zero, and floating-point flags are ignored on the way.
 * Labels lie in 0 .. K-1, which is checked when the agent is built, and the gate has fixed the shape (J, K).
-* A declared bound is made true, not checked: rows longer than it says are shortened when the agent is built.
+* A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
 * What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
   could be so large that adding it rounds a record away or up, is added after the noise.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
@@ -18,7 +18,7 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -84,8 +84,17 @@ class Half(Protocol):
     @property
     def dimension(self) -> int: ...
 
+    @property
+    def rounds(self) -> int:
+        """T."""
+        ...
+
+    def stiffness(self, t: int, body: Body) -> float:
+        """Noise xi on the value moves the answer by xi over this."""
+        ...
+
     def take_up(self, own: Any, t: int, body: Body) -> Any:
-        """What the agent carries into round t, after the question; Unfit where its own state left the range."""
+        """The agent's state, brought up to date by the question; Unfit where that state left the range."""
         ...
 
     def value(self, own: Any, t: int, body: Body) -> Array:
@@ -102,14 +111,13 @@ class Half(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Inexact:
+class AdmmHalf:
     """The ADMM family with noise in the objective: ObjP, ObjT, and both orders of w and z."""
 
     agent: Agent
     shape: tuple[int, int]
     rho: Schedule
     rounds: int
-    state: Form = field(init=False)
 
     def __post_init__(self) -> None:
         method = self.agent.method
@@ -125,11 +133,17 @@ class Inexact:
         x, y = self.agent.shard.x, self.agent.shard.y
         if x.shape[1] != self.shape[0] or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.shape[1]:
             raise DataError(f"records and labels do not fit a model of shape {self.shape}: encode labels as 0..K-1.")
+
+    @cached_property
+    def held(self) -> Agent:
+        """The agent over float64 records for which its declared bound is true."""
         shard = replace(self.agent.shard, dtype=np.float64)
-        held = replace(self.agent, shard=replace(shard, x=method.bound.hold(shard.x)))
-        object.__setattr__(self, "agent", held)
-        state = Numbers(self.shape, LARGEST_STATE)
-        object.__setattr__(self, "state", Form({"z": state, "dual": state}))
+        return replace(self.agent, shard=replace(shard, x=self.agent.method.bound.hold(shard.x)))
+
+    @cached_property
+    def state(self) -> Form:
+        """The agent's own z and dual."""
+        return Form({"z": Numbers(self.shape, LARGEST_STATE), "dual": Numbers(self.shape, LARGEST_STATE)})
 
     @cached_property
     def asked(self) -> Form:
@@ -185,7 +199,7 @@ class Inexact:
         return own
 
     def value(self, own: Local, t: int, body: Body) -> Array:
-        return self.agent.data_gradient(self._point(own, t, body))[0]
+        return self.held.data_gradient(self._point(own, t, body))[0]
 
     def step(self, own: Local, t: int, body: Body, noisy: Array) -> Array:
         msg = self._message(t, body)
@@ -198,7 +212,7 @@ class Inexact:
         return Local(answer, dual, rho)
 
     def stiffness(self, t: int, body: Body) -> float:
-        """mu: noise xi moves z by xi / mu."""
+        """mu of the step: rho, and the proximal term where there is one."""
         return self.agent.method.rule.stiffness(body["rho"], t)
 
     def _message(self, t: int, body: Body) -> Broadcast:

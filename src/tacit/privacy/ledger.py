@@ -114,13 +114,24 @@ class Ledger:
         new entry; other terms for the same run are refused.
         """
         with self._chain.transaction():
-            book = self._current()
-            check_adjacency(book, data_id, terms.adjacency)
-            place = book.place(data_id, terms.run)
-            if not place.agreed(terms):
-                self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))
+            if not self._agreed(data_id, terms):
                 body = {"kind": "run", "data": data_id, "terms": terms.described(), "at": _now()}
-                book.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+                self._book.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+
+    def check_terms(self, data_id: str, terms: Terms) -> None:
+        """Refuse what `join` would refuse, and write nothing."""
+        with self._chain.transaction():
+            self._agreed(data_id, terms)
+
+    def _agreed(self, data_id: str, terms: Terms) -> bool:
+        """Whether the terms are in force already; Refused where they cannot be."""
+        book = self._current()
+        check_adjacency(book, data_id, terms.adjacency)
+        place = book.place(data_id, terms.run)
+        if place.agreed(terms):
+            return True
+        self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))
+        return False
 
     def release(
         self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ZERO_OUT

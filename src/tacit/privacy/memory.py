@@ -1,7 +1,7 @@
-"""What an agent has answered while its process lives: a ledger without a file, for an agent that ends with it.
+"""What an agent has answered in one run: a ledger without a file, for an agent that ends with its run.
 
-A round that was answered is sent again from memory and is never drawn again. Nothing here outlives the process, so it
-counts no other run and enforces no limit: an agent that is asked by more than one process needs a Ledger.
+A round that was answered is sent again from memory and is never drawn again. Nothing here outlives the run, so it
+counts no other run and enforces no limit: an agent that is asked again later needs a Ledger.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Terms:
     """The terms of one run at one agent. Every number here is public."""
 
     run: str  # its name, which no other run has
-    spec: str  # the hash of everything that was agreed: rounds, schedules, bounds, feature map, loss
+    spec: str  # the hash of what was agreed: the spec of the run, the shape of its model and its penalties
     rounds: int  # T: rounds 1 .. T may be asked, each once
     release: Release  # what a round releases about one record
     adjacency: str

@@ -23,7 +23,7 @@ from tacit.engine.gradients import Lane
 from tacit.experiments import guard
 from tacit.experiments.spec import Spec
 from tacit.guarded.agent import Addressed, Guarded
-from tacit.guarded.half import Inexact
+from tacit.guarded.half import AdmmHalf
 from tacit.privacy.ledger import Ledger
 from tacit.schedule import Schedule
 from tacit.types import Array
@@ -75,7 +75,7 @@ def _deployed(
 
     The lanes differ in the keys of their agents alone, and a deployed agent has no key: what it computes is shared.
     """
-    halves = [Inexact(agent, shape, rho, rounds) for agent in lanes[0]]
+    halves = [AdmmHalf(agent, shape, rho, rounds) for agent in lanes[0]]
     agreed = [replace(guard.terms(spec, half), rounds=rounds) for half in halves]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody needs it later
     with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
