@@ -21,8 +21,8 @@ from tacit.problem.sensitivity import Observed
 from tacit.types import Array
 
 SHARP = 0.8  # of the risk of error, for the test that suits a claim best; all other tests share the rest
-CONFIDENCE = 0.95  # where noise has a seed, an audit says the same every time
-CONFIDENCE_DEPLOYED = 0.999  # where noise is new every time, so is the risk of a false alarm
+CONFIDENCE = 0.95  # that no finding of an audit is wrong
+CONFIDENCE_DEPLOYED = 0.999  # of one finding, where noise is new every time, and with it the risk of a false alarm
 FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # of the noise, for `detects`
 
 
@@ -142,9 +142,9 @@ class Finding:
         }
 
 
-def usual_confidence(spec: Spec) -> float:
-    """With which the lower bounds of an honest spec hold."""
-    return CONFIDENCE_DEPLOYED if spec.privacy.noise == "exact" else CONFIDENCE
+def at_least(confidence: float, spec: Spec) -> float:
+    """The confidence, and for deployed agents CONFIDENCE_DEPLOYED where that is more."""
+    return max(confidence, CONFIDENCE_DEPLOYED) if spec.privacy.noise == "exact" else confidence
 
 
 def claimed(spec: Spec, method: Method, rounds: int) -> Claim:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.admm.agent import Agent, Method
 from tacit.experiments.audit.answering import Answering, Situation, answer, answering, drawn, views
-from tacit.experiments.audit.finding import Finding, Trials, claimed, usual_confidence, weigh
+from tacit.experiments.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.experiments.audit.neighbours import Score, neighbours
 from tacit.experiments.spec import Spec
 from tacit.types import Array
@@ -53,7 +53,7 @@ def audit(
     spec: Spec,
     draws: int | None = None,
     seed: int = 0,
-    confidence: float | None = None,
+    confidence: float = CONFIDENCE,
     break_: Callable[[Method], Method] = lambda method: method,
 ) -> Finding:
     """The spec's mechanism against its claim. `break_` changes the method but not the claim, as a control would."""
@@ -70,7 +70,7 @@ def audit(
         name_of(spec),
         claim,
         lambda factor: seen.shrunk(factor).likelihood(pair.score),
-        confidence or usual_confidence(spec),
+        confidence,
         {"two agents": (once, seen.difference(other)), "two rounds": (twice, seen.difference(later))},
     )
 

@@ -124,7 +124,7 @@ def _canary(spec: Spec) -> Canary:
     sparse = spec.data.row_norm != "none" or spec.privacy.sensitivity == "clip"
     if sparse and spec.privacy.adjacency != "replace_one":
         return Canary(np.array([0.0, 0.0, m]), np.zeros(3), np.array([_NOWHERE, _NOWHERE, _TO_ONE]))
-    body, tail = ([0.0, 0.0, m], 0.05 * m) if sparse else ([m, m, m], m)
+    body, tail = ([0.0, 0.0, m], 0.01 * m) if sparse else ([m, m, m], m)
     x, opposite = np.array([*body, tail, 0.0]), np.array([*body, 0.0, tail])
     return Canary(x, opposite, np.array([_NOWHERE] * 3 + [_TO_ONE, _TO_ZERO]))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.admm.agent import Agent, Method
 from tacit.experiments import build
-from tacit.experiments.audit.finding import FACTORS, Finding, Trials, claimed, usual_confidence, weigh
+from tacit.experiments.audit.finding import CONFIDENCE, FACTORS, Finding, Trials, claimed, weigh
 from tacit.experiments.audit.mechanism import name_of
 from tacit.experiments.audit.neighbours import score_of
 from tacit.experiments.audit.observe import Seen, observe, thin
@@ -48,7 +48,7 @@ def audit(
     canaries: int = CANARIES,
     records: int = RECORDS,
     seed: int = 0,
-    confidence: float | None = None,
+    confidence: float = CONFIDENCE,
     break_: Callable[[Method], Method] = lambda method: method,
 ) -> Finding:
     """A run of the spec over its data (thinned) and canaries, against the claim for the whole run.
@@ -70,8 +70,7 @@ def audit(
     by_factor = dict(zip(factors, np.concatenate(scores, axis=1), strict=True))
     included = np.concatenate([own.included for own in planted])
     name = f"{spec.run.rounds} rounds, {name_of(spec)}"
-    sure = confidence or usual_confidence(spec)
-    return weigh("run", name, claim, lambda factor: Trials.of_one_run(by_factor[factor], included), sure)
+    return weigh("run", name, claim, lambda factor: Trials.of_one_run(by_factor[factor], included), confidence)
 
 
 def _plant(
