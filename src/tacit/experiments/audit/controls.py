@@ -159,7 +159,7 @@ CONTROLS = {
             "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
             lambda method: replace(method, mechanism=Gaussian(method.mechanism.multiplier, method.mechanism.norm)),
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # where the tails of the two laws differ most in sight
-            draws=2 * DRAWS // 4,
+            draws=DRAWS,
         ),
     )
 }
