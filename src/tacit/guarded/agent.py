@@ -34,7 +34,7 @@ DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in p
 
 
 class Store(Protocol):
-    """Where answers are on record: tacit.privacy.ledger, or tacit.privacy.memory for the life of a process."""
+    """Where answers are on record: tacit.privacy.ledger, or tacit.privacy.memory while a run lasts."""
 
     @property
     def head(self) -> str: ...

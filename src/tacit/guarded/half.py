@@ -185,6 +185,8 @@ class AdmmHalf:
 
         With n records, |fl(sum) - sum| <= (n + 4) u sum_i |g_i| in any order of summation (a product, a sum over n,
         two scalings and a clip), and sum_i |g_i| <= n bound: at both neighbours, at most 2 n (n + 4) u bound.
+        Where Laplace noise is charged in l1 and in l2 at once, the grid's g d in l1 covers its g sqrt(d) in l2: the
+        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J.
         """
         n = len(self.agent.shard)
         bound = self.agent.problem.weight * self.agent.method.adjacency.value * self.agent.constant_bound
