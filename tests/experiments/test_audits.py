@@ -19,6 +19,7 @@ from tacit.experiments.audit.controls import CONTROLS, fainter, shared, stuck
 from tacit.experiments.audit.finding import FACTORS, claimed
 from tacit.experiments.audit.neighbours import neighbours
 from tacit.experiments.presets import preset
+from tacit.guarded.agent import Guarded
 from tacit.privacy import lattice
 from tacit.privacy.mechanism import Gaussian
 from tacit.report import picture
@@ -179,6 +180,27 @@ def test_a_lattice_that_adds_no_noise_is_caught_though_everything_else_is_right(
         assert "VIOLATED" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("which", "by"), [
+    (lambda agent, _t: id(agent), "two rounds"), (lambda agent, t: (agent.terms.run, t), "two agents"),
+], ids=["stuck", "shared"])  # fmt: skip
+def test_deployed_agents_that_do_not_draw_noise_anew_are_caught_by_one_view_alone(which, by, monkeypatch):
+    """The same noise in every round of an agent, or at every agent of a run: of the right law each time."""
+    now, noise, asked, drawn = [], {}, Guarded._respond, lattice.sample
+
+    def respond(self, own, question):
+        now[:] = [which(self, question.t)]
+        return asked(self, own, question)
+
+    def sample(law, t, shape, bits):
+        unit = noise.setdefault(now[0], drawn(law, 2**30, shape, bits) / 2**30)
+        return np.rint(t * unit).astype(np.int64)
+
+    monkeypatch.setattr(Guarded, "_respond", respond)
+    monkeypatch.setattr(lattice, "sample", sample)
+    found = mechanism.audit(DEPLOYED[0], draws=800, confidence=SURE)
+    assert [check for check in found.checks if found.checks[check].violated] == [by]
+
+
 def test_a_whole_run_of_deployed_agents_keeps_its_claim_and_half_its_noise_does_not(small):
     spec = SOUND.with_values({"privacy.noise": "exact", "run.rounds": 5})
     honest = training.audit(spec, small, canaries=1200, confidence=SURE)
@@ -213,21 +235,21 @@ def test_more_draws_detect_more_and_too_few_nothing():
 def test_the_attacker_sees_the_same_whoever_computes_a_round():
     spec = mechanism.few_rounds(LAPLACE_IN_L2)
     pair = neighbours(spec)
-    agents = drawn(pair.present, 5, 0, 0)
+    agents = drawn([pair.present], 5, 0)
     fast, plain = (
         views(answering(spec.with_values({"run.engine": engine})), agents, pair.questions)
         for engine in ("fast", "plain")
     )
     np.testing.assert_allclose(fast, plain, rtol=0, atol=1e-5 * np.abs(plain).max())
     assert (fast[0] != fast[1]).all()  # every draw has noise of its own
-    assert (fast[:, 0] != fast[:, 1]).all()  # and so has every round
+    assert (fast[:, :, 0] != fast[:, :, 1]).all()  # and so has every round
 
 
 def test_a_draw_has_the_same_noise_with_the_record_and_without():
     spec = mechanism.few_rounds(suite.standard())
     pair, how = neighbours(spec), answering(spec)
     noise = [
-        views(how, drawn(agent, 5, 0, 0), pair.questions)[:, 0] - answer(agent, pair.questions[0])[0]
+        views(how, drawn([agent], 5, 0), pair.questions)[:, 0, 0] - answer(agent, pair.questions[0])[0]
         for agent in pair.sides
     ]
     assert how.keyed

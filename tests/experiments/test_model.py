@@ -15,6 +15,7 @@ import pytest
 import tacit
 from tacit import record
 from tacit.cli import main
+from tacit.data.kinds import Categorical
 from tacit.errors import DataError, RunDirectoryError
 from tacit.experiments.store import RunDirectory
 
@@ -235,3 +236,23 @@ def test_a_result_of_an_earlier_version_has_no_hash_of_its_model_and_is_read(fol
     (run / "result.json").write_text(json.dumps(record.with_seal(old)))
     assert tacit.Model.read(run).classes == ("ill", "well")
     assert RunDirectory.open(run).result()["algorithm"] == "iadmm-prox"
+
+
+def test_a_record_is_predicted_the_same_however_it_is_given(tmp_path: Path) -> None:
+    """Without a schema features are float32, as in a table."""
+    close = np.array([[0.1, 0.10000000000001], [0.10000000000001, 0.1]])
+    model = tacit.Model(np.array([[1.0, -1.0], [-1.0, 1.0]]), np.zeros((2, 2)), ("p", "q"), ("a", "b"))
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{a!r},{b!r}\n" for a, b in close.tolist()))
+    columns = {"a": close[:, 0], "b": close[:, 1]}
+    for data in (close, columns):
+        np.testing.assert_array_equal(model.inputs(data), model.inputs(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize("spelled", [("true", "false"), ("True", "False")])
+def test_a_truth_value_is_the_category_that_the_schema_spells(spelled: tuple[str, str]) -> None:
+    """A CSV file says true; a DataFrame or a Parquet file made of it holds a truth value."""
+    kind = Categorical(spelled)
+    typed, _ = kind.encode(np.array([True, False, True]), ())
+    text, _ = kind.encode(np.array([spelled[0], spelled[1], spelled[0]], dtype=object), ())
+    np.testing.assert_array_equal(typed, text)
+    assert typed.sum() == 3

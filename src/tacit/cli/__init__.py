@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tacit: {error}", file=sys.stderr)
         return 2
     except (Interrupted, KeyboardInterrupt) as stop:
-        print(f"tacit: {stop or 'stopped'}", file=sys.stderr)
+        print(f"tacit: {str(stop) or 'stopped'}", file=sys.stderr)
         return 130
     except TacitError as error:
         print(f"tacit: {error}", file=sys.stderr)

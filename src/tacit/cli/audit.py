@@ -33,7 +33,8 @@ what is printed:
   claimed         (epsilon, delta) by the accountant
   at least        the lower bound that a test certifies, and the test; "of E" where the test is of another epsilon, such
                   as that of the one Gaussian release which dominates all that is attacked
-  detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of it or less
+  detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of what it is, or any
+                  smaller factor that was tried, down to 0.1
 
 controls are mechanisms broken on purpose; an audit that does not catch them is worth nothing:
 {controls}
@@ -110,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
         from tacit.experiments.audit.finding import CONFIDENCE
 
         print(f"the lower bounds hold together with {CONFIDENCE:.0%} confidence; no consistent claim is proved by them")
-        print("detects x F: noise of F times what is claimed, or less, would have been caught by these draws")
+        print("detects x F: noise of F times what it is would have been caught by these draws (F and less were tried)")
     return 0 if passed else 1
 
 

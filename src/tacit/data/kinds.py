@@ -108,9 +108,9 @@ class Categorical:
 
     def encode(self, cells: Array, marks: Collection[str]) -> tuple[Array, Tally]:
         """((n, values kept) float32, at most one 1 a row, what was changed)."""
-        text = [plain(cell) for cell in cells.tolist()]
-        absent = np.array([not cell or cell in marks for cell in text], dtype=bool)
         values = set(self.values)
+        text = [_spelled(cell, values) for cell in cells.tolist()]
+        absent = np.array([not cell or cell in marks for cell in text], dtype=bool)
         known = np.array([cell in values for cell in text], dtype=bool)
         place = {value: k for k, value in enumerate(self.kept)}
         at = np.array([place.get(cell, -1) for cell in text], dtype=np.int64)
@@ -180,6 +180,12 @@ def as_numbers(cells: Array, marks: Collection[str]) -> tuple[Array, int]:
     codes = [_number(mark) for mark in marks]  # -9 is a mark however the number is written
     value[np.isin(value, [code for code in codes if code is not None])] = math.nan
     return value, unreadable
+
+
+def _spelled(cell: object, values: Collection[str]) -> str:
+    """A cell as text; a truth value of a typed file as the list spells it: True, or true as CSV files have it."""
+    text = plain(cell)
+    return text.lower() if isinstance(cell, bool) and text not in values else text
 
 
 def _number(text: str) -> float | None:

@@ -100,7 +100,7 @@ def check(spec: Spec, setup: Setup) -> None:
                 )
             _check_gap(half, max(cap, p.limit or 0.0), rounds, p.dp_delta)
         if p.ledger:
-            _allow_files(FILES_PER_LEDGER * len(setup.agents) + OTHER_FILES)
+            allow_files(len(setup.agents))
 
 
 def guarded(
@@ -198,8 +198,9 @@ def file_of(agent: str) -> str:
     return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
 
 
-def _allow_files(count: int) -> None:
+def allow_files(ledgers: int) -> None:
     """Ledgers stay open for the run: as many files as the system lets this process have, and an error if too few."""
+    count = FILES_PER_LEDGER * ledgers + OTHER_FILES
     try:
         import resource
     except ImportError:  # Windows has no such limit

@@ -25,6 +25,8 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
             descriptor = os.open(path, os.O_RDONLY)
             opened.callback(os.close, descriptor)
             ours = _taken(descriptor, wait)
+            if not os.path.samestat(os.fstat(descriptor), os.stat(path)):  # removed, and made anew by another process
+                ours = False
         yield ours
 
 

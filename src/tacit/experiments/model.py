@@ -163,7 +163,9 @@ class Model:
 
 
 def _numbers(what: str, values: Array) -> Array:
+    """Features in float32, as a table has them: a record is predicted the same however it is given."""
     try:
-        return values.astype(np.float64)
+        with np.errstate(over="ignore"):  # beyond float32 becomes inf, which `scores` refuses
+            return values.astype(np.float32)
     except (TypeError, ValueError):
         raise DataError(f"{what} holds no numbers: encode them, or train with a schema.") from None

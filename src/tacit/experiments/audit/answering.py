@@ -78,6 +78,7 @@ def _deployed(
     halves = [AdmmHalf(agent, shape, rho, rounds) for agent in lanes[0]]
     agreed = [replace(guard.terms(spec, half), rounds=rounds) for half in halves]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody needs it later
+    guard.allow_files(len(halves))
     with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
         ledgers = [
             open_files.enter_context(Ledger.open(Path(folder) / f"{p}.ledger", guard.price)) for p in range(len(halves))
@@ -92,24 +93,28 @@ def _deployed(
         yield Separately(runs, shape)
 
 
-def views(how: Answering, agents: Sequence[Agent], situations: Sequence[Situation]) -> Array:
-    """The noisy gradients that a server computes from the replies, (agents, situations, J, K).
+def views(how: Answering, lanes: Sequence[Lane], situations: Sequence[Situation]) -> Array:
+    """The noisy gradients that a server computes from the replies, (lanes, agents, situations, J, K).
 
-    The agents differ in their keys alone. Every question is asked from the state that it states: what an agent
-    carries follows from releases, and the claim of a release holds in every state.
+    A lane is a run, whose agents answer in every situation; lanes differ in the keys of their agents alone. Every
+    question is asked from the state that it states: what an agent carries follows from releases, and the claim of a
+    release holds in every state.
     """
-    first, shape = agents[0], situations[0].own.z.shape
+    first, shape = lanes[0], situations[0].own.z.shape
     rho = Penalties({asked.msg.t: asked.msg.rho for asked in situations})
-    out = np.empty((len(agents), len(situations), *shape))
-    lanes, last = [[agent] for agent in agents], max(asked.msg.t for asked in situations)
+    last = max(asked.msg.t for asked in situations)
+    out = np.empty((len(lanes), len(first), len(situations), *shape))
     with how.batch(lanes, (shape[0], shape[1]), rho, last) as batch:
         for k, asked in enumerate(situations):
-            start = {"z": asked.own.z[None], "dual": asked.own.dual[None], "rho": np.array([asked.own.rho])}
-            for r in range(len(agents)):
+            z, dual = (np.stack([u] * len(first)) for u in (asked.own.z, asked.own.dual))
+            start = {"z": z, "dual": dual, "rho": np.full_like(batch.save(0)["rho"], asked.own.rho)}
+            for r in range(len(lanes)):
                 batch.load(r, start)
-            batch.exchange_all([asked.msg] * len(agents))
-            z = np.stack([batch.save(r)["z"][0] for r in range(len(agents))])
-            out[:, k] = invert(first.method, first.caught_up(asked.own, asked.msg), asked.msg, z)
+            batch.exchange_all([asked.msg] * len(lanes))
+            released = np.stack([batch.save(r)["z"] for r in range(len(lanes))])
+            for p, agent in enumerate(first):
+                own = agent.caught_up(asked.own, asked.msg)
+                out[:, p, k] = invert(agent.method, own, asked.msg, released[:, p])
     return out
 
 
@@ -121,6 +126,6 @@ def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
     return gradient, trace.scale
 
 
-def drawn(agent: Agent, draws: int, seed: int, number: int) -> list[Agent]:
-    """The agent once for every draw, under the key of agent `number` in a run of that draw's own seed."""
-    return [replace(agent, key=((seed << 32) + n, number)) for n in range(draws)]
+def drawn(agents: Sequence[Agent], draws: int, seed: int) -> list[list[Agent]]:
+    """A lane of the agents for every draw: a run with a seed of its own."""
+    return [[replace(agent, key=((seed << 32) + n, p)) for p, agent in enumerate(agents)] for n in range(draws)]

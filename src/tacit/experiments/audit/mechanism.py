@@ -62,16 +62,16 @@ def audit(
     pair, how = neighbours(spec), answering(spec)
     claim, once, twice = (claimed(spec, pair.present.method, rounds) for rounds in (spec.run.rounds, 1, 2))
     broken, fewer = pair.broken(break_), draws // _FEWER
-    seen = look(how, broken.sides, pair.questions, draws, seed)
-    other = look(how, (broken.other, broken.other), pair.questions[:1], fewer, seed, number=1)
-    later = look(how, broken.sides, (pair.later,), fewer, seed)
+    (seen,) = look(how, [broken.sides], pair.questions, draws, seed)
+    both = [broken.sides, (broken.other, broken.other)]  # of one run, and asked twice
+    one, other = look(how, both, (pair.questions[0], pair.later), fewer, seed)
     return weigh(
         "mechanism",
         name_of(spec),
         claim,
         lambda factor: seen.shrunk(factor).likelihood(pair.score),
         confidence,
-        {"two agents": (once, seen.difference(other)), "two rounds": (twice, seen.difference(later))},
+        {"two agents": (once, one.difference(other, 0)), "two rounds": (twice, one.difference(one, 1))},
     )
 
 
@@ -101,23 +101,26 @@ class Sight:
         )
         return Trials(present, absent, self.paired)
 
-    def difference(self, then: Sight) -> Trials:
-        """How far the first views less those of `then`, in the same units of noise, lie from out (-1) to in (1)."""
-        draws, ratio = len(then.views[0]), [a[0] / b[0] for a, b in zip(self.scale, then.scale, strict=True)]
-        seen = [v[:draws, 0] - r * u[:, 0] for v, u, r in zip(self.views, then.views, ratio, strict=True)]
-        center = [c[0] - r * d[0] for c, d, r in zip(self.center, then.center, ratio, strict=True)]
+    def difference(self, of: Sight, k: int) -> Trials:
+        """How far the first views less the k-th of `of`, in the same units of noise, lie from out (-1) to in (1)."""
+        ratio = self.scale[1][0] / of.scale[1][k]
+        seen = [v[:, 0] - ratio * u[:, k] for v, u in zip(self.views, of.views, strict=True)]
+        center = [c[0] - ratio * d[k] for c, d in zip(self.center, of.center, strict=True)]
         return Trials(along(seen[0], *center), along(seen[1], *center), self.paired)
 
 
 def look(
-    how: Answering, sides: tuple[Agent, Agent], questions: Sequence[Situation], draws: int, seed: int, number: int = 0
-) -> Sight:
-    """The answers of agent `number` on both sides, under the same keys."""
-    present, absent = (views(how, drawn(agent, draws, seed, number), questions) for agent in sides)
-    expected = [[answer(agent, question) for question in questions] for agent in sides]
-    c_in, c_out = (np.stack([center for center, _ in side]) for side in expected)
-    b_in, b_out = (np.array([scale for _, scale in side]) for side in expected)
-    return Sight((present, absent), (c_in, c_out), (b_in, b_out), how.keyed)
+    how: Answering, agents: Sequence[tuple[Agent, Agent]], questions: Sequence[Situation], draws: int, seed: int
+) -> list[Sight]:
+    """The answers of the agents of a run, each with the record and without it, under the same keys."""
+    with_it, without = (views(how, drawn(side, draws, seed), questions) for side in zip(*agents, strict=True))
+    found = []
+    for p, sides in enumerate(agents):
+        expected = [[answer(agent, question) for question in questions] for agent in sides]
+        c_in, c_out = (np.stack([center for center, _ in side]) for side in expected)
+        b_in, b_out = (np.array([scale for _, scale in side]) for side in expected)
+        found.append(Sight((with_it[:, p], without[:, p]), (c_in, c_out), (b_in, b_out), how.keyed))
+    return found
 
 
 def along(seen: Array, with_it: Array, without: Array) -> Array:

@@ -29,7 +29,7 @@ from tacit.types import Array, Shard
 DRAWS = 1500  # a side
 PILOTS = 200  # a side, that shape the score
 ROUNDS = 2
-SHARP = 1e-9
+LEAST = 1e-9
 FEATURES, CLASSES, OTHERS = 4, 3, 3
 SHORT = 0.3  # the norm of the other records, of row_norm
 
@@ -107,7 +107,7 @@ def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -
     pilot = [np.stack(list(views(method, side, PILOTS, 2 * seed))) for side in (present, absent)]
     shape = np.sqrt(sum(part.var(0) for part in pilot) / 2)
     noisy = shape > 0
-    shape = np.where(noisy, shape, SHARP)  # without noise the least difference tells all
+    shape = np.where(noisy, shape, LEAST)  # without noise the least difference tells all
     spread = [float(np.sqrt(np.mean(part.var(0)[noisy] / shape[noisy] ** 2))) for part in pilot]
     fit = [part.mean(0) / shape for part in pilot]
     seen = [np.stack(list(views(method, side, draws, 2 * seed + 1))) / shape for side in (present, absent)]

@@ -56,6 +56,6 @@ def thin(over: Federation, records: int) -> Federation:
 
     def some(shard: Shard) -> Shard:
         kept = np.linspace(0, len(shard) - 1, max(1, round(len(shard) * share))).astype(int)
-        return Shard(shard.x[kept], shard.y[kept])
+        return shard.rows(kept)
 
     return replace(over, shards=tuple(map(some, over.shards)))
