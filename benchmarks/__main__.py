@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import growth, instances, machine, report
 from benchmarks.contenders import Rounds, compare, contenders
 from benchmarks.roofline import draws_per_second, roofline
-from tacit.experiments.spec import Spec
+from tacit.run.spec import Spec
 from tacit.types import Federation
 
 HERE = Path(__file__).parent

@@ -11,15 +11,15 @@ from benchmarks.interleave import interleaved, summary
 from benchmarks.naive import Naive
 from tacit.admm.algorithm import ask, conclude, init
 from tacit.engine.batch import ENGINES
-from tacit.experiments.build import Setup, setup
-from tacit.experiments.spec import Spec
+from tacit.run.build import Setup, setup
+from tacit.run.spec import Spec
 from tacit.types import Federation
 
 SEEDS = 10
 
 
 class Rounds:
-    """Rounds of some runs on one engine, as `experiments.run` makes them, without records."""
+    """Rounds of some runs on one engine, as `tacit.run.train` makes them, without records."""
 
     def __init__(self, engine: str, setups: Sequence[Setup]) -> None:
         self.setups, self.states = setups, [init(own.shape) for own in setups]

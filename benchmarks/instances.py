@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tacit import data
-from tacit.experiments.presets import preset
-from tacit.experiments.spec import Spec
+from tacit.run.presets import preset
+from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 
 # agents and records of LEAF's FEMNIST at 5%: the part with 114 writers, and all 195

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.rule import Trust
-from tacit.experiments.build import Setup
+from tacit.run.build import Setup
 from tacit.types import Array
 
 

@@ -23,7 +23,7 @@ COPIED = ("src", "tests", "pyproject.toml", "records", "docs", "README.md")
 AGENT, RUNS = "tests/guarded/test_agent.py::", "tests/guarded/test_runs.py::"
 MOVED = "tests/conformance/test_deployed_sensitivity.py::"
 LEDGER = "tests/privacy/test_ledger.py::"
-AUDIT = "tests/experiments/test_audits.py::"
+AUDIT = "tests/audit/test_audits.py::"
 
 
 @dataclass(frozen=True)
@@ -115,16 +115,16 @@ MUTANTS = (
            "self.spent.setdefault(key.data_id, Counter())[release] += 1",
            "self.spent.setdefault(key.data_id, Counter())[release] = 1",
            LEDGER + "test_the_limit_is_over_all_runs_on_the_same_data_and_only_those"),
-    Mutant("agents join before all ledgers were asked", "experiments/guard.py",
+    Mutant("agents join before all ledgers were asked", "run/deploy.py",
            "        ledger.check_terms(data_id, ours)\n", "        pass\n",
            RUNS + "test_no_agent_joins_a_run_that_another_one_refuses"),
-    Mutant("a run begins that the limit it brings will end", "experiments/guard.py",
+    Mutant("a run begins that the limit it brings will end", "run/deploy.py",
            "if p.limit and cap > p.limit:", "if False:",
            RUNS + "test_a_run_that_its_ledgers_could_not_pay_to_the_end_is_refused_before_anything_is_written"),
-    Mutant("a run whose agents joined and did nothing cannot go on", "experiments/guard.py",
+    Mutant("a run whose agents joined and did nothing cannot go on", "run/deploy.py",
            "if released and not started:", "if (data_id, ours.run) in book.places and not started:",
            RUNS + "test_a_run_killed_after_its_agents_joined_and_before_its_first_round_goes_on"),
-    Mutant("half of the noise is agreed on", "experiments/guard.py",
+    Mutant("half of the noise is agreed on", "run/deploy.py",
            "half.adjacency, scale_of(half), dp_delta, cap", "half.adjacency, scale_of(half) / 2, dp_delta, cap",
            AGENT + "test_the_noise_has_the_law_and_the_scale_that_were_agreed"),
     Mutant("half of the noise is drawn", "guarded/agent.py",
@@ -196,10 +196,10 @@ MUTANTS = (
     Mutant("the grid's own cost not counted", "privacy/lattice.py",
            "return (sensitivity + step * entries) * (1 + 2**-50)", "return sensitivity * (1 + 2**-50)",
            "tests/privacy/test_lattice.py"),
-    Mutant("the audit attacks a simulation in place of the deployed agent", "experiments/audit/answering.py",
-           "if guard.wanted(spec):", "if False:",
+    Mutant("the audit attacks a simulation in place of the deployed agent", "audit/answering.py",
+           "if deploy.wanted(spec):", "if False:",
            AUDIT + "test_a_lattice_that_adds_no_noise_is_caught_though_everything_else_is_right"),
-    Mutant("the result notes no heads", "experiments/guard.py",
+    Mutant("the result notes no heads", "run/deploy.py",
            "return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None", "return None",
            RUNS + "test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them"),
 )  # fmt: skip

@@ -8,10 +8,10 @@ import pytest
 
 from tacit.admm.price import release
 from tacit.cli import main
-from tacit.experiments import build, result
-from tacit.experiments.presets import preset
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.run import build, result
+from tacit.run.presets import preset
 from tests.conftest import federation
 
 
@@ -140,7 +140,7 @@ def test_classes_read_from_private_labels_are_no_guarantee():
 
 
 def test_epsilon_and_delta_in_a_result_belong_together():
-    from tacit.experiments.run import train
+    from tacit.run.train import train
 
     values = {"privacy.sensitivity": "clip", "privacy.epsilon": 0.5, "run.rounds": 200}
     summary = train(preset("paper", "objp").with_values(values), federation()).summary

@@ -14,7 +14,7 @@ from benchmarks.naive import Naive
 from benchmarks.roofline import work
 
 from tacit.engine.gradients import Sparse
-from tacit.experiments.build import setup
+from tacit.run.build import setup
 from tests.conftest import federation
 
 

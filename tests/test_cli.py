@@ -207,7 +207,7 @@ def test_what_the_machine_refuses_is_one_line(capsys, monkeypatch, error, says):
     def fail(_spec):
         raise error
 
-    monkeypatch.setattr("tacit.experiments.build.federation", fail)
+    monkeypatch.setattr("tacit.run.build.federation", fail)
     assert main([*SMALL, "--out", "run"]) == 1
     err = capsys.readouterr().err
     assert says in err

@@ -6,7 +6,7 @@ import pytest
 
 from tacit import record
 from tacit.cli import main
-from tacit.experiments import paper
+from tacit.paper import artefact as paper
 
 TINY = """
 title = "tiny"

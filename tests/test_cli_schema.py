@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.experiments.model import Model
+from tacit.run.model import Model
 from tests.data.test_schema import write_csv
 
 

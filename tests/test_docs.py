@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tacit import record
-from tacit.experiments import paper
-from tacit.experiments.archive import Archive
-from tacit.experiments.audit import methods as audit
-from tacit.experiments.compare.entries import contenders
-from tacit.experiments.reproduce import Plan
+from tacit.audit import methods as audit
+from tacit.compare.entries import contenders
+from tacit.paper import artefact as paper
+from tacit.paper.archive import Archive
+from tacit.paper.reproduce import Plan
 from tests.conformance import test_methods as suite
 
 PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"

@@ -15,23 +15,23 @@ from tacit._version import __version__
 
 if TYPE_CHECKING:
     from tacit.data import load
-    from tacit.experiments.model import Model
-    from tacit.experiments.presets import preset
-    from tacit.experiments.result import Result
-    from tacit.experiments.run import resume, train
-    from tacit.experiments.spec import Spec
+    from tacit.run.model import Model
+    from tacit.run.presets import preset
+    from tacit.run.result import Result
+    from tacit.run.spec import Spec
+    from tacit.run.train import resume, train
     from tacit.types import Federation, Shard
 
 _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Federation": "tacit.types",
-    "Model": "tacit.experiments.model",
-    "Result": "tacit.experiments.result",
+    "Model": "tacit.run.model",
+    "Result": "tacit.run.result",
     "Shard": "tacit.types",
-    "Spec": "tacit.experiments.spec",
+    "Spec": "tacit.run.spec",
     "load": "tacit.data",
-    "preset": "tacit.experiments.presets",
-    "resume": "tacit.experiments.run",
-    "train": "tacit.experiments.run",
+    "preset": "tacit.run.presets",
+    "resume": "tacit.run.train",
+    "train": "tacit.run.train",
 }
 
 __all__ = [

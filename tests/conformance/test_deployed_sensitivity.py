@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.experiments import build, guard
-from tacit.experiments.presets import preset
 from tacit.guarded.agent import Guarded
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
@@ -17,6 +15,8 @@ from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import GaussianRelease
+from tacit.run import build, deploy
+from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard
 from tests.guarded.agents import start
 
@@ -64,7 +64,7 @@ def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
     half = AdmmHalf(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds)
-    return Guarded("0", half, guard.terms(spec, half), "data", Memory())
+    return Guarded("0", half, deploy.terms(spec, half), "data", Memory())
 
 
 def moved(spec, over, shards, point):

@@ -12,8 +12,8 @@ from tacit.engine.batch import Separately
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled
 from tacit.errors import IncompatibleError
-from tacit.experiments.build import setup
-from tacit.experiments.presets import preset
+from tacit.run.build import setup
+from tacit.run.presets import preset
 from tacit.types import Federation, Shard
 from tests.conftest import federation, instructions
 
@@ -106,7 +106,7 @@ def test_fast_follows_plain_for_every_combination(case):
     try:
         runs = lanes(over, case)
     except IncompatibleError:
-        return  # refused by name: tests/experiments/test_run.py
+        return  # refused by name: tests/run/test_train.py
     agents = [run.agents for run in runs]
     agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(FastEngine(agents, runs[0].shape, 2), runs))
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.baselines.method import TRIALS, Budget
-from tacit.baselines.promise import Unit
-from tacit.baselines.registry import METHODS
-from tacit.experiments.audit import mechanism
-from tacit.experiments.audit import methods as audit
-from tacit.experiments.presets import preset
+from tacit.audit import mechanism
+from tacit.audit import methods as audit
+from tacit.methods.method import TRIALS, Budget
+from tacit.methods.promise import Unit
+from tacit.methods.registry import METHODS
+from tacit.run.presets import preset
 from tacit.types import Norm
-from tests.baselines.tasks import task
+from tests.methods.tasks import task
 
 BUDGET = Budget(3.0, 1e-5)
 ENTRIES = [pytest.param(entry, id=name) for name, entry in METHODS.items()]

@@ -10,9 +10,9 @@ from tacit.data.transform import rescale_rows
 from tacit.engine.gradients import Dense, Sparse
 from tacit.engine.kernels import compiled
 from tacit.engine.layout import aligned, lane, width
-from tacit.experiments.build import setup
-from tacit.experiments.presets import preset
 from tacit.problem.sensitivity import Adjacency
+from tacit.run.build import setup
+from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard
 
 J, K = 6, 3

@@ -8,10 +8,10 @@ import pytest
 from tacit.cli import main
 from tacit.engine.batch import ENGINES, Separately
 from tacit.errors import IncompatibleError, SpecError
-from tacit.experiments.build import setup
-from tacit.experiments.presets import preset
 from tacit.privacy import noise
 from tacit.problem.softmax import Softmax
+from tacit.run.build import setup
+from tacit.run.presets import preset
 from tests.conformance.test_engines import (
     CASES,
     FEDERATIONS,
@@ -44,7 +44,7 @@ def test_torch_follows_plain_for_every_combination(case):
     try:
         runs = lanes(FEDERATIONS["odd"], case)
     except IncompatibleError:
-        return  # refused by name: tests/experiments/test_run.py
+        return  # refused by name: tests/run/test_train.py
     follows_plain(runs)
 
 

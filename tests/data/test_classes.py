@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.compare.arena import held_out
 from tacit.data import load
 from tacit.data.classes import parse
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.errors import DataError, IncompatibleError, OwnerWarning, SpecError
-from tacit.experiments import build
-from tacit.experiments.compare.arena import held_out
-from tacit.experiments.spec import Spec
+from tacit.run import build
+from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 from tests.data.test_tables import WRITERS
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tacit.data import load
 from tacit.data.federate import hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
-from tacit.experiments import build
-from tacit.experiments.spec import Spec
+from tacit.run import build
+from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 
 

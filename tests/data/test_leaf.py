@@ -12,8 +12,8 @@ import pytest
 
 from tacit.data import leaf, load
 from tacit.errors import DataError, IncompatibleError, OwnerWarning
-from tacit.experiments import build
-from tacit.experiments.spec import Spec
+from tacit.run import build
+from tacit.run.spec import Spec
 
 FEMNIST = Path(__file__).parents[3] / "shared" / "data" / "femnist"
 

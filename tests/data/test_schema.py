@@ -22,8 +22,8 @@ from tacit.data.kinds import Categorical, Label, Numeric, Tally
 from tacit.data.schema import Schema, parse
 from tacit.data.transform import with_intercept
 from tacit.errors import DataError, IncompatibleError, SpecError
-from tacit.experiments import build
-from tacit.experiments.spec import Spec
+from tacit.run import build
+from tacit.run.spec import Spec
 from tacit.types import Array, Norm
 
 PATIENTS = """

@@ -35,5 +35,5 @@ def test_other_engines_need_no_torch_and_run_on_the_cpu(engine):
 
 
 def test_torch_is_not_imported_unless_it_is_used():
-    code = "import sys, tacit, tacit.cli.train, tacit.experiments.run; sys.exit('torch' in sys.modules)"
+    code = "import sys, tacit, tacit.cli.train, tacit.run.train; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.engine.stacking import SLACK, blocks
-from tacit.experiments.build import setup
-from tacit.experiments.presets import preset
+from tacit.run.build import setup
+from tacit.run.presets import preset
 from tacit.types import Norm
 from tests.conftest import federation
 

@@ -6,12 +6,12 @@ import time
 import numpy as np
 import pytest
 
-from tacit.baselines.task import plain_sums
 from tacit.engine import gradients
 from tacit.engine.kernels import compiled
 from tacit.engine.rendezvous import Rendezvous
 from tacit.engine.sums import Question, SharedSums, normals
 from tacit.errors import DataError
+from tacit.methods.task import plain_sums
 from tacit.privacy import noise
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped, Declared, Observed

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.admm.messages import Local
-from tacit.experiments import build, guard
-from tacit.experiments.presets import preset
 from tacit.guarded.agent import Guarded
 from tacit.guarded.gate import Question
+from tacit.run import build, deploy
+from tacit.run.presets import preset
 from tests.conftest import federation
 
 SHAPE = (4, 3)
@@ -28,8 +28,8 @@ def spec(ledger=None, algorithm="objt", **values):
 def agents(ledger=None, over=None, algorithm="objt", started=False, **values):
     """All agents of a small federation, as they are deployed."""
     over = federation() if over is None else over
-    chosen = guard.named(spec(ledger, algorithm, **values))
-    return guard.guarded(chosen, build.setup(chosen, over), over, started, ExitStack())
+    chosen = deploy.named(spec(ledger, algorithm, **values))
+    return deploy.guarded(chosen, build.setup(chosen, over), over, started, ExitStack())
 
 
 def with_records(over, shard):

@@ -9,7 +9,6 @@ import pytest
 
 from tacit.admm.messages import Broadcast, Local, Reply
 from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, TermsChanged
-from tacit.experiments import guard
 from tacit.guarded.agent import Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
@@ -18,6 +17,7 @@ from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Silence
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import GaussianRelease
+from tacit.run import deploy
 from tacit.types import LARGEST, Norm, Shard
 from tests.conftest import federation
 from tests.guarded.agents import LINEARISED_AT_Z, SHAPE, SOUND, agents, ask, start, with_records
@@ -449,7 +449,7 @@ def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_t
     method, n, times = half.agent.method, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
     bound = half.agent.problem.weight * times * method.bound.value
     summed = bound * (1 + 2 * n * (n + 4) * 2.0**-53)  # |fl(sum) - sum| <= (n + 4) u sum |g_i|, at both neighbours
-    scale = guard.scale_of(half)
+    scale = deploy.scale_of(half)
     moved = lattice.quantized_sensitivity(method.bound.norm, summed, lattice.grid(scale), 12)
     assert scale >= method.mechanism.multiplier * moved
     assert scale <= method.mechanism.multiplier * bound * (1 + 1e-4)

@@ -15,8 +15,6 @@ import pytest
 
 from tacit.admm.messages import Local
 from tacit.errors import Refused
-from tacit.experiments import build
-from tacit.experiments.presets import preset
 from tacit.guarded import agent as deployed
 from tacit.guarded.agent import Guarded, scale_of
 from tacit.guarded.gate import Question
@@ -25,6 +23,8 @@ from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.memory import Memory
 from tacit.privacy.terms import Terms
+from tacit.run import build
+from tacit.run.presets import preset
 from tacit.types import LARGEST, Shard
 from tests.conftest import federation
 

@@ -9,14 +9,14 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
-from tacit.experiments import guard, sweep
-from tacit.experiments import run as experiment
-from tacit.experiments.presets import preset
-from tacit.experiments.run import resume, train
-from tacit.experiments.store import RunDirectory
 from tacit.privacy import chain
 from tacit.privacy.book import Limit
 from tacit.privacy.ledger import Ledger
+from tacit.run import deploy, sweep
+from tacit.run import train as experiment
+from tacit.run.directory import RunDirectory
+from tacit.run.presets import preset
+from tacit.run.train import resume, train
 from tests.conftest import federation
 from tests.guarded.agents import EXACT
 from tests.guarded.agents import spec as spec_with
@@ -27,13 +27,13 @@ def spec(tmp_path, **values):
 
 
 def spent(tmp_path, agent="0"):
-    with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+    with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", deploy.price) as ledger:
         return ledger.show()[0]
 
 
 def allow(tmp_path, limit):
     for agent in "012":
-        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", guard.price) as ledger:
+        with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", deploy.price) as ledger:
             ledger.set_limit(limit)
 
 
@@ -54,7 +54,7 @@ def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
         train(spec(tmp_path, **{"privacy.adjacency": "replace_one"}), out=tmp_path / "second")
     assert not (tmp_path / "second").exists()
     assert (spent(tmp_path, "1").releases, spent(tmp_path, "1").adjacency) == (6, "zero_out")
-    with Ledger.open(tmp_path / "ledgers" / "0.ledger", guard.price) as ledger:
+    with Ledger.open(tmp_path / "ledgers" / "0.ledger", deploy.price) as ledger:
         assert not ledger.book().answers
 
 
@@ -89,13 +89,13 @@ def test_a_second_run_beyond_the_limit_is_refused_before_its_first_round(tmp_pat
 
 def test_no_agent_joins_a_run_that_another_one_refuses(tmp_path):
     train(spec(tmp_path), out=tmp_path / "first")
-    with Ledger.open(tmp_path / "ledgers" / "2.ledger", guard.price) as ledger:
+    with Ledger.open(tmp_path / "ledgers" / "2.ledger", deploy.price) as ledger:
         ledger.set_limit(Limit(1.2, 1e-6))
     (tmp_path / "ledgers" / "0.ledger").unlink()
     with pytest.raises(IncompatibleError, match="agent 2"):
         train(spec(tmp_path), out=tmp_path / "second")
     assert not (tmp_path / "ledgers" / "0.ledger").exists()
-    with Ledger.open(tmp_path / "ledgers" / "1.ledger", guard.price) as ledger:
+    with Ledger.open(tmp_path / "ledgers" / "1.ledger", deploy.price) as ledger:
         assert len(ledger.book().places) == 1
 
 
@@ -127,7 +127,7 @@ def test_the_sentence_of_trust_is_for_agents_whose_ledgers_outlive_the_process(t
 def test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them(tmp_path, capsys):
     result = train(spec(tmp_path), out=tmp_path / "run")
     file = tmp_path / "ledgers" / "0.ledger"
-    with Ledger.open(file, guard.price) as ledger:
+    with Ledger.open(file, deploy.price) as ledger:
         assert result.summary["ledger_heads"]["0"] == ledger.head
     assert main(["ledger", "verify", str(file), "--run", str(tmp_path / "run")]) == 0
     assert "goes through the head" in capsys.readouterr().out
@@ -190,7 +190,7 @@ def test_a_limit_whose_delta_exact_noise_would_use_up_is_refused_before_a_releas
 
 def test_agents_whose_names_look_alike_have_ledgers_of_their_own():
     names = ["a/b", "a_b", "a b", "北京", "上海", "x" * 300, "x" * 301, "..", "A"]
-    files = {guard.file_of(name) for name in names}
+    files = {deploy.file_of(name) for name in names}
     assert len(files) == len(names)
     assert all(len(name) < 120 and "/" not in name for name in files)
 
@@ -317,7 +317,8 @@ KILLED = """
 import os, sys
 from pathlib import Path
 import tacit
-from tacit.experiments import run, toml
+from tacit.run import train as run
+from tacit.run import toml
 def stop(done, row):
     if done == 3:
         os._exit(9)  # the answers of three rounds are out, and no checkpoint was written
@@ -327,7 +328,7 @@ run.train(spec, out=sys.argv[2], listener=stop)
 
 
 def test_a_run_killed_after_a_release_sends_it_again_and_spends_nothing_twice(tmp_path):
-    from tacit.experiments import toml
+    from tacit.run import toml
 
     chosen = spec(tmp_path, **{"run.name": "once"})
     (tmp_path / "spec.toml").write_text(toml.dumps(chosen))

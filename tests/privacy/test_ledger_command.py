@@ -6,10 +6,10 @@ import sqlite3
 import pytest
 
 from tacit.cli import main
-from tacit.experiments.guard import price
 from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.run.deploy import price
 
 from .rounds import asked, noisy
 

@@ -39,7 +39,7 @@ def test_a_report_imports_nothing_that_trains(tmp_path):
         "import sys; from tacit.report import artefacts; from pathlib import Path; "
         f"artefacts.write([Path({str(source)!r})], Path({str(tmp_path / 'page.html')!r})); "
         "print([name for name in sys.modules if name.split('.')[:2] in (['tacit', 'engine'], ['tacit', 'admm'], "
-        "['tacit', 'experiments']) or name == 'matplotlib'])"
+        "['tacit', 'run']) or name == 'matplotlib'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -14,9 +14,9 @@ from tacit.cli.train import RUN_FLAGS, spec_of
 from tacit.errors import SpecError, TacitWarning
 
 if TYPE_CHECKING:
-    from tacit.baselines.method import Budget
-    from tacit.experiments.audit.finding import Finding
-    from tacit.experiments.audit.reconstruction import Recovery
+    from tacit.audit.finding import Finding
+    from tacit.audit.reconstruction import Recovery
+    from tacit.methods.method import Budget
 
 WHAT = ("mechanism", "run", "reconstruction")
 
@@ -84,7 +84,7 @@ class _Help(argparse.Action):
     """Help that lists the controls of the registry, which is slow to import: only when help is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from tacit.experiments.audit.controls import CONTROLS
+        from tacit.audit.controls import CONTROLS
 
         parser.epilog = EPILOG.format(controls="\n".join(f"  {one.name:<18}{one.about}" for one in CONTROLS.values()))
         parser.print_help()
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps(_as_dict(findings, controls, recovered, options, passed)))
     elif findings or controls:
-        from tacit.experiments.audit.finding import CONFIDENCE
+        from tacit.audit.finding import CONFIDENCE
 
         print(f"the lower bounds hold together with {CONFIDENCE:.0%} confidence; no consistent claim is proved by them")
         print("detects x F: noise of F times what it is would have been caught by these draws (F and less were tried)")
@@ -120,8 +120,8 @@ def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
 
     Many claims are tight and the attacks nearly reach them: at 95 % each, a row of seven would cry wolf every few runs.
     """
-    from tacit.experiments.audit import methods, suite
-    from tacit.experiments.audit.finding import CONFIDENCE
+    from tacit.audit import methods, suite
+    from tacit.audit.finding import CONFIDENCE
 
     mechanisms = 1 if _named(options) else len(suite.mechanisms())
     others = methods.chosen(options.method, _budget(options))
@@ -132,9 +132,9 @@ def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
 def _attack(
     options: argparse.Namespace, attacks: list[str], sure: float, show: _Table
 ) -> tuple[list[Finding], list[Recovery]]:
-    from tacit.experiments import build
-    from tacit.experiments.audit import mechanism, reconstruction, suite, training
-    from tacit.experiments.audit.finding import at_least
+    from tacit.audit import mechanism, reconstruction, suite, training
+    from tacit.audit.finding import at_least
+    from tacit.run import build
 
     spec, named, seed = spec_of(options), _named(options), _seed(options)
     if getattr(options, "run.rounds") is None and not options.config:
@@ -158,14 +158,14 @@ def _attack(
 
 
 def _budget(options: argparse.Namespace) -> Budget:
-    from tacit.baselines.method import Budget
+    from tacit.methods.method import Budget
 
     asked = given(options, RUN_FLAGS)
     return Budget(asked.get("privacy.epsilon", 3.0), asked.get("privacy.dp_delta", 1e-5))
 
 
 def _methods(options: argparse.Namespace, sure: float, show: _Table) -> list[Finding]:
-    from tacit.experiments.audit import methods
+    from tacit.audit import methods
 
     budget, found = _budget(options), []
     for entry in methods.chosen(options.method, budget):
@@ -175,7 +175,7 @@ def _methods(options: argparse.Namespace, sure: float, show: _Table) -> list[Fin
 
 
 def _controls(options: argparse.Namespace, sure: float, show: _Table) -> list[Finding]:
-    from tacit.experiments.audit.controls import CONTROLS, control
+    from tacit.audit.controls import CONTROLS, control
 
     chosen = list(CONTROLS.values()) if options.controls else [control(name) for name in options.control]
     found = []

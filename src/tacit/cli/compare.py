@@ -57,9 +57,9 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.experiments.compare import run as comparison
-    from tacit.experiments.compare import table, tune
-    from tacit.experiments.compare.plan import plan
+    from tacit.compare import run as comparison
+    from tacit.compare import table, tune
+    from tacit.compare.plan import plan
 
     if options.list:
         return _list(options.json)
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _values(options: argparse.Namespace) -> dict[str, Any]:
-    from tacit.experiments.compare.plan import read
+    from tacit.compare.plan import read
 
     values = read(options.config) if options.config else {}
     values |= given(options, DATA_FLAGS) | assignments(options.set)
@@ -144,7 +144,7 @@ def _label(row: dict[str, Any]) -> str:
 
 
 def _list(as_json: bool) -> int:
-    from tacit.experiments.compare.listing import listing
+    from tacit.compare.listing import listing
 
     methods = listing()
     if as_json:

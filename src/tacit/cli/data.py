@@ -36,8 +36,8 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tacit.data.describe import describe, table
-    from tacit.experiments import build, toml
-    from tacit.experiments.spec import Spec
+    from tacit.run import build, toml
+    from tacit.run.spec import Spec
 
     config = toml.read(options.config) if options.config else {}
     flags = given(options, DATA_FLAGS)

@@ -91,8 +91,8 @@ def run_verify(options: argparse.Namespace) -> int:
 def _noted(run: Path, file: str) -> str:
     """The head that the result of a run holds for the agent of a ledger."""
     from tacit.errors import DataError
-    from tacit.experiments.guard import file_of
-    from tacit.experiments.store import RunDirectory
+    from tacit.run.deploy import file_of
+    from tacit.run.directory import RunDirectory
 
     heads = RunDirectory.open(run).result().get("ledger_heads") or {}
     for agent, head in heads.items():
@@ -114,8 +114,8 @@ def run_limit(options: argparse.Namespace) -> int:
 
 
 def _open(file: str) -> Ledger:
-    from tacit.experiments.guard import price
     from tacit.privacy.ledger import Ledger
+    from tacit.run.deploy import price
 
     return Ledger.open(file, price, create=False)
 

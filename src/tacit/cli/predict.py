@@ -28,7 +28,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.experiments.model import Model
+    from tacit.run.model import Model
 
     model = Model.read(options.model)
     table = model.table(options.data, options.label_column, options.agent_column)

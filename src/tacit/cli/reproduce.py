@@ -14,12 +14,12 @@ from tacit.cli.progress import Progress
 from tacit.errors import RecordError, SpecError, TacitError
 
 if TYPE_CHECKING:
-    from tacit.experiments.archive import Archive
-    from tacit.experiments.reproduce import Plan
-    from tacit.experiments.sources import Sources
-    from tacit.experiments.sweep import Member
+    from tacit.paper.archive import Archive
+    from tacit.paper.reproduce import Plan
     from tacit.report.printed import Comparison
     from tacit.report.source import Source
+    from tacit.run.sources import Sources
+    from tacit.run.sweep import Member
 
 EPILOG = """examples:
   tacit reproduce                                    everything, quick: the shapes in some minutes
@@ -66,10 +66,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.experiments import paper, reproduce
-    from tacit.experiments.archive import Archive
-    from tacit.experiments.sources import Sources
-    from tacit.experiments.store import check_writable
+    from tacit.paper import artefact as paper
+    from tacit.paper import reproduce
+    from tacit.paper.archive import Archive
+    from tacit.run.directory import check_writable
+    from tacit.run.sources import Sources
 
     if options.jobs < 1:
         raise SpecError(f"--jobs must be at least 1, got {options.jobs}.")
@@ -124,7 +125,7 @@ def _list(plan: Plan, as_json: bool) -> None:
 
 
 def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
-    from tacit.experiments import reproduce
+    from tacit.paper import reproduce
 
     found = reproduce.adopt(options.adopt, plan, archive)
     names = [one["name"] for one in found.records]
@@ -161,8 +162,8 @@ def _announce(
     options: argparse.Namespace, plan: Plan, archive: Archive, sources: Sources, waiting: Sequence[Member]
 ) -> float:
     """Say what will be done and what it costs, from a few rounds of the real batches."""
-    from tacit.experiments import cost
-    from tacit.experiments.sources import HOW_TO_GET
+    from tacit.paper import cost
+    from tacit.run.sources import HOW_TO_GET
 
     absent = [member for _, member in plan.waiting(archive) if not sources.has(member.spec)]
     if absent and not options.quiet:

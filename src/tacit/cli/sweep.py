@@ -43,7 +43,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.experiments import sweep
+    from tacit.run import sweep
 
     members = sweep.read(options.config)
     out = options.out or Path("runs") / options.config.stem

@@ -67,9 +67,9 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.experiments import run as experiment
-    from tacit.experiments.store import RunDirectory
     from tacit.report import artefacts
+    from tacit.run import train as experiment
+    from tacit.run.directory import RunDirectory
 
     if options.keys:
         print(_keys())
@@ -98,8 +98,8 @@ def _refuse_other_options(options: argparse.Namespace) -> None:
 
 
 def spec_of(options: argparse.Namespace) -> Any:
-    from tacit.experiments import toml
-    from tacit.experiments.presets import preset
+    from tacit.run import toml
+    from tacit.run.presets import preset
 
     config = toml.read(options.config) if options.config else {}
     flags, sets = given(options, DATA_FLAGS + RUN_FLAGS), assignments(options.set)
@@ -160,7 +160,7 @@ def _percent(value: float | None) -> str:
 
 
 def _keys() -> str:
-    from tacit.experiments.spec import keys
+    from tacit.run.spec import keys
 
     lines = []
     for key, found in keys().items():

@@ -1,4 +1,4 @@
-"""Sums over records for several runs in one pass, as the methods of tacit.baselines ask for them.
+"""Sums over records for several runs in one pass, as the methods of tacit.methods ask for them.
 
 Sums are taken in float32 and given back in float64. Threads share out agents, and each agent's sum is one thread's, so
 their number never changes a result; how many runs share a pass may change its last digits.

@@ -1,0 +1,130 @@
+"""How agents answer under audit. Every attack gets its views here, and nothing else knows what an agent is made of.
+
+    simulated   on the engine that trains them
+    exact       behind gate, ledger and noise of the operating system, as they are deployed (tacit.guarded)
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tacit.admm.agent import Agent
+from tacit.admm.invert import invert
+from tacit.admm.messages import Broadcast, Local
+from tacit.engine.batch import ENGINES, Batch, Separately
+from tacit.engine.gradients import Lane
+from tacit.guarded.agent import Addressed, Guarded
+from tacit.guarded.half import AdmmHalf
+from tacit.privacy.ledger import Ledger
+from tacit.run import deploy
+from tacit.run.spec import Spec
+from tacit.schedule import Schedule
+from tacit.types import Array
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """The penalty of every round that an attack asks; of others, the first one's."""
+
+    given: Mapping[int, float]
+    summable: bool = False
+
+    def __call__(self, t: int) -> float:
+        return self.given.get(t, next(iter(self.given.values())))
+
+
+@dataclass(frozen=True)
+class Answering:
+    """`batch` makes what answers for lanes of agents, one lane a run, under a penalty and for a number of rounds.
+
+    `keyed`: noise is a function of an agent's key and the round, so two agents of one key have the same noise.
+    """
+
+    batch: Callable[[Sequence[Lane], tuple[int, int], Schedule, int], AbstractContextManager[Batch]]
+    keyed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What an agent carries into a round, and what it is asked."""
+
+    own: Local
+    msg: Broadcast
+
+
+def answering(spec: Spec) -> Answering:
+    """Agents as the spec has them: simulated, or deployed."""
+    if deploy.wanted(spec):
+        return Answering(lambda lanes, shape, rho, rounds: _deployed(spec, lanes, shape, rho, rounds), keyed=False)
+    own = spec.run
+    return Answering(lambda lanes, shape, *_: nullcontext(ENGINES[own.engine](lanes, shape, own.device)), keyed=True)
+
+
+@contextmanager
+def _deployed(
+    spec: Spec, lanes: Sequence[Lane], shape: tuple[int, int], rho: Schedule, rounds: int
+) -> Iterator[Batch]:
+    """Every lane is a run of its own; an agent has one ledger for all of them, which lasts as long as the attack.
+
+    The lanes differ in the keys of their agents alone, and a deployed agent has no key: what it computes is shared.
+    """
+    halves = [AdmmHalf(agent, shape, rho, rounds) for agent in lanes[0]]
+    agreed = [replace(deploy.terms(spec, half), rounds=rounds) for half in halves]
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody needs it later
+    deploy.allow_files(len(halves))
+    with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
+        files = [Path(folder) / f"{p}.ledger" for p in range(len(halves))]
+        ledgers = [open_files.enter_context(Ledger.open(file, deploy.price)) for file in files]
+        runs = []
+        for r in range(len(lanes)):
+            agents = [
+                Guarded(f"{p}", half, replace(terms, run=f"draw {r}"), "canaries", ledger)
+                for p, (half, terms, ledger) in enumerate(zip(halves, agreed, ledgers, strict=True))
+            ]
+            runs.append([Addressed(agent, f"draw {r}", agent.terms.spec) for agent in agents])
+        yield Separately(runs, shape)
+
+
+def views(how: Answering, lanes: Sequence[Lane], situations: Sequence[Situation]) -> Array:
+    """The noisy gradients that a server computes from the replies, (lanes, agents, situations, J, K).
+
+    A lane is a run, whose agents answer in every situation; lanes differ in the keys of their agents alone. Every
+    question is asked from the state that it states: what an agent carries follows from releases, and the claim of a
+    release holds in every state.
+    """
+    first, shape = lanes[0], situations[0].own.z.shape
+    rho = Penalties({asked.msg.t: asked.msg.rho for asked in situations})
+    last = max(asked.msg.t for asked in situations)
+    out = np.empty((len(lanes), len(first), len(situations), *shape))
+    with how.batch(lanes, (shape[0], shape[1]), rho, last) as batch:
+        for k, asked in enumerate(situations):
+            z, dual = (np.stack([u] * len(first)) for u in (asked.own.z, asked.own.dual))
+            start = {"z": z, "dual": dual, "rho": np.full_like(batch.save(0)["rho"], asked.own.rho)}
+            for r in range(len(lanes)):
+                batch.load(r, start)
+            batch.exchange_all([asked.msg] * len(lanes))
+            released = np.stack([batch.save(r)["z"] for r in range(len(lanes))])
+            for p, agent in enumerate(first):
+                own = agent.caught_up(asked.own, asked.msg)
+                out[:, p, k] = invert(agent.method, own, asked.msg, released[:, p])
+    return out
+
+
+def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
+    """What the agent would release without noise, and the scale of its noise."""
+    own, msg = agent.caught_up(situation.own, situation.msg), situation.msg
+    gradient, _ = agent.in_double().gradient(agent.method.rule.point(own, msg), msg.w)
+    _, _, trace = agent.respond(situation.own, msg)
+    return gradient, trace.scale
+
+
+def drawn(agents: Sequence[Agent], draws: int, seed: int) -> list[list[Agent]]:
+    """A lane of the agents for every draw: a run with a seed of its own."""
+    return [[replace(agent, key=((seed << 32) + n, p)) for p, agent in enumerate(agents)] for n in range(draws)]

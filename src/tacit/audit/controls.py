@@ -1,0 +1,172 @@
+"""Mechanisms broken on purpose, each in a way that has been published, shipped or nearly so. All must be caught."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.agent import Agent, Method
+from tacit.admm.perturbation import Output
+from tacit.admm.updates import ascent
+from tacit.audit import mechanism
+from tacit.audit.answering import answer
+from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
+from tacit.audit.mechanism import DRAWS, along
+from tacit.audit.neighbours import Neighbours, neighbours
+from tacit.errors import unknown
+from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.problem.sensitivity import Adjacency, Declared
+from tacit.run.presets import preset
+from tacit.run.spec import Spec
+from tacit.types import Array, Norm
+
+
+@dataclass(frozen=True)
+class Disguised:
+    """Noise that is not what its name and its price say: `draw` makes it with the mechanism that it poses as."""
+
+    inner: Mechanism
+    draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array]
+
+    @property
+    def norm(self) -> Norm:
+        return self.inner.norm
+
+    @property
+    def multiplier(self) -> float:
+        return self.inner.multiplier
+
+    def sample(self, key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
+        return np.asarray(self.draw(self.inner, key, t, step, shape))
+
+
+def fainter(factor: float) -> Callable[[Method], Method]:
+    """Noise too small by `factor`."""
+
+    def faint(method: Method) -> Method:
+        own = method.mechanism
+        assert isinstance(own, Gaussian | Laplace)
+        return replace(method, mechanism=replace(own, multiplier=factor * own.multiplier))
+
+    return faint
+
+
+def unclipped(method: Method) -> Method:
+    """The bound of a clipped gradient, declared and not made true."""
+    return replace(method, bound=Declared(method.bound.norm, method.bound.bound(np.zeros((0, 1)), np.zeros(0))))
+
+
+def stuck(method: Method) -> Method:
+    """Noise that does not change from round to round."""
+    return _disguised(lambda inner, key, _t, step, shape: inner.sample(key, 0, step, shape))(method)
+
+
+def shared(method: Method) -> Method:
+    """One stream of noise for all agents."""
+    return _disguised(lambda inner, key, t, step, shape: inner.sample((key[0], 0), t, step, shape))(method)
+
+
+def _disguised(
+    draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array],
+) -> Callable[[Method], Method]:
+    return lambda method: replace(method, mechanism=Disguised(method.mechanism, draw))
+
+
+def clean_dual(pair: Neighbours, draws: int) -> Trials:
+    """The agent sends its multiplier as well, made from the z it had before the noise: lambda+ is the gradient."""
+    question = pair.questions[0]
+    centers = [answer(agent, question)[0] for agent in pair.sides]
+
+    def dual(agent: Agent) -> Array:
+        quiet = replace(agent, method=replace(agent.method, mechanism=Silence()))
+        after, _, _ = quiet.respond(question.own, question.msg)
+        return np.asarray(ascent(question.own.dual, question.msg.w, after.z, question.msg.rho))
+
+    with_it, without = (np.repeat(along(dual(agent)[None], *centers), draws) for agent in pair.sides)
+    return Trials(with_it, without, paired=True)
+
+
+@dataclass(frozen=True)
+class Control:
+    """A fault: what it is, the spec it is put into, and how; or what it lets out beside the release."""
+
+    name: str
+    about: str
+    break_: Callable[[Method], Method] = field(default=lambda method: method)
+    values: dict[str, Any] = field(default_factory=dict)
+    leak: Callable[[Neighbours, int], Trials] | None = None
+    draws: int | None = None  # where the usual number does not show it surely
+
+    @property
+    def spec(self) -> Spec:
+        return preset("sound", "objt").with_values(self.values)
+
+    def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
+        """The broken mechanism against the claim of the whole one, by the attacks that every spec gets."""
+        if self.leak is None:
+            found = mechanism.audit(self.spec, draws or self.draws, seed, confidence, self.break_)
+            return replace(found, attack="control", name=self.name)
+        spec = mechanism.few_rounds(self.spec.checked())
+        pair = neighbours(spec)
+        claim, let_out = claimed(spec, pair.present.method, 1), self.leak(pair, draws or DRAWS)
+        return weigh("control", self.name, claim, lambda _: let_out, confidence)
+
+
+_STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z in units in which sigma < 1
+_LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
+_DEPLOYED = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # fewer draws show as much at a larger epsilon
+
+CONTROLS = {
+    control.name: control
+    for control in (
+        Control("halved-noise", "noise of half the calibrated scale", fainter(0.5)),
+        Control("faint-noise", "noise of 0.8 of the calibrated scale", fainter(0.8)),
+        Control("halved-laplace", "half the Laplace noise under a pure epsilon", fainter(0.5), _LAPLACE),
+        Control(
+            "halved-laplace-l2",
+            "half the Laplace noise that is accounted in l2",
+            fainter(0.5),
+            {"privacy.mechanism": "laplace"},
+        ),
+        Control(
+            "squared-sigma",
+            "sigma^2 handed to a sampler that takes sigma, where sigma < 1",
+            lambda method: replace(method, perturbation=Output(squared=True)),
+            _STATIC,
+        ),
+        Control("clean-dual", "a noise-free multiplier sent beside the noisy z", leak=clean_dual),
+        Control(
+            "data-scale",
+            "a noise scale read from the private data",
+            values=_LAPLACE | {"privacy.sensitivity": "observed", "data.row_norm": "none"},
+        ),
+        Control("reused-noise", "the same noise in two rounds", stuck),
+        Control("shared-stream", "the same noise at two agents", shared),
+        Control("deployed-faint", "a deployed agent: noise of 0.8 of the calibrated scale", fainter(0.8), _DEPLOYED),
+        Control("deployed-silent", "a deployed agent: a thousandth of the noise", fainter(1e-3), _DEPLOYED),
+        Control("deployed-unclipped", "a deployed agent: gradients that are not clipped", unclipped, _DEPLOYED),
+        Control(
+            "deployed-adjacency",
+            "a deployed agent: noise for one record absent, where one is replaced",
+            lambda method: replace(method, adjacency=Adjacency.ZERO_OUT),
+            _DEPLOYED | {"privacy.adjacency": "replace_one"},
+        ),
+        Control(
+            "deployed-law",
+            "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
+            lambda method: replace(method, mechanism=Gaussian(method.mechanism.multiplier, method.mechanism.norm)),
+            _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # where the tails of the two laws differ most in sight
+            draws=DRAWS,
+        ),
+    )
+}
+
+
+def control(name: str) -> Control:
+    """The control of that name."""
+    if name not in CONTROLS:
+        raise unknown("control", name, CONTROLS)
+    return CONTROLS[name]

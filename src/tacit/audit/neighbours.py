@@ -1,0 +1,167 @@
+"""Two data sets that differ in one record, and questions under which that record moves the gradient furthest.
+
+The record (the canary) is the largest that the spec allows, and the model steers it: its scores are certain, and its
+label is another class, so |h - e_y| is near its bound. The opposite canary has nearly the same features, is steered to
+the class of the first one's label and labelled with the other, so its gradient is nearly minus the first one's: under
+replace-one the two together are the worst case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.admm.agent import Agent, Method
+from tacit.admm.messages import Broadcast, Local
+from tacit.admm.rule import Trust
+from tacit.audit.answering import Situation
+from tacit.data.transform import rescale_rows
+from tacit.privacy.audit import gaussian_scores, laplace_scores
+from tacit.privacy.mechanism import Laplace
+from tacit.problem.domain import Ball, Box
+from tacit.problem.sensitivity import Adjacency
+from tacit.run import build
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+CLASSES, OTHERS = 3, 3  # others: records of an agent beside the canary
+_FAR = 40.0  # scales of noise that no draw reaches
+_SURE = 60.0  # difference of scores at which softmax is certain
+_TO_ONE, _TO_ZERO, _NOWHERE = (-1.0, 1.0, 0.0), (1.0, -1.0, 0.0), (0.0, 0.0, 0.0)
+
+Score = Callable[[Array, tuple[Array, Array], tuple[float, float]], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """The same agent with the canary and without it (or with its opposite), and what it is asked.
+
+    `questions` are of one round each, and steer the canary. `later` is of the round after them, at the zero model,
+    where the canary moves the gradient another way. `other` is another agent, asked the same; it has no canary.
+    """
+
+    present: Agent
+    absent: Agent
+    other: Agent
+    questions: tuple[Situation, ...]
+    later: Situation
+    score: Score
+
+    @property
+    def sides(self) -> tuple[Agent, Agent]:
+        return self.present, self.absent
+
+    def broken(self, break_: Callable[[Method], Method]) -> Neighbours:
+        """The neighbours with the method of every agent changed."""
+        present, absent, other = (
+            replace(agent, method=break_(agent.method)) for agent in (self.present, self.absent, self.other)
+        )
+        return replace(self, present=present, absent=absent, other=other)
+
+
+@dataclass(frozen=True, eq=False)
+class Canary:
+    """x (J,) is labelled 0 and its opposite 1; `steer` (J, K) pushes x to class 1 and its opposite to class 0."""
+
+    x: Array
+    opposite: Array
+    steer: Array
+
+
+def neighbours(spec: Spec) -> Neighbours:
+    """A tiny federation under the spec's method; the number of records is public, so both sides keep its weight."""
+    canary = _canary(spec)
+    made = build.setup(spec, _federation(spec, canary))
+    whole = made.agents[0].shard
+    replaced = made.agents[0].method.adjacency is Adjacency.REPLACE_ONE
+    present, absent = (
+        replace(made.agents[0], shard=Shard(whole.x[rows], whole.y[rows]))
+        for rows in (slice(0, OTHERS + 1), [*range(OTHERS), OTHERS + 1] if replaced else slice(0, OTHERS))
+    )
+    push = float(whole.x[OTHERS].astype(np.float64) @ (canary.steer[:, 1] - canary.steer[:, 0]))
+    steer = _inside(present, canary.steer * (_SURE / push))
+
+    def asked(u: Array, t: int) -> Situation:
+        return Situation(Local(u, np.zeros_like(u)), Broadcast(t, u, _penalty(present, u, made.rho(t), t)))
+
+    rounds = range(1, spec.run.rounds + 1)
+    questions, later = tuple(asked(steer, t) for t in rounds), asked(np.zeros_like(steer), spec.run.rounds + 1)
+    return Neighbours(present, absent, made.agents[1], questions, later, score_of(present.method))
+
+
+def score_of(method: Method) -> Score:
+    """The likelihood ratio for the noise of a method."""
+    return laplace_scores if isinstance(method.mechanism, Laplace) else gaussian_scores
+
+
+def _range(spec: Spec) -> tuple[float, float]:
+    d = spec.data
+    return (0.0, 1.0) if d.low is None or d.high is None else (d.low, d.high)
+
+
+def _canary(spec: Spec) -> Canary:
+    """The arrangement that reaches the bound of the spec.
+
+    clip, row_norm   nearly all of x on a feature of its own, a little on one that steers: the bound is on |x|,
+                     however many features there are, and a gradient on two entries is seen best.
+    feature_bounds   the bound is J max|x_j|, or sqrt(J) max|x_j| in l2, and only a corner of the box reaches it. Noise
+                     on few entries hides least, so J = 1: x a^T is two entries of full size. Under replace-one the
+                     model must tell two records near that corner apart, which takes J = 2.
+    otherwise        the scale is read from the data: a record far longer than all others, in five features, whose
+                     noise shows the scale.
+    """
+    low, high = _range(spec)
+    m = high if abs(high) >= abs(low) else low
+    if spec.privacy.sensitivity == "feature_bounds" and spec.privacy.adjacency == "replace_one":
+        near = m - math.copysign(min(0.2 * abs(m), 0.5 * (high - low)), m)
+        between = (1 + near / m) / 2
+        return Canary(np.array([m, near]), np.array([m, m]), np.array([np.multiply(between, _TO_ONE), _TO_ZERO]))
+    if spec.privacy.sensitivity == "feature_bounds":
+        return Canary(np.array([m]), np.array([m]), np.array([_TO_ONE]))
+    sparse = spec.data.row_norm != "none" or spec.privacy.sensitivity == "clip"
+    if sparse and spec.privacy.adjacency != "replace_one":
+        return Canary(np.array([0.0, 0.0, m]), np.zeros(3), np.array([_NOWHERE, _NOWHERE, _TO_ONE]))
+    body, tail = ([0.0, 0.0, m], 0.01 * m) if sparse else ([m, m, m], m)
+    x, opposite = np.array([*body, tail, 0.0]), np.array([*body, 0.0, tail])
+    return Canary(x, opposite, np.array([_NOWHERE] * 3 + [_TO_ONE, _TO_ZERO]))
+
+
+def _federation(spec: Spec, canary: Canary) -> Federation:
+    """Agent 0: small records, then the canary and its opposite (OTHERS and OTHERS + 1); agent 1: small records."""
+    d, features = spec.data, len(canary.x)
+    low, high = _range(spec)
+    largest = float(np.abs(canary.x).max())
+    x, used = np.zeros((2 * OTHERS + 2, features)), min(2, features)  # the others leave the canary's features alone
+    x[:, :used] = np.sign(canary.x.sum()) * largest / 2 * np.random.default_rng(0).random((len(x), used))
+    x[OTHERS : OTHERS + 2] = canary.x, canary.opposite
+    if d.row_norm == "none":
+        x = np.clip(x, low, high)
+    else:
+        x[OTHERS : OTHERS + 2] *= 10 * d.row_bound / largest  # too long: rescaled to what is allowed
+    y = np.array([*range(OTHERS), 0, 1, *range(OTHERS)]) % CLASSES
+    empty = Shard(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
+    cut = OTHERS + 2
+    bounds = (low, high) if d.row_norm == "none" else None
+    made = Federation((Shard(x[:cut], y[:cut]), Shard(x[cut:], y[cut:])), empty, CLASSES, "canary", bounds=bounds)
+    return made if d.row_norm == "none" else rescale_rows(made, d.row_norm, d.row_bound, d.row_mode)
+
+
+def _inside(agent: Agent, u: Array) -> Array:
+    """The steering model, well inside W where W is bounded, in numbers that float32 holds."""
+    domain = agent.problem.domain
+    u = u if domain.contains(2 * u) else domain.project(2 * u) / 2
+    return u.astype(np.float32).astype(np.float64)
+
+
+def _penalty(agent: Agent, u: Array, rho: float, t: int) -> float:
+    """The run's own rho, or the least at which neither W nor the trust region hides noise: a server may choose it."""
+    gradient, bound = agent.gradient(u, u)
+    step = float(np.linalg.norm(gradient)) + _FAR * math.sqrt(u.size) * agent.calibration * bound
+    domain, rule = agent.problem.domain, agent.method.rule
+    room = domain.radius / 2 if isinstance(domain, Box | Ball) else math.inf
+    if isinstance(rule, Trust):
+        room = min(room, rule.radius(t))
+    return max(rho, step / room)

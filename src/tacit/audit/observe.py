@@ -1,0 +1,61 @@
+"""A run as a server sees it: every agent's noisy gradient in every round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.admm.agent import Agent
+from tacit.admm.algorithm import ask, conclude, init
+from tacit.admm.invert import invert
+from tacit.admm.messages import Broadcast, Local
+from tacit.audit.answering import answering
+from tacit.run.build import Setup
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One agent in one round: what it carried into its step, what it was asked, and its noisy gradient."""
+
+    agent: Agent
+    own: Local
+    msg: Broadcast
+    gradient: Array
+
+    @property
+    def point(self) -> Array:
+        """Where the agent's gradient was taken: the server knows it."""
+        return self.agent.method.rule.point(self.own, self.msg)
+
+
+def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
+    """Train as the spec's agents answer, and give what each round releases."""
+    with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
+        state, before = init(setup.shape), engine.save(0)
+        for _ in range(spec.run.rounds):
+            msg = ask(state, setup.rho, setup.order)
+            state, _ = conclude(state, msg, engine.exchange_all([msg])[0], setup.order)
+            after, rho = engine.save(0), float(before["rho"].flat[0])
+            seen = []
+            for p, agent in enumerate(agents):
+                own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
+                seen.append(Seen(agent, own, msg, invert(agent.method, own, msg, after["z"][p])))
+            yield seen
+            before = after
+
+
+def thin(over: Federation, records: int) -> Federation:
+    """At most so many records, evenly from every agent: the price of a run does not depend on their number."""
+    share = records / over.n_records
+    if share >= 1:
+        return over
+
+    def some(shard: Shard) -> Shard:
+        kept = np.linspace(0, len(shard) - 1, max(1, round(len(shard) * share))).astype(int)
+        return shard.rows(kept)
+
+    return replace(over, shards=tuple(map(some, over.shards)))

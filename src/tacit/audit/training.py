@@ -1,0 +1,129 @@
+"""One whole run with canaries in it, each included by a coin, and the coins guessed from what the run releases.
+
+Every canary has a feature of its own, which no other record has. In a round its noisy gradient is a row to itself, so
+one run is as many independent trials as there are canaries; log-likelihood ratios of its rows add up over rounds,
+which tests the composition as well as the mechanism (Steinke, Nasr & Jagielski 2023, in the white box).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.admm.agent import Agent, Method
+from tacit.audit.finding import CONFIDENCE, FACTORS, Finding, Trials, claimed, weigh
+from tacit.audit.mechanism import name_of
+from tacit.audit.neighbours import score_of
+from tacit.audit.observe import Seen, observe, thin
+from tacit.run import build
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+CANARIES, RECORDS = 4000, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Canaries:
+    """Those of one agent: canary i is `size` on feature `first + i` with label y_i.
+
+    Where its coin says so it is included, else it is left out, or under replace-one it has the label `other_i`.
+    """
+
+    first: int
+    size: float
+    y: Array
+    other: Array | None
+    included: Array
+
+    def rows(self, u: Array) -> Array:
+        """Their rows of a (J, K) array."""
+        return u[self.first : self.first + len(self.y)]
+
+
+def audit(
+    spec: Spec,
+    over: Federation | None = None,
+    canaries: int = CANARIES,
+    records: int = RECORDS,
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+    break_: Callable[[Method], Method] = lambda method: method,
+) -> Finding:
+    """A run of the spec over its data (thinned) and canaries, against the claim for the whole run.
+
+    `break_` changes the method but not the claim, as a control would.
+    """
+    spec = spec.checked()
+    base = thin(build.federation(spec) if over is None else over, records)
+    padded, planted = _plant(spec, base, canaries, np.random.default_rng(seed))
+    setup = build.setup(spec, padded)
+    method = setup.agents[0].method
+    claim = claimed(spec, method, spec.run.rounds)
+    agents = [_tossed(agent, own, break_) for agent, own in zip(setup.agents, planted, strict=True)]
+    factors = (*FACTORS, 1.0)
+    scores = [np.zeros((len(factors), len(own.y))) for own in planted]
+    for seen in observe(spec, setup, agents):
+        for p, (one, own) in enumerate(zip(seen, planted, strict=True)):
+            scores[p] += _evidence(one, own, method, factors)
+    by_factor = dict(zip(factors, np.concatenate(scores, axis=1), strict=True))
+    included = np.concatenate([own.included for own in planted])
+    name = f"{spec.run.rounds} rounds, {name_of(spec)}"
+    return weigh("run", name, claim, lambda factor: Trials.of_one_run(by_factor[factor], included), confidence)
+
+
+def _plant(
+    spec: Spec, base: Federation, canaries: int, rng: np.random.Generator
+) -> tuple[Federation, list[Canaries]]:
+    """The federation with every canary in it, after each agent's own records; its size is public."""
+    each, old = -(-canaries // base.n_agents), base.n_features
+    width, shards, planted = old + each * base.n_agents, [], []
+    size = _longest(spec, base)
+    for p, shard in enumerate(base.shards):
+        y = rng.integers(base.n_classes, size=each)
+        other = (y + 1) % base.n_classes if spec.privacy.adjacency == "replace_one" else None
+        own = Canaries(old + each * p, size, y, other, rng.random(each) < 0.5)
+        x = np.zeros((len(shard) + each, width), np.float32)
+        x[: len(shard), :old] = shard.x
+        x[np.arange(len(shard), len(x)), np.arange(own.first, own.first + each)] = size
+        shards.append(Shard(x, np.concatenate([shard.y, own.y])))
+        planted.append(own)
+    empty = Shard(np.zeros((0, width)), np.zeros(0, dtype=np.int64))
+    return replace(base, shards=tuple(shards), test=empty, features=()), planted
+
+
+def _longest(spec: Spec, base: Federation) -> float:
+    """The longest record on one feature that the spec allows."""
+    if spec.data.row_norm != "none":
+        return spec.data.row_bound * (1 - 1e-6)
+    return max(map(abs, base.bounds)) if base.bounds else max(1.0, spec.privacy.clip)
+
+
+def _tossed(agent: Agent, own: Canaries, break_: Callable[[Method], Method]) -> Agent:
+    """The agent with its canaries as the coins fell."""
+    x, y, n = agent.shard.x, agent.shard.y, len(agent.shard) - len(own.y)
+    if own.other is None:
+        there = np.concatenate([np.ones(n, bool), own.included])
+        shard = Shard(x[there], y[there])
+    else:
+        shard = Shard(x, np.concatenate([y[:n], np.where(own.included, own.y, own.other)]))
+    return replace(agent, shard=shard, method=break_(agent.method))
+
+
+def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float]) -> Array:
+    """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n)."""
+    agent, problem, bound = seen.agent, seen.agent.problem, method.bound
+    score, x_norm = own.size * own.rows(seen.point), np.full(len(own.y), own.size)
+
+    def gradient(y: Array) -> Array:
+        return problem.weight * own.size * bound.shrink(problem.loss.residual(score, y), x_norm)
+
+    empty = own.rows(agent.regular_slope(seen.point, seen.msg.w))
+    absent = empty if own.other is None else empty + gradient(own.other)
+    present = empty + gradient(own.y)
+    largest = bound.bound(problem.loss.residual(score, own.y), x_norm)
+    scale = method.perturbation.scale(agent.calibration * largest, method.rule.stiffness(seen.msg.rho, seen.msg.t))
+    center = np.where(own.included[:, None], present, absent)
+    noise, ratio = own.rows(seen.gradient) - center, score_of(method)
+    return np.stack([ratio(center + f * noise, (present, absent), (scale, scale)) for f in factors])

@@ -1,0 +1,104 @@
+"""One run of a comparison as data: a job, its complete spec, and what came of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tacit._version import __version__
+from tacit.methods.method import Budget, Choice
+from tacit.methods.promise import Promise
+from tacit.privacy.budget import revealed, upward
+from tacit.run import toml
+from tacit.run.spec import Spec
+
+SPLIT = {"trial": "all but the last sixth of each agent's records, which judges", "run": "all training records"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method with one choice of its constants, at one budget, from one seed. `base` holds [data] and [problem]."""
+
+    base: Spec
+    method: str
+    choice: Choice
+    budget: Budget
+    seed: int
+    role: str  # "trial": tunes on a part of the training records; "run": is reported
+
+    @property
+    def spec(self) -> str:
+        """Everything it depends on, as TOML."""
+        shared = {key: value for key, value in self.base.values().items() if key.startswith(("data.", "problem."))}
+        return toml.text(
+            shared
+            | {"method.name": self.method}
+            | {f"choice.{name}": value for name, value in self.choice.items()}
+            | {"budget.epsilon": self.budget.epsilon, "budget.dp_delta": self.budget.dp_delta}
+            | {"run.seed": self.seed, "run.split": SPLIT[self.role]}
+        )
+
+    @property
+    def name(self) -> str:
+        """For people; the spec is what tells jobs apart."""
+        parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
+        return f"{self.method}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job gave; `failed` says why where it gave no model."""
+
+    rounds: int
+    promise: Promise
+    error: float | None = None
+    seconds: float = 0.0
+    sent: float = 0.0  # bytes that an agent sent in the run, on average
+    failed: str | None = None
+
+
+def guarantee(promise: Promise, rounds: int, budget: Budget) -> dict[str, Any]:
+    """The accountant's total of what a method declares, or the reasons why there is none."""
+    silent = not promise.each_round and not promise.once
+    against = promise.caveats or (("it declares no release.",) if silent else ())
+    spent = None if against else promise.total(rounds, budget.dp_delta)
+    if spent is None or math.isinf(spent.epsilon):
+        text = " ".join(["not private:", *(against or ("no bound on its releases holds.",))])
+        nothing = dict.fromkeys(("epsilon", "dp_delta", "accountant", "unit", "trusted"))
+        return {"private": False, "guarantee": text, **nothing}
+    dp_delta = revealed(promise.events(rounds)) if spent.name == "basic" else spent.dp_delta
+    over = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
+    text = f"({upward(spent.epsilon)}, {dp_delta:g})-DP in all ({spent.name}), {promise.unit.value}{over}"
+    return {
+        "private": True,
+        "guarantee": text,
+        "epsilon": spent.epsilon,
+        "dp_delta": dp_delta,
+        "accountant": spent.name,
+        "unit": promise.unit.name.lower(),
+        "trusted": promise.trusted.name.lower(),
+    }
+
+
+def content(job: Job, outcome: Outcome) -> dict[str, Any]:
+    """The record of a job, before it is sealed."""
+    return {
+        "name": job.name,
+        "role": job.role,
+        "method": job.method,
+        "choice": dict(job.choice),
+        "budget_epsilon": job.budget.epsilon,
+        "budget_dp_delta": job.budget.dp_delta,
+        "seed": job.seed,
+        "error": outcome.error,
+        "judged_on": "the last sixth of each agent's training records" if job.role == "trial" else "test records",
+        "rounds": outcome.rounds,
+        "seconds": round(outcome.seconds, 3),
+        "sent_bytes": outcome.sent,
+        "failed": outcome.failed,
+        **guarantee(outcome.promise, outcome.rounds, job.budget),
+        "simulated_noise": job.budget.private,
+        "version": __version__,
+        "spec": job.spec,
+    }

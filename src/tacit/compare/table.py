@@ -1,0 +1,109 @@
+"""The leaderboard: one row a method, from its records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.compare.run import Standing
+from tacit.methods.promise import Trusted, Unit
+
+Row = dict[str, Any]
+Layout = Callable[[Sequence[Sequence[str]]], str]
+
+HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
+
+
+def rows(standings: Sequence[Standing]) -> list[Row]:
+    """Budget by budget; first those with a guarantee, then the rest, and the least mean error first."""
+    budgets = list(dict.fromkeys(one.budget.epsilon for one in standings))
+    made = [_row(one) for one in standings]
+    return sorted(made, key=lambda row: (budgets.index(row["budget_epsilon"]), *_rank(row)))
+
+
+def _rank(row: Row) -> tuple[bool, float]:
+    return not row["private"], float("inf") if row["error_mean"] is None else row["error_mean"]
+
+
+def _row(of: Standing) -> Row:
+    models = [one for one in of.runs if one["error"] is not None]
+    errors = [one["error"] for one in models]
+    lost = [one for one in (of.runs or of.trials) if one["failed"]]
+    told = (of.runs or of.trials)[0]
+    low, high = np.percentile(errors, [20, 80]).tolist() if errors else (None, None)
+    return {
+        "method": of.method,
+        "budget_epsilon": of.budget.epsilon,
+        "budget_dp_delta": of.budget.dp_delta,
+        "error_mean": float(np.mean(errors)) if errors else None,
+        "error_20": low,
+        "error_80": high,
+        "errors": errors,
+        "seeds": len(of.runs),
+        "failed": f"{len(lost)} of {len(of.runs or of.trials)}: {lost[0]['failed']}" if lost else None,
+        "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
+        **{key: told[key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
+        **{key: told[key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
+        "trials": [{"choice": one["choice"], "error": one["error"]} for one in of.trials],
+    }
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Columns for a terminal, numbers to the right; the last one is free."""
+    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]) - 1)]
+
+    def line_of(cells: Sequence[str]) -> str:
+        sides = [str.ljust if name in ("method", "trusts") else str.rjust for name in HEAD[:-1]]
+        padded = [side(cell, width) for side, cell, width in zip(sides, cells[:-1], widths, strict=True)]
+        return "  ".join([*padded, cells[-1]])
+
+    return "\n".join(map(line_of, lines))
+
+
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    head, *body = (f"| {' | '.join(line)} |" for line in lines)
+    return "\n".join(["", head, "|---" * len(HEAD) + "|", *body, ""])
+
+
+def text(table: Sequence[Row], layout: Layout = aligned) -> str:
+    """One table a budget, and what its words mean."""
+    parts = []
+    for epsilon in dict.fromkeys(row["budget_epsilon"] for row in table):
+        own = [row for row in table if row["budget_epsilon"] == epsilon]
+        total = "no noise (epsilon = inf)" if epsilon == float("inf") else f"epsilon {epsilon:g}"
+        seeds = max(row["seeds"] for row in own)
+        parts.append(f"total budget: {total}, delta {own[0]['budget_dp_delta']:g}; mean of {seeds} seeds")
+        parts.append(layout([HEAD, *map(_cells, own)]))
+    trusted = {row["trusted"] for row in table}
+    words = [f"trusts {one.value}" for one in Trusted if one.name.lower() in trusted]
+    units = [unit.value for unit in Unit if any(row["unit"] == unit.name.lower() for row in table)]
+    if len(units) > 1:
+        words.append(f"guarantees differ in what they protect, and do not compare: {'; '.join(units)}")
+    return "\n".join([*parts, "", *words])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    if row["error_mean"] is None:
+        return (row["method"], "-", "-", "-", "-", "-", "-", f"no model, {row['failed']}")
+    return (
+        row["method"],
+        f"{100 * row['error_mean']:.2f}%",
+        f"{100 * row['error_20']:.2f}-{100 * row['error_80']:.2f}",
+        str(row["rounds"]),
+        f"{row['seconds']:.1f}",
+        size(row["sent_bytes"]),
+        row["trusted"] or "-",
+        row["guarantee"] + (f" (failed: {row['failed']})" if row["failed"] else ""),
+    )
+
+
+def size(n_bytes: float) -> str:
+    """9.41 MB."""
+    for unit in ("B", "kB", "MB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} GB"

@@ -1,0 +1,136 @@
+"""ObjP and ObjT with E noisy local steps a round (Ryu & Kim 2022, the authors' follow-up). For e = 1 .. E, from z_p^t:
+
+    objp-local    z_p <- Proj_W((rho w + dual_p - g + z_p / eta) / (rho + 1/eta))
+    objt-local    z_p <- Proj_{W and T}(w + (dual_p - g) / rho),   T = {u : |u - z_p| <= radius}
+                  g = f'_p(z_p) + xi_p^e,   |x_i a_i^T| <= clip,   xi_p^e ~ N(0, (multiplier clip / I)^2)
+
+Released is the mean of the E points, or the last of them; then w = 1/P sum_p (z_p - dual_p / rho) and
+dual_p += rho (w - z_p). What is released is a function of E noisy gradients, so a round costs E releases.
+
+Where nothing binds and all z_p agree this is fedgd with E answers a round, at points that only the agent knows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast, Local
+from tacit.admm.rule import Prox, Trust
+from tacit.admm.updates import ascent, consensus
+from tacit.methods.fedgd import noise_std
+from tacit.methods.inexact import cooled_penalty, noisy_gradients
+from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.promise import Promise, gaussian_releases
+from tacit.methods.task import Task
+from tacit.schedule import Constant, Cooling, Inverse, Scaled, Schedule
+from tacit.types import Array
+
+
+@dataclass(frozen=True)
+class MultiLocal:
+    """The rule, ObjP's or ObjT's, is applied local_steps times before z_p is released."""
+
+    rounds: int
+    clip: float
+    multiplier: float
+    rho: Schedule
+    rule: Prox | Trust
+    local_steps: int
+    averaged: bool = True
+
+    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier, count=self.local_steps)
+
+    def init(self, task: Task) -> State:
+        return start(task, z=task.zeros, dual=task.zeros)
+
+    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
+        t, rho, dual = state.t + 1, self.rho(state.t + 1), state.own["dual"]
+        z = self._released(task, state, Broadcast(t, state.w, rho))
+        w = consensus(z.mean(0), dual.mean(0), rho)
+        return State(t, w, {"z": z, "dual": ascent(dual, w, z, rho)}), Info((z,), model_bytes(task))
+
+    def _released(self, task: Task, state: State, msg: Broadcast) -> Array:
+        z, std = state.own["z"], noise_std(task, self.multiplier, self.clip)
+        total = np.zeros_like(z)
+        for step in range(self.local_steps):
+            slope = noisy_gradients(task, z, self.clip, std, msg.t, step)
+            z = self._step(task, slope, z, state.own["dual"], msg)
+            total += z
+        return total / self.local_steps if self.averaged else z
+
+    def _step(self, task: Task, slope: Array, z: Array, dual: Array, msg: Broadcast) -> Array:
+        def solve(g: Array, own: Local) -> Array:
+            return self.rule.solve(g, lambda _: g, own, msg, task.problem.domain)
+
+        return np.stack([solve(g, Local(u, own)) for g, u, own in zip(slope, z, dual, strict=True)])
+
+
+def carried(share: float, local_steps: int, averaged: bool) -> float:
+    """Std of the noise in a release over that of one local step.
+
+    With share = (1/eta) / (rho + 1/eta), u the mean of the z_p less w, and noise n_e in units of z,
+    u_{e+1} = share u_e - n_e: the last u holds share^{E-1-e} n_e, and their mean 1/E (1 + ... + share^{E-1-e}) n_e.
+    """
+    powers = share ** np.arange(local_steps)
+    weights = powers.cumsum() / local_steps if averaged else powers
+    return float(np.linalg.norm(weights))
+
+
+def build_objp(task: Task, budget: Budget, choice: Choice) -> MultiLocal:
+    """choice["share"] of the stiffness rho + 1/eta is the proximal term's."""
+    share, mu = choice["share"], _stiffness(task, budget, choice, choice["share"])
+    rule = Prox(Inverse(Scaled(share, mu)))
+    return _build(budget, choice, Scaled(1 - share, mu), rule)
+
+
+def build_objt(task: Task, budget: Budget, choice: Choice) -> MultiLocal:
+    return _build(budget, choice, _stiffness(task, budget, choice, 0.0), Trust(Constant(choice["radius"])))
+
+
+def _stiffness(task: Task, budget: Budget, choice: Choice, share: float) -> Cooling:
+    """rho + 1/eta = 1 / (P step) of one local step."""
+    std = math.sqrt(task.n_agents) * noise_std(task, _multiplier(budget, choice), choice["clip"])
+    gain = carried(share, int(choice["local_steps"]), bool(choice["averaged"]))
+    return cooled_penalty(task, choice["score_noise"], gain * std, int(choice["rounds"]))
+
+
+def _multiplier(budget: Budget, choice: Choice) -> float:
+    return budget.multiplier(int(choice["rounds"]) * int(choice["local_steps"]))
+
+
+def _build(budget: Budget, choice: Choice, rho: Schedule, rule: Prox | Trust) -> MultiLocal:
+    return MultiLocal(
+        rounds=int(choice["rounds"]),
+        clip=choice["clip"],
+        multiplier=_multiplier(budget, choice),
+        rho=rho,
+        rule=rule,
+        local_steps=int(choice["local_steps"]),
+        averaged=bool(choice["averaged"]),
+    )
+
+
+OBJP = Entry(
+    "objp-local",
+    "ObjP with several noisy local steps a round",
+    build_objp,
+    tuple(
+        {"rounds": 150, "clip": 0.35, "local_steps": 2, "averaged": 1, "share": share, "score_noise": noise}
+        for share in (0.5, 0.9)
+        for noise in (1.5, 3.0)
+    ),
+)
+OBJT = Entry(
+    "objt-local",
+    "ObjT with several noisy local steps a round",
+    build_objt,
+    tuple(
+        {"rounds": 150, "clip": 0.35, "local_steps": 2, "averaged": 1, "radius": radius, "score_noise": noise}
+        for radius in (1e3, 1.0)
+        for noise in (1.5, 3.0)
+    ),
+)

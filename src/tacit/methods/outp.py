@@ -1,0 +1,171 @@
+"""OutP, the DP-ADMM of Huang et al. 2019: a linearised step with a proximal term, then noise on its solution.
+
+    z_p  = argmin_u <f'_p(z_p) - dual_p, u> + rho/2 |u - w|^2 + 1/(2 eta_p) |u - z_p|^2  +  N(0, sigma_p^2)
+    w    = 1/P sum_p (z_p - dual_p / rho)
+    dual_p += rho (w - z_p)                                in this order, and on all of R^{J x K}
+
+    1 / eta_p^k = c3 + lambda c4 / n + sqrt(2 d k) s / c_w        s = multiplier * sensitivity
+    sigma_p^k   = s / (rho + 1 / eta_p^k)                         sensitivity = 2 c1 / I, a record replaced
+
+c1 and c3 bound the first and the second derivative of a record's loss, c_w the norm of the optimum; d = J K. All are
+declared. Huang et al. weigh a record by 1 / I_p; here it is 1 / I, so that the sum of the f_p is the objective (1)
+that every other method minimises, and their rho is divided by P for the same reason.
+
+`Released` is what the code released with Ryu & Kim 2021 ran under the name OutP, for reproduction: not private.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.admm.updates import ascent, consensus, prox_center
+from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
+from tacit.methods.task import Task
+from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
+from tacit.schedule import HuangStep, Schedule, Staircase
+from tacit.types import Array, Norm
+
+REPLACED = Adjacency.REPLACE_ONE.value
+
+
+@dataclass(frozen=True)
+class OutP:
+    """With Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
+
+    rounds: int
+    multiplier: float
+    rho: float
+    c_w: float
+
+    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier, unit=Unit.REPLACED)
+
+    def init(self, task: Task) -> State:
+        return _start(task)
+
+    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
+        t = state.t + 1
+        slope = task.gradients(state.own["z"], record_bound(task))
+        mu = self.rho + 1 / self.eta(task, t)
+        noise = self.gradient_noise(task) / mu * task.agents_gaussian(t)
+        return _advance(task, state, slope, noise, self.rho, self.eta(task, t))
+
+    def gradient_noise(self, task: Task) -> float:
+        """s = multiplier * 2 c1 / I: sigma_p (rho + 1 / eta_p), the same in every round."""
+        return self.multiplier * REPLACED * task.problem.weight * record_bound(task).value * task.rounding
+
+    def eta(self, task: Task, t: int) -> Array:
+        """Of every agent, (P, 1, 1)."""
+        problem, noise = task.problem, self.gradient_noise(task)
+        c3 = problem.loss.curvature * task.row_norm**2
+        convexity = problem.regularization * problem.regularizer.curvature
+        smoothness = [problem.weight * len(shard) * c3 + convexity for shard in task.shards]
+        return _column([HuangStep(own, math.prod(task.shape), noise, self.c_w)(t) for own in smoothness])
+
+
+@dataclass(frozen=True)
+class Released:
+    """The released code: sigma^2 where the standard deviation belongs, c1 = I_p, c3 = I_p / 4, c_w = sqrt(4 J K).
+
+    The loss of a record weighs 1 / I_p, and beta r'(w) stands in for (beta / P) r'(z_p).
+    """
+
+    rounds: int
+    multiplier: float
+    rho: Schedule
+
+    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+        if not self.multiplier:
+            return no_privacy()
+        return Promise(
+            Unit.REPLACED,
+            Trusted.NOBODY,
+            caveats=(
+                "the standard deviation of the noise is sigma^2 in place of sigma.",
+                "the number of records stands in for the bound of a gradient.",
+            ),
+        )
+
+    def init(self, task: Task) -> State:
+        return _start(task)
+
+    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
+        t, problem, d = state.t + 1, task.problem, math.prod(task.shape)
+        sizes = [float(len(shard)) for shard in task.shards]
+        data = task.sums(task.shards, problem, state.own["z"], Declared(Norm.L2, max(sizes), public=False))
+        slope = data / _column(sizes) + problem.beta * problem.regularizer.gradient(state.w)
+        s = REPLACED * self.multiplier  # multiplier * 2 c1 / I_p, with c1 = I_p
+        eta = _column([HuangStep(n / 4, d, s, math.sqrt(4 * d))(t) for n in sizes])
+        sigma = s / (self.rho(t) + 1 / eta)
+        return _advance(task, state, slope, sigma**2 * task.agents_gaussian(t), self.rho(t), eta)
+
+
+def _start(task: Task) -> State:
+    return start(task, z=task.zeros, dual=task.zeros)
+
+
+def _advance(task: Task, state: State, slope: Array, noise: Array, rho: float, eta: Array) -> tuple[State, Info]:
+    """z with noise on it, w, and the dual. The noise, whose law is symmetric, is subtracted as in admm.perturbation."""
+    dual = state.own["dual"]
+    z = prox_center(state.w, state.own["z"], dual, slope, rho, eta) - noise
+    w = consensus(z.mean(0), dual.mean(0), rho)
+    return State(state.t + 1, w, {"z": z, "dual": ascent(dual, w, z, rho)}), Info((z,), model_bytes(task))
+
+
+def record_bound(task: Task) -> Declared:
+    """c1 (task.gradient_bound, with the room that float32 sums need), and the refusal of longer records."""
+    return from_row_norm(Norm.L2, task.row_norm, task.problem.loss)
+
+
+def _column(values: list[float]) -> Array:
+    return np.array(values)[:, None, None]
+
+
+def build(task: Task, budget: Budget, choice: Choice) -> OutP:
+    """rho is Huang's, for f_p that weigh records by 1 / I_p."""
+    rounds = int(choice["rounds"])
+    return OutP(rounds, budget.multiplier(rounds), choice["rho"] / task.n_agents, choice["c_w"])
+
+
+def build_released(task: Task, budget: Budget, choice: Choice) -> Released:  # noqa: ARG001
+    """The noise that would spend the budget, were it calibrated; rho-hat of the paper at the epsilon of a round.
+
+    That epsilon is what the classic formula, multiplier = sqrt(2 ln(1.25 / delta)) / epsilon, makes of the multiplier.
+    """
+    rounds = int(choice["rounds"])
+    multiplier = budget.multiplier(rounds)
+    epsilon = math.sqrt(2 * math.log(1.25 / budget.dp_delta)) / multiplier if multiplier else math.inf
+    rho = Staircase(choice["rho_c1"], choice["rho_c2"], choice["rho_period"], epsilon)
+    return Released(rounds, multiplier, rho)
+
+
+def _grid(rho: float) -> tuple[Choice, ...]:
+    return tuple({"rounds": rounds, "rho": rho, "c_w": c_w} for rounds in (1000, 300) for c_w in (100.0, 300.0))
+
+
+HUANG = Entry(
+    "outp-huang",
+    "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution",
+    build,
+    _grid(rho=0.1),  # their own
+)
+PLUS = Entry(
+    "outp-plus",
+    "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)",
+    build,
+    _grid(rho=0.001),
+)
+RELEASED = Entry(
+    "outp-released",
+    "OutP as the paper's released code ran it: not private",
+    build_released,
+    tuple(
+        {"rounds": rounds, "rho_c1": c1, "rho_c2": c2, "rho_period": period}
+        for rounds in (1000, 300)
+        for c1, c2, period in ((2.0, 5.0, 1e4), (0.005, 0.05, 2e3))  # the paper's, for MNIST and for FEMNIST
+    ),
+)

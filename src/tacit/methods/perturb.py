@@ -1,0 +1,165 @@
+"""Noise inside an objective, and what its minimiser then tells of a record.
+
+    z* = argmin_z F(z) + <b, z>,    F = (1/I) sum_i l(z; x_i, y_i) + a mu-strongly convex quadratic,    |x_i|_2 <= B
+
+b = -F'(z*) is one to one, so z* has the density nu(-F'(z)) det F''(z), nu that of b. A record that comes or goes
+changes both factors, whatever z is.
+
+The determinant. A record's second derivative is x x^T (x) (diag h - h h^T), of rank K - 1 and trace
+|x|^2 (1 - |h|^2) <= B^2 (1 - 1/K). Let E be that over I, A >= mu the rest, and e_k >= 0 the K - 1 eigenvalues of
+A^-1/2 E A^-1/2, which add up to tr E / mu at most. The logarithm is concave, so
+
+    0 <= ln det(A + E) - ln det A = sum_k ln(1 + e_k) <= (K - 1) ln(1 + B^2 / (K I mu)) =: jacobian
+
+(A scalar model has one eigenvalue: the ln(1 + c / (n Lambda)) of the literature.)
+
+The density of b. F' changes by x a^T / I, a = h - e_y, and |x a^T| <= B sqrt 2 =: c. With b in units of c / I,
+
+    Radial    nu ~ exp(-|b| / m):       ln ratio <= 1/m,  so z* is epsilon-private, epsilon = 1/m + jacobian
+    Normal    nu ~ exp(-|b|^2 / 2m^2):  ln ratio <= ( |<b, x a^T>| / c + 1/2 ) / m^2
+
+For the Normal, a depends on z* and so on b: <b, x a^T> = <b^T x, a> is no Gaussian number. But a sums to zero over the
+classes, so |<b^T x, a>| <= c m |G|, where m |x| G is the part of b^T x that sums to zero: G is a standard Gaussian in
+K - 1 dimensions. |G| is 1-Lipschitz in G, with mean at most sqrt(K - 1), and so, but for a probability delta,
+
+    |G| <= s = sqrt(K - 1) + sqrt(2 ln(1 / delta)),    epsilon = s/m + 1/(2 m^2) + jacobian
+
+z* is then (epsilon, delta)-private, and an epsilon needs m = (s + sqrt(s^2 + 2 e)) / (2 e), e = epsilon - jacobian.
+With K = 2 this is the argument of Kifer, Smith & Thakurta (2012); for more classes it is ours.
+
+A solve ends at z with |z - z*| <= tau / mu, and its law is not that of z*. Given z*, solves on neighbours lie at most
+2 tau / mu apart: noise for that distance, added to z, makes (z*, z + noise) two releases, of which one is shown.
+
+The squared loss has the K equal eigenvalues |x|^2 for every z, so jacobian = K ln(1 + B^2 / (I mu)); but its gradients
+have no bound, and neither law then has a finite epsilon. It is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tacit.errors import DataError, IncompatibleError
+from tacit.methods.task import Task
+from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
+from tacit.problem.sensitivity import ROOM
+from tacit.problem.softmax import Softmax
+from tacit.types import Array, Norm
+
+
+class Noise(Protocol):
+    """Noise of scale `multiplier`, in units of how far one record moves what it is added to."""
+
+    @property
+    def multiplier(self) -> float: ...
+
+    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
+        """(J, K)."""
+        ...
+
+    def inside(self, task: Task, mu: float) -> GeneralRelease:
+        """What the exact minimiser is, with this noise in its objective."""
+        ...
+
+    def outside(self) -> Release:
+        """What a vector is, with this noise on it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Radial:
+    """Density proportional to exp(-|b|_2 / multiplier)."""
+
+    multiplier: float
+
+    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
+        return self.multiplier * task.radial(agent, t, step)
+
+    def inside(self, task: Task, mu: float) -> GeneralRelease:
+        return GeneralRelease(1 / self.multiplier + jacobian(task, mu))
+
+    def outside(self) -> Release:
+        return GeneralRelease(1 / self.multiplier)
+
+    @classmethod
+    def of(cls, task: Task, mu: float, epsilon: float) -> Radial:
+        """The noise whose minimiser is epsilon-private."""
+        return cls(1 / (epsilon - jacobian(task, mu)))
+
+
+@dataclass(frozen=True)
+class Normal:
+    """N(0, multiplier^2) in every entry; dp_delta is the chance that the bound on its size fails."""
+
+    multiplier: float
+    dp_delta: float = 0.0
+
+    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
+        return self.multiplier * task.gaussian(agent, t, step)
+
+    def inside(self, task: Task, mu: float) -> GeneralRelease:
+        s, m = size(task, self.dp_delta), self.multiplier
+        return GeneralRelease(s / m + 1 / (2 * m**2) + jacobian(task, mu), self.dp_delta)
+
+    def outside(self) -> Release:
+        return GaussianRelease(self.multiplier)
+
+    @classmethod
+    def of(cls, task: Task, mu: float, epsilon: float, dp_delta: float) -> Normal:
+        """The noise whose minimiser is (epsilon, dp_delta)-private."""
+        s, e = size(task, dp_delta), epsilon - jacobian(task, mu)
+        return cls((s + math.sqrt(s**2 + 2 * e)) / (2 * e), dp_delta)
+
+
+@dataclass(frozen=True)
+class Silent:
+    """No noise, and so no privacy."""
+
+    multiplier: float = 0.0
+
+    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:  # noqa: ARG002
+        return np.zeros(task.shape)
+
+    def inside(self, task: Task, mu: float) -> GeneralRelease:  # noqa: ARG002
+        return GeneralRelease(math.inf)
+
+    def outside(self) -> Release:
+        return GeneralRelease(math.inf)
+
+
+def jacobian(task: Task, mu: float) -> float:
+    """(K - 1) ln(1 + B^2 / (K I mu))."""
+    k = task.shape[1]
+    return (k - 1) * math.log1p((task.row_norm / ROOM) ** 2 * task.problem.weight / (k * mu))
+
+
+def least_convexity(task: Task, epsilon: float) -> float:
+    """The mu at which jacobian = epsilon."""
+    k = task.shape[1]
+    share = min(epsilon / (k - 1), 700.0)  # beyond it exp overflows, and the mu is next to nothing
+    return (task.row_norm / ROOM) ** 2 * task.problem.weight / (k * math.expm1(share))
+
+
+def size(task: Task, dp_delta: float) -> float:
+    """s: the norm that a standard Gaussian in K - 1 dimensions exceeds with probability dp_delta at most."""
+    return math.sqrt(task.shape[1] - 1) + math.sqrt(2 * math.log(1 / dp_delta))
+
+
+def record_gradient(task: Task) -> float:
+    """c / I: how far a record moves the gradient, at most."""
+    return task.problem.weight * task.gradient_bound / ROOM
+
+
+def check(task: Task) -> None:
+    """Refuse what the argument does not cover: other losses, and records longer than declared."""
+    if not isinstance(task.problem.loss, Softmax):
+        raise IncompatibleError(
+            f"noise for an exact minimiser needs bounded gradients, and {type(task.problem.loss).__name__} has none: "
+            "use the softmax loss, or a method that clips."
+        )
+    for shard in task.shards:
+        if Norm.L2.of_rows(shard.x).max(initial=0.0) > task.row_norm * (1 + 1e-6):
+            raise DataError(f"a record has l2 norm above the declared {task.row_norm:g}: rescale the rows.")

@@ -1,0 +1,133 @@
+"""ObjP against its convergence theorem: runs whose averaged iterates are followed, and what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.algorithm import ask, conclude
+from tacit.engine.batch import ENGINES
+from tacit.errors import Diverged
+from tacit.paper import artefact as paper
+from tacit.paper.theorem import Bound, Constants, Merit, constants, slope
+from tacit.run import build, sweep
+from tacit.run.metrics import measure
+from tacit.run.result import summarize
+from tacit.run.sweep import Lane, Load, Member
+from tacit.run.train import Listener, Run, check_finite, nobody
+
+POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
+
+Values = dict[str, Any]
+
+
+def finish(
+    members: Sequence[Member],
+    out: Path,  # noqa: ARG001
+    listener: Listener = nobody,
+    load: Load = build.federation,
+) -> Iterator[Values]:
+    """The record of every run, its merit in the curve. A batch takes minutes: one that is stopped starts anew."""
+    for batch, hear in sweep.heard(sweep.batches(members, load, sweep.fresh), listener):
+        yield from _together(batch, hear)
+
+
+def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
+    """The records of a batch; where a run diverges its record says so, and the others start anew without it."""
+    records = None
+    while batch and records is None:
+        try:
+            records = _follow(batch, listener)
+        except Diverged as lost:
+            yield sweep.diverged(batch, lost)
+            batch = [(member, sweep.fresh(member, run.over)) for member, run in batch if run is not lost.run]
+    yield from records or []
+
+
+def _follow(batch: Sequence[Lane], listener: Listener) -> list[Values]:
+    runs = [run for _, run in batch]
+    first = runs[0]
+    merit = Merit.of(first.setup.problem, first.over)
+    own, shape = first.spec.run, first.setup.shape
+    engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
+    sums = [np.zeros((first.over.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
+    rounds = own.rounds
+    measured = {int(t) for t in np.geomspace(1, rounds, POINTS).round()}
+    start = perf_counter()
+    for t in range(1, rounds + 1):
+        for r, total in enumerate(sums):
+            total += engine.save(r)["z"]
+        msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
+        for run, msg, replies, total in zip(runs, msgs, engine.exchange_all(msgs), sums, strict=True):
+            run.state, info = conclude(run.state, msg, replies, run.setup.order)
+            check_finite(run, info)
+            if t in measured:
+                row = measure(run.state, info, run.setup, run.over, run.clock)
+                run.rows.append(row | {"merit": merit(total / t, run.state.w_average)})
+        listener(t, first.rows[-1] if t in measured else None)
+    seconds = (perf_counter() - start) / len(runs)
+    return [_record(member, run, merit, seconds, engine.path) for member, run in batch]
+
+
+def _record(member: Member, run: Run, merit: Merit, seconds: float, path: str) -> Values:
+    summary = summarize(run.spec, run.over, run.setup, run.rows[-1], seconds, path)
+    bound = bound_of(run, merit)
+    found = bound.constants
+    theorem = {
+        "u1": found.u1, "u2": found.u2, "u3": found.u3, "gamma": merit.gamma, "noise": bound.noise,
+        "f_star": merit.f_star, "f_zero": merit.f_zero,
+        "bound": [bound(row["t"]) for row in run.rows],
+        "repaired": [bound.repaired(row["t"]) for row in run.rows],
+    }  # fmt: skip
+    return sweep.record_of(member, summary | {"theorem": theorem}, run.rows, (*sweep.CURVES, "merit"))
+
+
+def bound_of(run: Run, merit: Merit) -> Bound:
+    """The theorem's right-hand side for a run of ObjP."""
+    over, rho = run.over, run.setup.rho
+    found: Constants = constants(run.setup.problem, over, run.setup.agents[0].method.adjacency)
+    dimension = over.n_features * over.n_classes
+    ends = (rho(1), rho(run.spec.run.rounds))
+    return Bound(
+        found, over.n_agents, dimension, run.spec.privacy.epsilon, merit.gamma, *ends, run.spec.schedule.eta_a
+    )
+
+
+def verdict(merit: Sequence[float], bound: Sequence[float], repaired: Sequence[float], gap: float) -> str:
+    """What the mean merit says of the bound, over every measured round."""
+    if any(m > b for m, b in zip(merit, bound, strict=True)):
+        below = all(m <= b for m, b in zip(merit, repaired, strict=True))
+        return "violated; with P U2^2 it holds" if below else "violated; with P U2^2 too"
+    return "holds" if min(bound) <= gap else "vacuous: above F(0) - F*"
+
+
+def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
+    """The table of constants, bounds and slopes, and the bound as a line in each panel."""
+    keys = ("privacy.epsilon", "schedule.eta_a")
+    settings = sorted({tuple(paper.spec_of(one)[key] for key in keys) for one in records})
+    rows, series = [], []
+    for setting in settings:
+        same = paper.select(records, dict(zip(keys, setting, strict=True)))
+        if not same:
+            rows.append([*setting, *["-"] * 10, "diverged"])
+            continue
+        theorem, t = same[0]["theorem"], same[0]["curve"]["t"]
+        merit = [fmean(values) for values in zip(*(one["curve"]["merit"] for one in same), strict=True)]
+        gap, bound, repaired = theorem["f_zero"] - theorem["f_star"], theorem["bound"], theorem["repaired"]
+        cells = [theorem["u1"], theorem["u2"], theorem["u3"], gap, merit[-1], bound[-1], repaired[-1], slope(t, merit)]
+        told = (float(f"{cell:.4g}") for cell in cells)
+        rows.append([*setting, t[-1], len(same), *told, verdict(merit, bound, repaired, gap)])
+        for n, panel in enumerate(panels):
+            if panel["where"].items() <= dict(zip(keys, setting, strict=True)).items():
+                name = f"bound, eta x {setting[1]:g}"
+                series.append({"panel": n, "name": name, "x": t, "y": bound})
+    columns = [
+        "epsilon", "eta x", "T", "seeds", "U1 at most", "U2", "U3 at most", "F(0) - F*", "merit at T",
+        "bound at T, as printed", "bound at T, U2 squared", "slope, last two decades", "the bound is",
+    ]  # fmt: skip
+    return {"table": {"columns": columns, "rows": rows}, "series": series}

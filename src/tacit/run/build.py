@@ -1,0 +1,254 @@
+"""Spec and Federation in, agents and schedules out: the one place where strings become values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tacit import data
+from tacit.admm import compatible
+from tacit.admm.agent import Agent, Method
+from tacit.admm.messages import Order
+from tacit.admm.perturbation import Objective, Output, Perturbation
+from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
+from tacit.data.classes import parse
+from tacit.data.transform import rescale_rows, with_intercept
+from tacit.engine.batch import require
+from tacit.errors import IncompatibleError, SpecError
+from tacit.guarded.agent import DELTA_FOR_THE_GRID
+from tacit.privacy.budget import calibrate
+from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.problem.domain import Ball, Box, Domain, Everywhere
+from tacit.problem.loss import Loss
+from tacit.problem.objective import Problem
+from tacit.problem.regularizer import L2, NoRegularizer, Regularizer
+from tacit.problem.sensitivity import (
+    Adjacency,
+    Clipped,
+    Declared,
+    Observed,
+    RecordBound,
+    from_feature_bounds,
+    from_row_norm,
+)
+from tacit.problem.softmax import Softmax
+from tacit.problem.squared import Squared
+from tacit.run.spec import DataSpec, ScheduleSpec, Spec
+from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
+from tacit.types import Federation, Norm, Shard
+
+LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
+DOMAINS: dict[str, Callable[[float], Domain]] = {"everywhere": lambda _: Everywhere(), "box": Box, "ball": Ball}
+REGULARIZERS: dict[str, Callable[[], Regularizer]] = {"l2": L2, "none": NoRegularizer}
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What an engine and the loop need."""
+
+    agents: tuple[Agent, ...]
+    rho: Schedule
+    order: Order
+    shape: tuple[int, int]
+    public_classes: bool
+    problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
+
+
+def federation(spec: Spec) -> Federation:
+    """Load and transform what [data] names."""
+    d = spec.data
+    loaded = data.load(
+        d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
+        test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
+        class_names=None if d.class_names is None else parse(d.class_names), bounds=_declared_bounds(d),
+        schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers, class_count=d.class_count,
+        records=d.records, features=d.features, classes=d.classes,
+    )  # fmt: skip
+    return transformed(spec, loaded)
+
+
+def transformed(spec: Spec, over: Federation) -> Federation:
+    """With the intercept and the rescaling that [data] asks for, if it has them not yet."""
+    d = spec.data
+    if d.intercept and over.features[-1:] != ("intercept",):
+        over = with_intercept(over)
+    return over if d.row_norm == "none" else rescale_rows(over, d.row_norm, d.row_bound, d.row_mode)
+
+
+def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
+    if d.low is None and d.high is None:
+        return None
+    if d.low is None or d.high is None or not -math.inf < d.low < d.high < math.inf:
+        raise SpecError(
+            f"data.low and data.high go together, both finite and low < high: got {d.low} and {d.high}. "
+            "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
+        )
+    return d.low, d.high
+
+
+def setup(spec: Spec, over: Federation) -> Setup:
+    """Agents, each with its problem and method; what cannot go together, or not on this machine, is refused."""
+    spec = spec.checked()
+    require(spec.run.engine, spec.run.device)
+    problem = objective(spec, over)
+    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
+    compatible.check(agents[0].method, problem.domain)
+    shape = (over.n_features, over.n_classes)
+    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), shape, over.public_classes, problem)
+
+
+def objective(spec: Spec, over: Federation) -> Problem:
+    """What [problem] names, weighted by 1/I."""
+    return Problem(
+        over.n_agents,
+        1 / over.n_records,
+        LOSSES[spec.problem.loss](),
+        REGULARIZERS[spec.problem.regularizer](),
+        spec.problem.beta,
+        DOMAINS[spec.problem.domain](spec.problem.domain_radius),
+    )
+
+
+def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
+    a = spec.algorithm
+    if a.gradient_weight == "local":
+        problem = problem.locally_weighted(shard)
+    mechanism = _mechanism(spec)
+    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" or spec.privacy.covers == "run" else Norm.L1
+    bound = _bound(spec, over, problem.loss, norm, shard)
+    adjacency = Adjacency[spec.privacy.adjacency.upper()]
+    calibration = mechanism.multiplier * problem.weight * adjacency.value
+    method = Method(
+        rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
+        perturbation=_perturbation(spec),
+        mechanism=mechanism,
+        bound=bound,
+        adjacency=adjacency,
+        order=Order(a.order),
+        regularize_global=a.regularize_at == "w",
+    )
+    return Agent(shard, problem, method, key=(spec.run.seed, p))
+
+
+def _mechanism(spec: Spec) -> Mechanism:
+    p, perturbation = spec.privacy, spec.algorithm.perturbation
+    if perturbation == "none" and not math.isinf(p.epsilon):
+        raise IncompatibleError(
+            f"{spec.algorithm.name} adds no noise, so epsilon = {p.epsilon:g} cannot hold: "
+            "drop epsilon, or choose objp, objt or outp."
+        )
+    if p.mechanism == "silence" and not math.isinf(p.epsilon):
+        raise IncompatibleError(f"the silence mechanism gives no epsilon, and epsilon = {p.epsilon:g} was asked for.")
+    if math.isinf(p.epsilon):
+        return Silence()
+    if p.covers == "run":
+        return _calibrated(spec)
+    return Laplace.pure(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
+
+
+@lru_cache(maxsize=256)
+def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -> Release:
+    return calibrate(release, epsilon, dp_delta, rounds)
+
+
+def accounted_delta(spec: Spec) -> float:
+    """dp_delta, less what discrete noise may add to the delta of continuous noise."""
+    share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
+    return spec.privacy.dp_delta * (1 - share)
+
+
+def _calibrated(spec: Spec) -> Mechanism:
+    """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
+    p = spec.privacy
+    if p.mechanism == "gaussian":
+        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
+        assert isinstance(found, GaussianRelease)
+        return Gaussian(found.multiplier)
+    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
+    assert isinstance(found, LaplaceRelease)
+    assert found.l2 is not None
+    return Laplace(1 / found.l2, Norm.L2)
+
+
+def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
+    d, p = spec.data, spec.privacy
+    if p.sensitivity == "observed":
+        return Observed(norm)
+    if p.sensitivity == "clip":
+        return Clipped(norm, p.clip)
+    if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
+        return Declared(norm, float(len(shard)), public=False)
+    if p.sensitivity == "row_norm":
+        if d.row_norm != norm.value:
+            raise IncompatibleError(
+                f"{p.mechanism} noise needs rows bounded in {norm.value}: set data.row_norm = {norm.value} "
+                "and data.row_bound."
+            )
+        return from_row_norm(norm, d.row_bound, loss)
+    if over.bounds is None:
+        raise IncompatibleError(
+            f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
+        )
+    return from_feature_bounds(norm, over.bounds, over.active or over.n_features, loss)
+
+
+def _rule(
+    spec: Spec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> Rule:
+    a, s = spec.algorithm, spec.schedule
+    if a.rule == "exact":
+        if a.linearize_at == "w":
+            raise IncompatibleError("an exact step does not linearise: drop algorithm.linearize_at = w.")
+        convexity = problem.regularization * problem.regularizer.curvature
+        return Exact(problem.smoothness(shard), convexity, a.tolerance)
+    at = Point(a.linearize_at)
+    if a.rule == "trust":
+        radius = Constant(s.radius_a) if s.radius == "constant" else Power(s.radius_a, -2)
+        return Trust(radius, Norm(a.trust_norm), at)
+    if s.eta == "power":
+        return Prox(Power(s.eta_a, -0.5), at)
+    if s.eta == "constant":
+        return Prox(Constant(s.eta_a), at)
+    return Prox(Scaled(s.eta_a, _huang(s, problem, shard, bound, calibration, dimension)), at)
+
+
+def _huang(
+    s: ScheduleSpec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> HuangStep:
+    if not isinstance(bound, Declared):
+        raise IncompatibleError(
+            "Huang's step needs a declared bound: use privacy.sensitivity = feature_bounds or row_norm."
+        )
+    noise = calibration * bound.value
+    if s.eta == "huang_released":  # c3 = I_p / 4 and c_w = sqrt(4 J K)
+        return HuangStep(len(shard) / 4, dimension, noise, math.sqrt(4 * dimension))
+    if math.isinf(bound.row_norm):
+        raise IncompatibleError("Huang's step needs a bound on |x|: use sensitivity feature_bounds or row_norm.")
+    curvature = problem.loss.curvature * bound.row_norm**2  # c3, from the largest record there can be
+    smoothness = problem.weight * len(shard) * curvature + problem.regularization * problem.regularizer.curvature
+    return HuangStep(smoothness, dimension, noise, s.c_w)
+
+
+def _perturbation(spec: Spec) -> Perturbation:
+    output = spec.algorithm.perturbation == "output"
+    return Output(spec.privacy.squared_std) if output else Objective()
+
+
+def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
+    """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
+    law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
+    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
+    return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
+
+
+def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
+    s = spec.schedule
+    if s.rho == "static":
+        return Scaled(s.rho_factor, Constant(s.rho_static))
+    if s.rho == "cooling":
+        step = s.step or _step(s.score_noise, agents, spec.run.rounds)
+        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
+    return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

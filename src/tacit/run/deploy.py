@@ -1,0 +1,228 @@
+"""Agents behind their own ledgers, for a run whose spec asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import quote
+
+from tacit.errors import DataError, IncompatibleError, Refused
+from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
+from tacit.guarded.half import AdmmHalf
+from tacit.privacy import lattice
+from tacit.privacy.book import Limit
+from tacit.privacy.budget import total, upward
+from tacit.privacy.exact import Law
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.memory import Memory
+from tacit.privacy.release import Events, Release
+from tacit.privacy.terms import Terms
+from tacit.run import toml
+from tacit.run.build import Setup
+from tacit.run.spec import Spec
+from tacit.schedule import Schedule
+from tacit.types import Federation
+
+FILES_PER_LEDGER = 3  # the database, its log and the log's index
+OTHER_FILES = 100
+
+
+def wanted(spec: Spec) -> bool:
+    """Whether agents draw exact noise; a ledger is for that alone."""
+    if spec.privacy.noise == "exact":
+        return True
+    if spec.privacy.ledger or spec.privacy.limit:
+        raise IncompatibleError(
+            "a ledger records releases with real noise, and simulated noise can be drawn again from its seed: "
+            "set privacy.noise = exact, or drop the ledger and the limit."
+        )
+    return False
+
+
+def named(spec: Spec) -> Spec:
+    """The spec with a name for the run: the ledgers know a round by it, so it must be new, and kept on resume."""
+    if not spec.privacy.ledger:
+        return spec
+    where = str(Path(spec.privacy.ledger).absolute())  # a resumed run may start elsewhere
+    return spec.with_values({"run.name": spec.run.name or secrets.token_hex(8), "privacy.ledger": where})
+
+
+def price(events: Events, dp_delta: float) -> float:
+    """The epsilon of everything an agent has released; exact noise keeps back its share of delta, as its runs do."""
+    return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
+
+
+def halves(spec: Spec, setup: Setup) -> Iterator[AdmmHalf]:
+    """Every agent's half of the method; what cannot be guarded is refused."""
+    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
+
+
+def terms(spec: Spec, half: AdmmHalf) -> Terms:
+    """What an agent agrees to when it joins the run: everything in the spec, by its hash, and the most it can cost."""
+    rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
+    agreed, cap = _digest(spec, half.shape, half.rho), _cap(half.release, rounds, dp_delta)
+    return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
+
+
+def _run_name(spec: Spec) -> str:
+    """A run without a ledger needs no name that others know: it ends with its process."""
+    return spec.run.name or "one process"
+
+
+def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule) -> str:
+    """The hash of what a run agrees on: its spec, the shape of its model, its first and its last penalty."""
+    penalties = [rho(t).hex() for t in (1, spec.run.rounds)]
+    return hashlib.sha256(f"{toml.dumps(spec)}\n{shape} {penalties}".encode()).hexdigest()
+
+
+@lru_cache(maxsize=256)
+def _cap(release: Release, rounds: int, dp_delta: float) -> float:
+    return price([(release, rounds)], dp_delta)
+
+
+def check(spec: Spec, setup: Setup) -> None:
+    """Refuse what cannot be guarded, before anything is written."""
+    if wanted(spec):
+        p, rounds = spec.privacy, spec.run.rounds
+        if p.limit and not p.ledger:
+            raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
+        for half in halves(spec, setup):
+            cap = terms(spec, half).epsilon
+            if p.limit and cap > p.limit:
+                raise IncompatibleError(
+                    f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
+                    "could not end: lower --epsilon, or raise --limit."
+                )
+            _check_gap(half, max(cap, p.limit or 0.0), rounds, p.dp_delta)
+        if p.ledger:
+            allow_files(len(setup.agents))
+
+
+def guarded(
+    spec: Spec, setup: Setup, over: Federation, started: bool, open_files: ExitStack
+) -> list[Guarded]:
+    """Every agent with exact noise and its ledger, DIR/AGENT.ledger, 0600, its owner's alone; or with a memory.
+
+    All ledgers that exist are asked before any agent joins: a run that one of them cannot pay to its end is refused
+    while nothing is spent. A run that was `started` before must find its ledgers, because a new one would know
+    nothing of what was released. They are closed with `open_files`.
+    """
+    agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
+    data_ids = [f"{spec.privacy.data_id or over.name}: {name}" for name in over.agents]
+    try:
+        stores = _stores(spec, over.agents, data_ids, agreed, started, open_files)
+        return [
+            Guarded(name, half, ours, data_id, store)
+            for name, (half, ours), data_id, store in zip(over.agents, agreed, data_ids, stores, strict=True)
+        ]
+    except Refused as error:
+        if started:
+            raise
+        raise IncompatibleError(f"the run does not begin: {error}") from None  # its owner is told why
+
+
+def _stores(
+    spec: Spec,
+    names: Sequence[str],
+    data_ids: Sequence[str],
+    agreed: Sequence[tuple[AdmmHalf, Terms]],
+    started: bool,
+    open_files: ExitStack,
+) -> Sequence[Store]:
+    """A ledger for each agent, all that exist asked first; or a memory."""
+    p = spec.privacy
+    if not p.ledger:
+        return [Memory() for _ in names]
+    # of a run that was started its owner may have changed the limit
+    limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
+    files = [Path(p.ledger) / file_of(name) for name in names]
+    held: dict[Path, Ledger] = {}
+    for name, file, data_id, (half, ours) in zip(names, files, data_ids, agreed, strict=True):
+        if file.exists():
+            held[file] = open_files.enter_context(Ledger.open(file, price, limit, create=False))
+            _check_ledger(name, held[file], data_id, half, ours, spec, started)
+        elif started:
+            raise DataError(
+                f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
+            )
+    Path(p.ledger).mkdir(parents=True, exist_ok=True)
+    return [held.get(file) or open_files.enter_context(Ledger.open(file, price, limit)) for file in files]
+
+
+def _check_ledger(
+    name: str, ledger: Ledger, data_id: str, half: AdmmHalf, ours: Terms, spec: Spec, started: bool
+) -> None:
+    """Refuse what the ledger would refuse when other agents have joined, and names that mean another thing there."""
+    book = ledger.book()
+    released = book.place(data_id, ours.run).releases
+    if released and not started:
+        raise IncompatibleError(
+            f"the ledger of agent {name} has answered a run {ours.run!r}, and would answer the same again: resume "
+            "that run, or leave run.name out of the config of a new one."
+        )
+    names = sorted(known.removesuffix(f": {name}") for known in book.spent)
+    if names and data_id not in book.spent and not spec.privacy.data_id:
+        raise IncompatibleError(
+            f"the ledger of agent {name} has answered for {', '.join(map(repr, names))}, and the source of this "
+            "run is another: name its data with --set privacy.data_id=NAME, as before if they are the same, or anew if "
+            "they share no record."
+        )
+    try:
+        ledger.check_terms(data_id, ours)
+    except Refused as error:
+        raise Refused(f"agent {name}: {error}") from None
+    if book.limit is not None:
+        releases = sum(book.spent.get(data_id, {}).values()) + ours.rounds - released
+        _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
+
+
+def addressed(spec: Spec, setup: Setup, agents: Sequence[Guarded]) -> list[Addressed]:
+    """The agents as the server of this run asks them."""
+    agreed = _digest(spec, setup.shape, setup.rho)
+    return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
+
+
+def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
+    """The head of every agent's ledger, for the coordinator to keep: a ledger that is rewritten loses it."""
+    return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
+
+
+def file_of(agent: str) -> str:
+    """A file name for an agent, another for each: quoted, and a digest where that is long."""
+    quoted = quote(agent, safe="")
+    return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
+
+
+def allow_files(ledgers: int) -> None:
+    """Ledgers stay open for the run: as many files as the system lets this process have, and an error if too few."""
+    count = FILES_PER_LEDGER * ledgers + OTHER_FILES
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
+    except (ValueError, OSError) as error:
+        raise IncompatibleError(
+            f"the ledgers of this run need {count} open files, and the system allows {hard}: raise the hard limit "
+            "(ulimit -Hn), or train fewer agents in one process."
+        ) from error
+
+
+def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
+    """Discrete noise is within `gap` of continuous noise a release; what was kept back of delta must cover it."""
+    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # the larger of both laws
+    cost = (1 + math.exp(min(epsilon, 700))) * releases * gap
+    if cost > DELTA_FOR_THE_GRID * dp_delta:
+        raise IncompatibleError(
+            f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "
+            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, or a smaller epsilon or limit."
+        )

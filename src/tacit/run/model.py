@@ -1,0 +1,171 @@
+"""A trained model: what `tacit predict` needs, in one .npz without pickles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.data import encode, tables
+from tacit.data.columns import Cells, Table, some
+from tacit.data.schema import Schema, parse
+from tacit.errors import DataError, IncompatibleError, RunDirectoryError
+from tacit.run.directory import RunDirectory, fitting, load_npz
+from tacit.types import Array
+
+
+@runtime_checkable
+class Columns(Protocol):
+    """Columns by name: a dictionary, or a DataFrame of pandas."""
+
+    def keys(self) -> Iterable[Any]: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """w (J, K), its average over the rounds, the names of classes and features, and the schema that made them.
+
+    predict    records as their owner has them, through the schema if there is one
+    scores     features as the model was trained on them, encoded already
+    """
+
+    w: Array
+    w_average: Array
+    classes: tuple[str, ...]
+    features: tuple[str, ...]
+    intercept: bool = False
+    schema: str = ""  # TOML; empty where records came as numbers
+
+    def arrays(self) -> dict[str, Array]:
+        return {
+            "w": self.w,
+            "w_average": self.w_average,
+            "classes": np.array(self.classes, dtype=np.str_),
+            "features": np.array(self.features, dtype=np.str_),
+            "intercept": np.array(self.intercept),
+            "schema": np.array(self.schema, dtype=np.str_),
+        }
+
+    @classmethod
+    def read(cls, path: str | Path) -> Model:
+        """The model of a finished run: its directory, which must be whole, or a model.npz, which is taken as it is."""
+        path = Path(path)
+        if path.is_dir():
+            directory = RunDirectory(path)
+            if not directory.finished:
+                raise RunDirectoryError(
+                    f"{path} is not a finished run (no result.json): continue it with tacit train --resume {path}."
+                )
+            directory.result()  # refuses what was edited
+            path = path / "model.npz"
+        arrays = {"schema": np.array("")} | load_npz(path)  # models of version 0.1.0 have no schema
+        fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
+        w, named = arrays["w"], len(arrays["features"]) > 0
+        fitting(path, arrays, {
+            "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
+            "features": ("U", w.shape[:1] if named else (0,)),
+        })  # fmt: skip
+        if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
+            raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
+        return cls(
+            w,
+            arrays["w_average"],
+            tuple(map(str, arrays["classes"])),
+            tuple(map(str, arrays["features"])),
+            bool(arrays["intercept"]),
+            str(arrays["schema"]),
+        )
+
+    @property
+    def n_inputs(self) -> int:
+        """Features a record must have: the intercept is added here."""
+        return int(self.w.shape[0]) - self.intercept
+
+    @cached_property
+    def known(self) -> Schema | None:
+        """The schema, if records pass through one."""
+        return parse(self.schema, "the model's schema") if self.schema else None
+
+    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str]:
+        """The most likely class of each record; `data` as for `inputs`."""
+        return self.name(self.scores(self.inputs(data), averaged))
+
+    def inputs(self, data: str | Path | Columns | Any) -> Array:
+        """The features (n, n_inputs) of new records, encoded by the model's schema if it has one.
+
+        a path             a table: .csv, .parquet or .npz, or a directory of them
+        columns by name    a dictionary or a DataFrame; columns that the model does not use are not looked at
+        an array           (n, columns): the columns of the schema's features as they are in a file, in the order of
+                           the schema; the features themselves where the model has no schema
+        """
+        if isinstance(data, str | Path):
+            return self.table(data).x
+        if isinstance(data, Columns):
+            return self._of_columns({name: data[name] for name in data.keys()})  # noqa: SIM118
+        array = np.asarray(data)
+        if self.known is None:
+            return _numbers("the array", array)
+        raw = tuple(self.known.encoded)
+        if array.ndim != 2 or array.shape[1] != len(raw):
+            raise DataError(f"an array for this model has {len(raw)} columns: {some(raw)}; got shape {array.shape}.")
+        return self._of_columns(dict(zip(raw, array.T, strict=True)))
+
+    def table(self, path: str | Path, label_column: str | None = None, agent_column: str | None = None) -> Table:
+        """The records of a table as features of the model, with their labels if there are any."""
+        if self.known is None:
+            label, agent = label_column or "label", agent_column or "agent"
+            found = tables.read(path, label_column=label, agent_column=agent, blank_labels=True)
+            wanted = self._wanted(found.source, found.features) or found.features
+            position = {name: j for j, name in enumerate(found.features)}
+            return replace(found, features=wanted, x=found.x[:, [position[name] for name in wanted]])
+        for given, declared in ((label_column, self.known.label), (agent_column, self.known.agent)):
+            if given not in (None, declared):
+                raise IncompatibleError(f"the model's schema names {declared!r}, not {given!r}: drop the option.")
+        return encode.read(path, self.known)[0]
+
+    def _of_columns(self, columns: Mapping[Any, Any]) -> Array:
+        wanted = self._wanted("the data", columns) if self.known is None else tuple(self.known.encoded)
+        if not wanted:
+            raise DataError("this model names no features: give an array of them.")
+        own = {name: np.asarray(columns[name]) for name in wanted if name in columns}
+        if any(column.ndim != 1 for column in own.values()) or len({len(column) for column in own.values()}) > 1:
+            raise DataError("the columns differ in length or are no lists: give one value a record in each.")
+        if self.known is not None:
+            return encode.encode(Cells("the data", own), self.known)[0].x
+        return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
+
+    def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:
+        """The features that a record needs, in order, all of them among `names`; () if the model names none."""
+        wanted = self.features[: self.n_inputs]
+        lacks = [name for name in wanted if name not in names]
+        if lacks:
+            raise DataError(f"{source} lacks {some(lacks)} of the model's features: add them.")
+        return wanted
+
+    def scores(self, x: Array, averaged: bool = False) -> Array:
+        """x^T w, (n, K), of features as the model was trained on them: no schema is applied."""
+        if x.ndim != 2 or x.shape[1] != self.n_inputs:
+            raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
+        if not np.isfinite(x).all():
+            raise DataError("the records hold NaN or inf: drop or impute them.")
+        w = self.w_average if averaged else self.w
+        return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
+
+    def name(self, scores: Array) -> list[str]:
+        """The class of the highest score of each record."""
+        return [self.classes[k] for k in scores.argmax(axis=1)]
+
+
+def _numbers(what: str, values: Array) -> Array:
+    """Features in float32, as a table has them: a record is predicted the same however it is given."""
+    try:
+        with np.errstate(over="ignore"):  # beyond float32 becomes inf, which `scores` refuses
+            return values.astype(np.float32)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} holds no numbers: encode them, or train with a schema.") from None

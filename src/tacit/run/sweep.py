@@ -1,0 +1,248 @@
+"""Many runs from a grid: a spec in which any value may be a list. Runs that share data share their passes.
+
+Each run has a directory of its own, the same as `tacit train` makes, so a sweep that was stopped goes on
+where it stopped: finished runs are read, started ones resumed, the rest begun.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tacit import record
+from tacit.engine.fast import fusable
+from tacit.engine.gradients import bound_norms
+from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
+from tacit.run import build, deploy, toml
+from tacit.run.directory import RunDirectory, write_whole
+from tacit.run.interrupt import Patience
+from tacit.run.presets import preset
+from tacit.run.spec import Spec
+from tacit.run.train import Listener, Run, nobody, together
+from tacit.types import Federation
+
+LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
+MODEL_BYTES = 1e6  # of one agent's models at most in a batch: the part of the second level cache that a pass may fill
+STATE_BYTES = 2e9  # of z and duals at most in a batch
+
+CURVE = 50  # points at most
+CURVES = (
+    "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
+    "noise_gradient_units", "noise_parameter_units", "rho",
+)  # fmt: skip
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Member:
+    """One run of a sweep: its name, what sets it apart, and its spec."""
+
+    name: str
+    varied: Values
+    spec: Spec
+
+
+Lane = tuple[Member, Run]
+Load = Callable[[Spec], Federation]
+Start = Callable[[Member, Federation], Run]
+
+
+def read(path: Path) -> list[Member]:
+    """Every combination of the lists in a TOML file."""
+    return expand(toml.read(path), str(path))
+
+
+def expand(values: Values, source: str) -> list[Member]:
+    """Every combination of the lists among dotted keys; `source` names them in errors."""
+    lists = {key: value if isinstance(value, list) else [value] for key, value in values.items()}
+    for key, choices in lists.items():
+        if not choices:
+            raise SpecError(f"{source}: {key} is an empty list: give at least one value.")
+    varied = [key for key, choices in lists.items() if len(choices) > 1]
+    members = []
+    for combination in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, combination, strict=True))
+        bundle = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | chosen
+        for key in ("run.preset", "algorithm.name", "data.source"):
+            if not isinstance(bundle[key], str):
+                raise SpecError(f"{source}: {key} takes a name, or a list of names, got {bundle[key]!r}.")
+        base = preset(bundle["run.preset"], bundle["algorithm.name"], bundle["data.source"])
+        own = {key: chosen[key] for key in varied}
+        if "run.name" in chosen:
+            raise SpecError(f"{source}: run.name is drawn for each run of a sweep: drop it.")
+        members.append(Member(_name(own), own, base.with_values(chosen).checked()))
+    names = [member.name for member in members]
+    if len(set(names)) < len(names):
+        raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
+    _check_ledgers(members, source)
+    return members
+
+
+def _check_ledgers(members: Sequence[Member], source: str) -> None:
+    """Refuse runs that one ledger cannot take all, before the first of them is paid for."""
+    asked: dict[str, set[Any]] = {}
+    for own in (member.spec.privacy for member in members if member.spec.privacy.ledger):
+        asked.setdefault(str(own.ledger), set()).add((own.adjacency, own.limit, own.limit and own.dp_delta))
+    if any(len(kinds) > 1 for kinds in asked.values()):
+        raise SpecError(f"{source}: runs that share ledgers must have one adjacency and one limit, at one dp_delta.")
+
+
+def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> list[Values]:
+    """Run what is not finished, and write one record a run."""
+    records = {one["name"]: one for one in finish(members, out, listener)}
+    ordered = [records[member.name] for member in members]
+    write_whole(out / "records.jsonl", lambda file: file.write(record.lines(ordered).encode()))
+    return ordered
+
+
+def finish(
+    members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = build.federation
+) -> Iterator[Values]:
+    """The record of every run, as soon as there is one: first of those that are finished, then batch by batch."""
+    waiting, before = [], 0
+    for member in members:
+        directory = _directory(out / member.name, member.spec)
+        if directory is not None and directory.finished:
+            before += member.spec.run.rounds
+            yield taken(directory, member)
+        else:
+            waiting.append(member)
+    for batch, hear in heard(batches(waiting, load, partial(_start, out)), listener, before):
+        yield from _together(batch, hear)
+
+
+def heard(
+    of: Iterable[list[Lane]], listener: Listener, before: int = 0
+) -> Iterator[tuple[list[Lane], Listener]]:
+    """Each batch with a listener of its own, which counts its rounds on from those `before` it."""
+    for batch in of:
+        yield batch, partial(_hear, listener, before, len(batch))
+        before += batch[0][0].spec.run.rounds * len(batch)
+
+
+def _hear(listener: Listener, before: int, size: int, done: int, row: Values | None) -> None:
+    listener(before + done * size, row)
+
+
+def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
+    """The records of a batch; a run that diverges has one that says so, and the others go on without it."""
+    results, patience = None, Patience()
+    while batch and results is None:
+        try:
+            results = together([run for _, run in batch], listener, patience)
+        except Interrupted as stop:
+            raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same command again to go on") from None
+        except Diverged as lost:
+            yield diverged(batch, lost)
+            batch = [  # from their last checkpoint
+                (member, Run(run.spec, run.over, run.setup, run.directory))
+                for member, run in batch
+                if run is not lost.run
+            ]
+    for (member, _), result in zip(batch, results or [], strict=True):
+        yield record_of(member, result.summary, result.rounds)
+    if patience.asked:  # in the last round: this batch is done, and no other begins
+        raise Interrupted("stopped; run the same command again to go on")
+
+
+def diverged(batch: Sequence[Lane], lost: Diverged) -> Values:
+    """The record of the run of a batch that diverged."""
+    member = next(member for member, run in batch if run is lost.run)
+    return record.sealed(
+        {"name": member.name, **member.varied, "diverged": str(lost), "spec": toml.dumps(member.spec)}
+    )
+
+
+def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[Lane]]:
+    """Runs over the same data, of one length and at the same round, as many as one pass serves well."""
+    by_data = itertools.groupby(sorted(members, key=data_key), key=data_key)
+    for _, same_data in by_data:
+        group = list(same_data)
+        over = load(group[0].spec)
+        model = 4 * over.n_features * over.n_classes  # float32
+        state = 2 * over.n_agents * model  # z and dual
+        size = max(1, min(LANES, int(MODEL_BYTES // model), int(STATE_BYTES // state)))
+        lanes = sorted(((member, start(member, over)) for member in group), key=_lockstep_key)
+        for _, alike in itertools.groupby(lanes, key=_lockstep_key):
+            same = list(alike)
+            yield from (same[i : i + size] for i in range(0, len(same), size))
+
+
+def fresh(member: Member, over: Federation) -> Run:
+    """A run that writes nothing."""
+    return Run(member.spec, over, build.setup(member.spec, over))
+
+
+def _start(out: Path, member: Member, over: Federation) -> Run:
+    path = out / member.name
+    directory = _directory(path, member.spec)
+    spec = directory.spec() if directory else deploy.named(member.spec)
+    run = Run(spec, over, build.setup(spec, over))
+    run.directory = directory or RunDirectory.create(path, spec)
+    return run
+
+
+def _directory(path: Path, spec: Spec) -> RunDirectory | None:
+    """The directory of a member that was started; None if it was not."""
+    if not (path / "spec.toml").exists():
+        return None
+    directory = RunDirectory.open(path)
+    held = directory.spec()
+    if spec.privacy.ledger:  # its place and the name of the run were settled when it was created
+        spec = spec.with_values({"run.name": held.run.name, "privacy.ledger": held.privacy.ledger})
+    if held != spec:
+        raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
+    return directory
+
+
+def taken(held: RunDirectory, member: Member) -> Values:
+    """The record of a finished run."""
+    return record_of(member, held.result(), held.rows())
+
+
+def data_key(member: Member) -> str:
+    """Equal for runs over the same data."""
+    return repr(member.spec.data)
+
+
+def _lockstep_key(lane: Lane) -> str:
+    member, run = lane
+    agent, own = run.setup.agents[0], run.spec.run
+    if not fusable(agent) or deploy.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
+        return member.name
+    saved = run.directory.saved() if run.directory is not None else None
+    t = int(saved["t"]) if saved else 0
+    # a declared bound is not measured, so it goes with runs that measure in any norm
+    norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
+    alike = (own.rounds, own.record_every, own.engine, own.device)
+    return repr((*alike, t, type(agent.problem.loss).__name__, norms))
+
+
+def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:
+    """One run in one line: what sets it apart, its result, and its curves thinned to at most CURVE points."""
+    thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
+    curve = {key: [_short(row[key]) for row in thin] for key in curves}
+    return record.sealed(
+        {"name": member.name, **member.varied, **summary, "curve": curve, "spec": toml.dumps(member.spec)}
+    )
+
+
+def _short(value: Any) -> Any:
+    """Six digits: a curve is looked at."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _name(varied: Values) -> str:
+    """objt-epsilon0.05-seed0: the values that differ, fit for a file name."""
+    parts = []
+    for key, value in varied.items():
+        short = key.partition(".")[2]
+        text = re.sub(r"[^\w.+-]", "_", str(value))
+        parts.append(text if key in ("algorithm.name", "run.preset") else f"{short}{text}")
+    return "-".join(parts) or "run"

@@ -1,0 +1,47 @@
+"""Spec <-> TOML."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tacit import tomltext
+from tacit.errors import SpecError
+from tacit.run.spec import Spec
+
+
+def dumps(spec: Spec) -> str:
+    """The complete spec; a key that is absent is unset."""
+    return text(spec.values())
+
+
+def text(values: dict[str, Any]) -> str:
+    """Dotted keys, those of a section together, as TOML; None is left out."""
+    lines: list[str] = []
+    section = ""
+    for key, value in values.items():
+        head, _, name = key.partition(".")
+        if head != section:
+            lines += ["", f"[{head}]"] if lines else [f"[{head}]"]
+            section = head
+        if value is not None:
+            lines.append(f"{name} = {_literal(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Dotted keys and values of a TOML file."""
+    document = tomltext.loads(tomltext.text_of(path), str(path))
+    values: dict[str, Any] = {}
+    for section, content in document.items():
+        if not isinstance(content, dict):
+            raise SpecError(f"{path}: {section!r} stands outside a section: write it as [section] then key = value.")
+        values |= {f"{section}.{name}": value for name, value in content.items()}
+    return values
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
