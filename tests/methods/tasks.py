@@ -20,7 +20,7 @@ def task(over: Federation | None = None, beta: float = 1e-3, seed: int = 0) -> T
     over = federation() if over is None else over
     shards = tuple(Shard(shard.x, shard.y, dtype=np.float64) for shard in over.shards)
     problem = Problem(over.n_agents, 1 / over.n_records, beta=beta)
-    return Task(shards, problem, (over.n_features, over.n_classes), math.sqrt(over.n_features), seed)
+    return Task.whole(shards, problem, (over.n_features, over.n_classes), math.sqrt(over.n_features), seed)
 
 
 def empty(of: Task, seed: int = 0) -> Task:

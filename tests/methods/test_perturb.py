@@ -23,7 +23,7 @@ def small(x, y, n_classes, agents=1, row_norm=1.0) -> Task:
     """The same records at every agent, and no regulariser of their own."""
     shard = Shard(np.asarray(x), np.asarray(y), dtype=np.float64)
     problem = Problem(agents, 1 / I, regularizer=NoRegularizer(), beta=0.0)
-    return Task((shard,) * agents, problem, (shard.x.shape[1], n_classes), row_norm)
+    return Task.whole((shard,) * agents, problem, (shard.x.shape[1], n_classes), row_norm)
 
 
 def without_first(own: Task) -> Task:

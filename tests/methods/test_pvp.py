@@ -32,7 +32,7 @@ def test_without_noise_it_converges_to_the_pooled_optimum():
 def test_with_the_squared_loss_it_converges_to_the_ridge_solution():
     base = task()
     problem = Problem(base.n_agents, base.problem.weight, Squared(), beta=0.1)
-    own = Task(base.shards, problem, base.shape, base.row_norm)
+    own = Task.whole(base.shards, problem, base.shape, base.row_norm)
     state, _ = run(own, pvp.PrimalPerturbation(60, 0.0, Constant(0.2), tolerance=1e-9), 60)
     x, y = np.concatenate([s.x for s in own.shards]), np.concatenate([s.y for s in own.shards])
     left = problem.weight * x.T @ x + 0.2 * np.eye(own.shape[0])
@@ -65,7 +65,7 @@ def test_no_record_moves_a_minimiser_further_than_the_noise_is_made_for(adjacenc
             x, y = first.x.copy(), first.y.copy()
             x[i], y[i] = 1.0, (y[i] + 1) % 3
             changed = Shard(x, y, dtype=np.float64)
-        other = Task((changed, *own.shards[1:]), own.problem, own.shape, own.row_norm)
+        other = Task.whole((changed, *own.shards[1:]), own.problem, own.shape, own.row_norm)
         furthest = max(furthest, np.linalg.norm(run(other, silent, 1)[1].seen[0][0] - z[0]))
     assert 0.02 * method.noise_std(own, rho) < furthest <= method.noise_std(own, rho)
 

@@ -19,7 +19,7 @@ from tests.methods.tasks import pooled_gradient, task
 def squared_task() -> Task:
     base = task()
     problem = Problem(base.n_agents, base.problem.weight, Squared(), beta=1e-3)
-    return Task(base.shards, problem, base.shape, base.row_norm)
+    return Task.whole(base.shards, problem, base.shape, base.row_norm)
 
 
 def test_with_the_squared_loss_every_agent_finds_its_ridge_solution():
@@ -54,7 +54,7 @@ def test_fast_sums_that_err_change_where_a_solve_goes_but_not_what_is_certified(
         return plain_sums(shards, problem, points, bound) * (1 + 1e-3)
 
     base, rho, tau = task(), 0.1, 1e-9
-    own = Task(base.shards, base.problem, base.shape, base.row_norm, sums=rough)
+    own = replace(base, sums=rough)
     z = minimise(own, lambda u: rho * (u - 1), rho, np.zeros((own.n_agents, *own.shape)), tau)
     for shard, u in zip(own.shards, z, strict=True):
         assert np.linalg.norm(own.problem.gradient(u, shard) + rho * (u - 1)) <= tau
@@ -63,7 +63,7 @@ def test_fast_sums_that_err_change_where_a_solve_goes_but_not_what_is_certified(
 def test_float32_records_are_summed_in_float64_by_blocks(monkeypatch):
     monkeypatch.setattr(solve, "BLOCK", 3)
     shards = tuple(Shard(shard.x, shard.y) for shard in federation().shards)
-    own = Task(shards, task().problem, task().shape, task().row_norm)
+    own = Task.whole(shards, task().problem, task().shape, task().row_norm)
     w = np.random.default_rng(1).normal(size=own.shape)
     found = solve.double_sums(own.shards, own.problem, w, None)
     assert found.dtype == np.float64

@@ -8,7 +8,8 @@ from time import perf_counter
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Local, Order, Reply, Trace
+from tacit.admm.messages import Broadcast, Local, Order, Reply
+from tacit.rounds import Trace
 from tacit.admm.perturbation import Perturbation
 from tacit.admm.rule import Rule
 from tacit.admm.updates import ascent

@@ -1,77 +1,46 @@
-"""The server's half: init, and run_round -> (state, info).
+"""The server's half of the ADMM family.
 
-The server never sees a multiplier. Because every agent shares rho, (4a) and (4c) are linear in z_p and
-lambda_p, and the server needs their means alone.
+The server never sees a multiplier. Because every agent shares rho, (4a) and (4c) are linear in z_p and lambda_p, and
+the server needs their means alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Order, Replies, Trace
+from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.updates import ascent, consensus
+from tacit.rounds import Info, State
 from tacit.schedule import Schedule
-from tacit.types import Array
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """What the next round needs, and the running mean of w; t rounds are done."""
+@dataclass(frozen=True)
+class Consensus:
+    """A tacit.rounds.Server for T rounds, in either order of w and z. Its state holds the means of z_p and lambda_p."""
 
-    t: int
-    w: Array
-    z_mean: Array
-    dual_mean: Array
-    w_average: Array
+    rounds: int
+    shape: tuple[int, int]
+    rho: Schedule
+    order: Order
 
+    def start(self) -> State:
+        """Every variable is zero, as the authors start."""
+        return State.zero(self.shape, z_mean=np.zeros(self.shape), dual_mean=np.zeros(self.shape))
 
-@dataclass(frozen=True, eq=False)
-class Info:
-    """What one would plot of a round; to be read before the next one, when an engine may reuse its arrays."""
+    def ask(self, state: State) -> Broadcast:
+        """The server sends the new w if w moves first, else the last one."""
+        t = state.t + 1
+        rho = self.rho(t)
+        first = self.order is Order.WZD
+        return Broadcast(t, consensus(state.own["z_mean"], state.own["dual_mean"], rho) if first else state.w, rho)
 
-    t: int
-    rho: float
-    step: float  # |w+ - w|_F
-    trace: Trace
-    measure_violation: Callable[[], float]
-
-    @property
-    def consensus_violation(self) -> float:
-        """sum_p |w - z_p|_1: a pass over every z_p, so only where it is read."""
-        return self.measure_violation()
-
-
-Exchange = Callable[[Broadcast], Replies]
-
-
-def init(shape: tuple[int, int]) -> State:
-    """Every variable zero, as the authors start."""
-    zero = np.zeros(shape)
-    return State(0, zero, zero, zero, zero)
-
-
-def run_round(state: State, exchange: Exchange, rho: Schedule, order: Order) -> tuple[State, Info]:
-    """One round of the ADMM family, in either order of w and z."""
-    msg = ask(state, rho, order)
-    return conclude(state, msg, exchange(msg), order)
-
-
-def ask(state: State, rho: Schedule, order: Order) -> Broadcast:
-    """What the server sends: the new w if it moves first, else the last one."""
-    t = state.t + 1
-    w = consensus(state.z_mean, state.dual_mean, rho(t)) if order is Order.WZD else state.w
-    return Broadcast(t, w, rho(t))
-
-
-def conclude(state: State, msg: Broadcast, replies: Replies, order: Order) -> tuple[State, Info]:
-    """What the server makes of the replies."""
-    z = replies.z_mean
-    w = replies.heard(msg.w if order is Order.WZD else consensus(z, state.dual_mean, msg.rho))
-    dual = ascent(state.dual_mean, w, z, msg.rho)
-    average = state.w_average + (w - state.w_average) / msg.t
-    step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
-    return State(msg.t, w, z, dual, average), Info(msg.t, msg.rho, step, replies.trace, lambda: replies.violation(w))
+    def conclude(self, state: State, msg: Broadcast, replies: Replies) -> tuple[State, Info]:
+        """The server moves w if z moved first, and the mean of the duals after both."""
+        z, dual = replies.z_mean, state.own["dual_mean"]
+        w = replies.heard(msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho))
+        step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
+        info = Info(msg.t, step, msg.rho, replies.trace, lambda: replies.violation(w))
+        return state.next(w, z_mean=z, dual_mean=ascent(dual, w, z, msg.rho)), info

@@ -7,13 +7,14 @@ agent keeps its own, and the server needs only their mean, which it derives from
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tacit.message import Body, Form, Numbers, Scheduled
+from tacit.rounds import Trace
 from tacit.schedule import Schedule
 from tacit.types import Array
 
@@ -27,11 +28,12 @@ class Order(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:
-    """Round t, the global model and the penalty."""
+    """Round t, the global model, and the penalty where a method has one; `to` lists the agents asked, None for all."""
 
     t: int
     w: Array
-    rho: float
+    rho: float = 0.0
+    to: Array | None = None
 
     @staticmethod
     def form(shape: tuple[int, int], rho: Schedule) -> Form:
@@ -62,27 +64,6 @@ class Local:
     z: Array
     dual: Array
     rho: float = 0.0
-
-
-@dataclass(frozen=True)
-class Trace:
-    """What a simulation may look at and a deployment must not send: noise and clock, of one agent or of the mean."""
-
-    noise: float  # mean |xi|, gradient units
-    noise_parameter: float  # mean |xi| in the units of z
-    scale: float  # Laplace b or Gaussian sigma, gradient units
-    sensitivity: float
-    seconds: dict[str, float]
-
-
-def mean_trace(traces: Sequence[Trace]) -> Trace:
-    """The mean over agents; seconds are summed."""
-
-    def mean(name: str) -> float:
-        return float(sum(getattr(trace, name) for trace in traces) / len(traces))
-
-    parts = {part: sum(trace.seconds[part] for trace in traces) for part in traces[0].seconds}
-    return Trace(mean("noise"), mean("noise_parameter"), mean("scale"), mean("sensitivity"), parts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -88,7 +88,7 @@ def task() -> Task:
     y = np.arange(len(x)) % CLASSES
     cut = OTHERS + 1
     shards = tuple(Shard(x[rows], y[rows], dtype=np.float64) for rows in (slice(0, cut), slice(cut, None)))
-    return Task(shards, Problem(2, 1 / len(x)), (FEATURES, CLASSES), row_norm=1.0)
+    return Task.whole(shards, Problem(2, 1 / len(x)), (FEATURES, CLASSES), row_norm=1.0)
 
 
 def without(of: Task, unit: Unit) -> Task:

@@ -41,7 +41,8 @@ class Arena:
         """What a method of tacit.methods works on, its sums one agent after another."""
         over = self.over
         shape = (over.n_features, over.n_classes)
-        return Task(over.shards, self.problem, shape, self.base.data.row_bound, seed, normals=self.normals)
+        whole = Task.whole(over.shards, self.problem, shape, self.base.data.row_bound, seed)
+        return replace(whole, normals=self.normals)
 
 
 def held_out(over: Federation) -> Federation:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.messages import Broadcast, Local, Order, Replies, Trace, mean_trace
+from tacit.admm.messages import Broadcast, Local, Order, Replies
+from tacit.rounds import Trace, mean_trace
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.engine.gradients import Lane, choose

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Local, Replies, Reply, Trace, mean_trace
+from tacit.admm.messages import Broadcast, Local, Replies, Reply
+from tacit.rounds import Trace, mean_trace
 from tacit.types import Array
 
 

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Order, Replies, Trace
+from tacit.admm.messages import Broadcast, Order, Replies
+from tacit.rounds import Trace
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
 from tacit.engine.gradients import Lane, constant

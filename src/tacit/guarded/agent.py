@@ -18,7 +18,8 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Local, Reply, Trace
+from tacit.admm.messages import Broadcast, Local, Reply
+from tacit.rounds import Trace
 from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.guarded.gate import Asked, Gate, Question
 from tacit.guarded.half import Half

@@ -1,9 +1,9 @@
-"""What every method works on: agents' records, the objective (1), and one way to ask the records for gradients."""
+"""What every method works on: public facts, agents' records, and one way to ask the records for gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,31 +37,25 @@ def record_sum(
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """A federation as a method sees it; `seed` names the streams of noise and of sampling."""
+class Facts:
+    """What is public about a federation: all that the server's half of a method may know of it."""
 
-    shards: tuple[Shard, ...]
+    sizes: tuple[int, ...]  # I_p of every agent
     problem: Problem  # weight = 1 / I
     shape: tuple[int, int]
-    row_norm: float  # public: |x_i|_2 <= row_norm for every record there can be
-    seed: int = 0
-    sums: Sums = plain_sums
+    row_norm: float  # |x_i|_2 <= row_norm for every record there can be
+    seed: int = 0  # names the streams of noise and of sampling
     normals: Normals = noise.gaussian
 
     @property
     def n_agents(self) -> int:
         """P."""
-        return len(self.shards)
+        return len(self.sizes)
 
     @property
     def n_records(self) -> int:
-        """I: public."""
-        return sum(map(len, self.shards))
-
-    @property
-    def zeros(self) -> Array:
-        """One model an agent, all zero: (P, J, K)."""
-        return np.zeros((self.n_agents, *self.shape))
+        """I."""
+        return sum(self.sizes)
 
     @property
     def gradient_bound(self) -> float:
@@ -71,25 +65,11 @@ class Task:
     @cached_property
     def rounding(self) -> float:
         """1 + what float32 sums may add to a sensitivity: a record lives at one agent, and moves its sum alone."""
-        return 1 + ROUNDING * max(map(len, self.shards))
-
-    def gradients(self, points: Array, bound: RecordBound) -> Array:
-        """f'_p at points[p], or at one point for all: (P, J, K)."""
-        slope = self.sums(self.shards, self.problem, points, bound)  # in place: with many agents it is large
-        slope *= self.problem.weight
-        slope += self.problem.regularization * self.problem.regularizer.gradient(points)
-        return slope
+        return 1 + ROUNDING * max(self.sizes)
 
     def gaussian(self, agent: int, t: int, step: int = 0) -> Array:
         """Standard noise of an agent's stream; agent P is the server's or the curator's."""
         return self.normals((self.seed, agent), t, step, self.shape).astype(np.float64)
-
-    def agents_gaussian(self, t: int, step: int = 0) -> Array:
-        """Standard noise of every agent, (P, J, K)."""
-        xi = np.empty((self.n_agents, *self.shape))
-        for p in range(self.n_agents):
-            xi[p] = self.normals((self.seed, p), t, step, self.shape)
-        return xi
 
     def radial(self, agent: int, t: int, step: int = 0) -> Array:
         """Noise of density proportional to exp(-|b|_2), of an agent's stream as `gaussian`."""
@@ -98,6 +78,54 @@ class Task:
     def uniform(self, agent: int, t: int, n: int, step: int = 0) -> Array:
         """n numbers in (0, 1] for sampling, from streams that no noise uses."""
         return noise.unit(noise.integers((self.seed, agent), t, SAMPLING + step, n), 32)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task(Facts):
+    """The records of some agents, in one place: of all of them in a simulation, of one where it is deployed.
+
+    Arrays that agents keep or send have a leading axis, with a row for each agent of `index`.
+    """
+
+    shards: tuple[Shard, ...]
+    index: tuple[int, ...]  # which agents these are
+    sums: Sums = plain_sums
+
+    @classmethod
+    def whole(
+        cls, shards: tuple[Shard, ...], problem: Problem, shape: tuple[int, int], row_norm: float, seed: int = 0
+    ) -> Task:
+        """The task of a federation whose agents are all here."""
+        sizes = tuple(map(len, shards))
+        return cls(sizes, problem, shape, row_norm, seed, shards=shards, index=tuple(range(len(shards))))
+
+    def alone(self, p: int) -> Task:
+        """The task of agent p by itself."""
+        return replace(self, shards=(self.shards[self.index.index(p)],), index=(p,))
+
+    @property
+    def zeros(self) -> Array:
+        """One model for each agent here, all zero: (P, J, K)."""
+        return np.zeros((len(self.index), *self.shape))
+
+    @property
+    def own_sizes(self) -> Array:
+        """I_p of the agents here: (P, 1, 1)."""
+        return np.array([float(self.sizes[p]) for p in self.index])[:, None, None]
+
+    def gradients(self, points: Array, bound: RecordBound) -> Array:
+        """f'_p at points[p], or at one point for all: (P, J, K)."""
+        slope = self.sums(self.shards, self.problem, points, bound)  # in place: with many agents it is large
+        slope *= self.problem.weight
+        slope += self.problem.regularization * self.problem.regularizer.gradient(points)
+        return slope
+
+    def agents_gaussian(self, t: int, step: int = 0) -> Array:
+        """Standard noise of every agent here, (P, J, K)."""
+        xi = np.empty((len(self.index), *self.shape))
+        for row, p in zip(xi, self.index, strict=True):
+            row[...] = self.normals((self.seed, p), t, step, self.shape)
+        return xi
 
 
 SAMPLING = 2**32  # no method takes so many local steps: from here on streams are for sampling
