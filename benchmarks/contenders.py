@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from benchmarks.interleave import interleaved, summary
 from benchmarks.naive import Naive
-from tacit.admm.algorithm import ask, conclude, init
 from tacit.engine.batch import ENGINES
+from tacit.rounds import rounds
 from tacit.run.build import Setup, setup
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -22,17 +23,14 @@ class Rounds:
     """Rounds of some runs on one engine, as `tacit.run.train` makes them, without records."""
 
     def __init__(self, engine: str, setups: Sequence[Setup]) -> None:
-        self.setups, self.states = setups, [init(own.shape) for own in setups]
+        servers = [replace(own.server, rounds=10**9) for own in setups]
+        self.states = [own.start() for own in servers]
         self.engine: Any = ENGINES[engine]([own.agents for own in setups], setups[0].shape, "cpu")
+        self.going = rounds(servers, self.states, self.engine.exchange_all)
 
     def __call__(self) -> None:
         """One round of every run."""
-        msgs = [ask(state, own.rho, own.order) for state, own in zip(self.states, self.setups, strict=True)]
-        replies = self.engine.exchange_all(msgs)
-        self.states = [
-            conclude(state, msg, reply, own.order)[0]
-            for state, msg, reply, own in zip(self.states, msgs, replies, self.setups, strict=True)
-        ]
+        self.states = [state for state, _ in next(self.going)]
 
     @property
     def path(self) -> str:

@@ -78,7 +78,7 @@ def memory(size: Size) -> dict[str, float]:
 def _state_bytes(rounds: Rounds) -> int:
     """z, dual and w of the engine, and what the server keeps of every run."""
     engine = rounds.engine
-    server = [array for own in rounds.states for array in (own.w, own.z_mean, own.dual_mean, own.w_average)]
+    server = [array for own in rounds.states for array in (own.w, own.average, *own.own.values())]
     return sum(array.nbytes for array in (engine.z, engine.dual, engine.w, *server))
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent, Method
-from tacit.admm.algorithm import init, run_round
+from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.rule import Exact, Point, Prox, Trust
@@ -20,6 +20,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped, Observed
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
+from tacit.rounds import rounds as loop
 from tacit.schedule import Constant, Power, Staircase
 from tacit.types import Federation, Norm, Shard
 from tests.conftest import federation
@@ -39,10 +40,9 @@ def engine(over, rule, loss=None, domain=None, beta=1e-2, perturbation=None, ord
 
 def history(running, rho, rounds, order=Order.WZD):
     """[(state, agents' z, agents' duals)] after each round, the zeros of the start first."""
-    state = init(running.locals[0].z.shape)
-    steps = [(state, *_stacked(running))]
-    for _ in range(rounds):
-        state, _ = run_round(state, running.exchange, rho, order)
+    server = Consensus(rounds, running.locals[0].z.shape, rho, order)
+    steps = [(server.start(), *_stacked(running))]
+    for ((state, _),) in loop([server], [server.start()], lambda msgs: [running.exchange(msg) for msg in msgs]):
         steps.append((state, *_stacked(running)))
     return steps
 
@@ -104,7 +104,7 @@ def test_4_with_z_first_the_duals_sum_to_zero_and_w_is_the_plain_mean(perturbati
     steps = history(running, Constant(2.0), 5, Order.ZWD)
     for state, z, dual in steps[1:]:
         np.testing.assert_allclose(state.w, z.mean(0), atol=1e-12)
-        np.testing.assert_allclose(state.dual_mean, 0, atol=1e-12)
+        np.testing.assert_allclose(state.own["dual_mean"], 0, atol=1e-12)
         np.testing.assert_allclose(dual.sum(0), 0, atol=1e-12)
 
 
@@ -172,12 +172,12 @@ def test_the_server_knows_the_mean_of_the_duals_without_being_told(order, rule, 
         state, z, dual = steps[n]
         if order is Order.ZWD:  # agents catch up when the next broadcast brings w
             dual = dual + Power(2.0, 0.1)(n) * (state.w - z)
-        np.testing.assert_allclose(state.dual_mean, dual.mean(0), atol=1e-12)
+        np.testing.assert_allclose(state.own["dual_mean"], dual.mean(0), atol=1e-12)
 
 
 def test_the_averaged_iterate_is_the_mean_of_every_w():
     steps = history(engine(federation(), FREE, noise=LAPLACE)[0], Constant(3.0), 7)
-    np.testing.assert_allclose(steps[-1][0].w_average, np.mean([s.w for s, _, _ in steps[1:]], axis=0), atol=1e-14)
+    np.testing.assert_allclose(steps[-1][0].average, np.mean([s.w for s, _, _ in steps[1:]], axis=0), atol=1e-14)
 
 
 def test_noise_depends_on_seed_agent_and_round_not_on_the_order_of_agents():

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.admm.algorithm import ask, conclude, init
 from tacit.admm.updates import ascent
 from tacit.engine import gradients
 from tacit.engine.batch import Separately
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled
 from tacit.errors import IncompatibleError
+from tacit.rounds import rounds as loop
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tacit.types import Federation, Shard
@@ -62,13 +62,10 @@ CASES = {
 
 def trajectory(engine, runs, rounds=6):
     """(R, rounds, J, K) of w, and the last infos."""
-    states, seen = [init(run.shape) for run in runs], [[] for _ in runs]
-    for _ in range(rounds):
-        msgs = [ask(state, run.rho, run.order) for state, run in zip(states, runs, strict=True)]
-        replies = engine.exchange_all(msgs)
-        for r, run in enumerate(runs):
-            states[r], info = conclude(states[r], msgs[r], replies[r], run.order)
-            seen[r].append((states[r].w, states[r].z_mean, info.consensus_violation, info.trace))
+    servers, seen = [replace(run.server, rounds=rounds) for run in runs], [[] for _ in runs]
+    for ended in loop(servers, [server.start() for server in servers], engine.exchange_all):
+        for r, (state, info) in enumerate(ended):
+            seen[r].append((state.w, state.own["z_mean"], info.violation(), info.trace))
     return seen
 
 
@@ -132,16 +129,14 @@ def test_the_server_keeps_the_mean_of_duals_it_never_sees_over_a_long_run(order)
 def keeps_the_mean_of_duals(order, make):
     silent = {"privacy.epsilon": float("inf"), "algorithm.order": order, "schedule.radius": "constant"}
     (run,) = lanes(FEDERATIONS["ragged"], silent | {"schedule.rho_static": 2.4})  # no float32
-    engine, state = make([run.agents], run.shape), init(run.shape)
-    for _ in range(3000):
-        msg = ask(state, run.rho, run.order)
-        state, _ = conclude(state, msg, engine.exchange_all([msg])[0], run.order)
+    engine, server = make([run.agents], run.shape), replace(run.server, rounds=3000)
+    *_, ((state, info),) = loop([server], [server.start()], engine.exchange_all)
     saved = engine.save(0)
     z, dual = (saved[name].mean(0, dtype=np.float64) for name in ("z", "dual"))
     if order == "zwd":  # agents hear the last w in the next round
-        dual = ascent(dual, state.w, z, msg.rho)
+        dual = ascent(dual, state.w, z, info.rho)
     # what is left is the rounding of float32 duals themselves, which stops at some 4e-6 of them
-    np.testing.assert_allclose(state.dual_mean, dual, rtol=0, atol=1e-5 * np.abs(saved["dual"]).max())
+    np.testing.assert_allclose(state.own["dual_mean"], dual, rtol=0, atol=1e-5 * np.abs(saved["dual"]).max())
 
 
 def mixed(over):

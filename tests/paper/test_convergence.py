@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import record
-from tacit.admm.algorithm import ask, conclude, init
 from tacit.engine.batch import ENGINES
 from tacit.errors import IncompatibleError
 from tacit.paper import artefact as paper
@@ -19,6 +18,7 @@ from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency
 from tacit.problem.squared import Squared
+from tacit.rounds import rounds
 from tacit.run import build
 from tacit.types import Federation, Shard
 from tests.conftest import federation
@@ -136,12 +136,14 @@ def test_the_followed_merit_is_that_of_iterates_averaged_by_hand():
     over = build.federation(spec)
     setup = build.setup(spec, over)
     engine = ENGINES["plain"]([setup.agents], setup.shape, "cpu")
-    state, before, sent = init(setup.shape), [], []
-    for _ in range(40):
+    before, sent = [], []
+
+    def exchange(msgs):
         before.append(engine.save(0)["z"].copy())
-        msg = ask(state, setup.rho, setup.order)
-        state, _ = conclude(state, msg, engine.exchange_all([msg])[0], setup.order)
-        sent.append(msg.w)
+        sent.append(msgs[0].w)
+        return engine.exchange_all(msgs)
+
+    assert len(list(rounds([setup.server], [setup.server.start()], exchange))) == 40
     merit = Merit.of(setup.problem, over)
     ours = next(one for one in records if one["name"] == members[0].name)
     assert ours["curve"]["merit"][-1] == pytest.approx(merit(np.mean(before, 0), np.mean(sent, 0)), rel=1e-4)

@@ -9,13 +9,13 @@ from time import perf_counter
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Order, Reply
-from tacit.rounds import Trace
 from tacit.admm.perturbation import Perturbation
 from tacit.admm.rule import Rule
 from tacit.admm.updates import ascent
 from tacit.privacy.mechanism import Mechanism
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency, RecordBound
+from tacit.rounds import Trace
 from tacit.types import Array, Shard
 
 # float32 sums over n records move a difference of neighbours by up to 7e-7 n of the bound (the worst a search found);

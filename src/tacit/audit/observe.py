@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.algorithm import ask, conclude, init
 from tacit.admm.invert import invert
-from tacit.admm.messages import Broadcast, Local
+from tacit.admm.messages import Broadcast, Local, Replies
 from tacit.audit.answering import answering
+from tacit.rounds import rounds
 from tacit.run.build import Setup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
@@ -35,17 +35,19 @@ class Seen:
 def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
     """Train as the spec's agents answer, and give what each round releases."""
     with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
-        state, before = init(setup.shape), engine.save(0)
-        for _ in range(spec.run.rounds):
-            msg = ask(state, setup.rho, setup.order)
-            state, _ = conclude(state, msg, engine.exchange_all([msg])[0], setup.order)
-            after, rho = engine.save(0), float(before["rho"].flat[0])
-            seen = []
+        seen: list[Seen] = []
+
+        def exchange(msgs: Sequence[Broadcast]) -> list[Replies]:
+            before, replies, after = engine.save(0), engine.exchange_all(msgs), engine.save(0)
+            rho, (msg,) = float(before["rho"].flat[0]), msgs
+            seen.clear()
             for p, agent in enumerate(agents):
                 own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
                 seen.append(Seen(agent, own, msg, invert(agent.method, own, msg, after["z"][p])))
-            yield seen
-            before = after
+            return replies
+
+        for _ in rounds([setup.server], [setup.server.start()], exchange):
+            yield list(seen)
 
 
 def thin(over: Federation, records: int) -> Federation:

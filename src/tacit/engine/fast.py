@@ -18,7 +18,6 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
-from tacit.rounds import Trace, mean_trace
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.engine.gradients import Lane, choose
@@ -27,6 +26,7 @@ from tacit.engine.layout import aligned, lane, spread, width
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Box, Everywhere
 from tacit.problem.regularizer import L2, NoRegularizer
+from tacit.rounds import Trace, mean_trace
 from tacit.types import Array, Norm
 
 # columns of a run's parameters, as the compiled update reads them

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Order, Replies
-from tacit.rounds import Trace
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
 from tacit.engine.gradients import Lane, constant
@@ -31,6 +30,7 @@ from tacit.privacy.mechanism import Gaussian, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.sensitivity import ROOM, Clipped, Declared
 from tacit.problem.softmax import Softmax
+from tacit.rounds import Trace
 from tacit.types import Array, Norm
 
 try:

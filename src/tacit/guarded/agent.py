@@ -19,7 +19,6 @@ from typing import Protocol
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Reply
-from tacit.rounds import Trace
 from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.guarded.gate import Asked, Gate, Question
 from tacit.guarded.half import Half
@@ -29,6 +28,7 @@ from tacit.privacy.book import Key
 from tacit.privacy.exact import Law
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
+from tacit.rounds import Trace
 from tacit.types import Array
 
 DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.admm.algorithm import ask, conclude
+from tacit.admm.messages import Broadcast, Replies
 from tacit.engine.batch import ENGINES
 from tacit.errors import Diverged
 from tacit.paper import artefact as paper
 from tacit.paper.theorem import Bound, Constants, Merit, constants, slope
+from tacit.rounds import rounds
 from tacit.run import build, sweep
 from tacit.run.metrics import measure
 from tacit.run.result import summarize
@@ -56,19 +57,21 @@ def _follow(batch: Sequence[Lane], listener: Listener) -> list[Values]:
     own, shape = first.spec.run, first.setup.shape
     engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
     sums = [np.zeros((first.over.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
-    rounds = own.rounds
-    measured = {int(t) for t in np.geomspace(1, rounds, POINTS).round()}
+    measured = {int(t) for t in np.geomspace(1, own.rounds, POINTS).round()}
     start = perf_counter()
-    for t in range(1, rounds + 1):
+
+    def exchange(msgs: Sequence[Broadcast]) -> list[Replies]:
         for r, total in enumerate(sums):
             total += engine.save(r)["z"]
-        msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
-        for run, msg, replies, total in zip(runs, msgs, engine.exchange_all(msgs), sums, strict=True):
-            run.state, info = conclude(run.state, msg, replies, run.setup.order)
+        return engine.exchange_all(msgs)
+
+    for ended in rounds([run.setup.server for run in runs], [run.state for run in runs], exchange):
+        for run, (state, info), total in zip(runs, ended, sums, strict=True):
+            run.state, t = state, state.t
             check_finite(run, info)
             if t in measured:
-                row = measure(run.state, info, run.setup, run.over, run.clock)
-                run.rows.append(row | {"merit": merit(total / t, run.state.w_average)})
+                row = measure(state, info, run.setup, run.over, run.clock)
+                run.rows.append(row | {"merit": merit(total / t, state.average)})
         listener(t, first.rows[-1] if t in measured else None)
     seconds = (perf_counter() - start) / len(runs)
     return [_record(member, run, merit, seconds, engine.path) for member, run in batch]

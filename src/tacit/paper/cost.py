@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from time import perf_counter
 
-from tacit.admm.algorithm import ask, conclude
 from tacit.engine.batch import ENGINES
+from tacit.rounds import rounds
 from tacit.run import sweep
 from tacit.run.metrics import measure
 from tacit.run.sweep import Lane, Load, Member
@@ -33,12 +33,11 @@ def pace(batch: Sequence[Lane]) -> tuple[float, float]:
     runs = [run for _, run in batch]
     own, shape = runs[0].spec.run, runs[0].setup.shape
     engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
-    for n in range(1 + ROUNDS):
-        if n == 1:
-            start = perf_counter()
-        msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
-        for run, msg, replies in zip(runs, msgs, engine.exchange_all(msgs), strict=True):
-            run.state, info = conclude(run.state, msg, replies, run.setup.order)
+    going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
+    *_, (state, info) = next(going)
+    start, done = perf_counter(), 0
+    for ended in islice(going, ROUNDS):
+        done, (state, info) = done + 1, ended[-1]
     end = perf_counter()
-    measure(run.state, info, run.setup, run.over, run.clock)
-    return (end - start) / ROUNDS, perf_counter() - end
+    measure(state, info, runs[-1].setup, runs[-1].over, runs[-1].clock)
+    return (end - start) / max(done, 1), perf_counter() - end

@@ -10,6 +10,7 @@ from functools import lru_cache
 from tacit import data
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Method
+from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
@@ -50,11 +51,17 @@ class Setup:
     """What an engine and the loop need."""
 
     agents: tuple[Agent, ...]
-    rho: Schedule
-    order: Order
-    shape: tuple[int, int]
+    server: Consensus
     public_classes: bool
     problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.server.shape
+
+    @property
+    def rho(self) -> Schedule:
+        return self.server.rho
 
 
 def federation(spec: Spec) -> Federation:
@@ -97,7 +104,8 @@ def setup(spec: Spec, over: Federation) -> Setup:
     agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
     compatible.check(agents[0].method, problem.domain)
     shape = (over.n_features, over.n_classes)
-    return Setup(agents, _rho(spec, agents), Order(spec.algorithm.order), shape, over.public_classes, problem)
+    server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
+    return Setup(agents, server, over.public_classes, problem)
 
 
 def objective(spec: Spec, over: Federation) -> Problem:

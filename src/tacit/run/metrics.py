@@ -8,9 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tacit.admm.algorithm import Info, State
+from tacit.rounds import Info, State
 from tacit.run.build import Setup
 from tacit.types import Array, Federation, Shard
+
+TRACED = {
+    "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
+    "sensitivity": "sensitivity",
+}  # fmt: skip
 
 
 def error_rate(w: Array, shard: Shard) -> float | None:
@@ -32,26 +37,23 @@ class Clock:
     seconds: dict[str, float]
 
     def add(self, info: Info) -> None:
-        for part, spent in info.trace.seconds.items():
+        for part, spent in info.trace.seconds.items() if info.trace else ():
             self.seconds[part] = self.seconds.get(part, 0.0) + spent
 
 
 def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clock) -> dict[str, Any]:
-    """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave it."""
+    """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave W."""
     start = perf_counter()
-    w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.w_average))
-    violation = info.consensus_violation
+    w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
+    violation = info.violation() if info.violation else None
     row = {
         "t": info.t,
         "test_error": error_rate(w, over.test),
         "test_error_averaged": error_rate(averaged, over.test),
         "objective": objective(w, setup, over),
         "consensus_violation": violation,
-        "consensus_violation_per_agent": violation / over.n_agents,
-        "noise_gradient_units": info.trace.noise,
-        "noise_parameter_units": info.trace.noise_parameter,
-        "noise_scale": info.trace.scale,
-        "sensitivity": info.trace.sensitivity,
+        "consensus_violation_per_agent": None if violation is None else violation / over.n_agents,
+        **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
         "step": info.step,
         "rho": info.rho,
     }

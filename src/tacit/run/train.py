@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tacit.admm import compatible
-from tacit.admm.algorithm import Info, State, ask, conclude, init
 from tacit.engine.batch import ENGINES, Batch, Separately
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.guarded.agent import Guarded
+from tacit.rounds import Info, State, rounds
 from tacit.run import build, deploy, notices
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.interrupt import Patience
@@ -88,7 +88,7 @@ class Run:
     ) -> None:
         deploy.check(spec, setup)
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
-        self.state, self.clock, self.seconds = init(setup.shape), Clock({}), 0.0
+        self.state, self.clock, self.seconds = setup.server.start(), Clock({}), 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: list[Guarded] = []
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
@@ -108,17 +108,15 @@ class Run:
 
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
         """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
-        model: Layout = ("f", self.setup.shape)
-        layout: dict[str, Layout] = {
-            "w": model, "z_mean": model, "dual_mean": model, "w_average": model, "seconds": ("f", ()),
-            "data": ("U", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,)),
-            **{f"engine_{name}": (array.dtype.kind, array.shape) for name, array in engine.items()},
-        }  # fmt: skip
+        arrays = self._arrays(engine)
+        layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
+        layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
         self.check_data()
         saved = self.directory.restore(layout) if self.directory is not None else None
         if self.directory is None or saved is None:
             return None
-        self.state = State(int(saved["t"]), saved["w"], saved["z_mean"], saved["dual_mean"], saved["w_average"])
+        own = {name: saved[f"server_{name}"] for name in self.state.own}
+        self.state = State(int(saved["t"]), saved["w"], saved["average"], own)
         self.seconds = float(saved["seconds"])
         names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
         self.clock = Clock(dict(zip(names, spent, strict=True)))
@@ -143,21 +141,27 @@ class Run:
     def checkpoint(self, engine: dict[str, Array]) -> None:
         """Save all that the next round needs."""
         if self.directory is not None:
-            own = {
-                "t": np.array(self.state.t),
-                "data": np.array(self.fingerprint),
-                "w": self.state.w,
-                "z_mean": self.state.z_mean,
-                "dual_mean": self.state.dual_mean,
-                "w_average": self.state.w_average,
-                "seconds": np.array(self.seconds),
-                "clock_names": np.array(list(self.clock.seconds), dtype=str),
-                "clock_seconds": np.array(list(self.clock.seconds.values())),
-            }
-            self.directory.checkpoint(own | {f"engine_{name}": array for name, array in engine.items()})
+            self.directory.checkpoint(self._arrays(engine))
 
-    def record(self, info: Any) -> dict[str, Any] | None:
-        """Measure and write this round, if its turn has come."""
+    def _arrays(self, engine: dict[str, Array]) -> dict[str, Array]:
+        """The content of a checkpoint."""
+        return {
+            "t": np.array(self.state.t),
+            "data": np.array(self.fingerprint),
+            "w": self.state.w,
+            "average": self.state.average,
+            "seconds": np.array(self.seconds),
+            "clock_names": np.array(list(self.clock.seconds), dtype=str),
+            "clock_seconds": np.array(list(self.clock.seconds.values()), dtype=float),
+            **{f"server_{name}": array for name, array in self.state.own.items()},
+            **{f"engine_{name}": array for name, array in engine.items()},
+        }
+
+    def hear(self, state: State, info: Info) -> dict[str, Any] | None:
+        """Take one more round; the row of the round, if its turn to be measured and written has come."""
+        self.state = state
+        self.clock.add(info)
+        check_finite(self, info)
         if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
             return None
         row = measure(self.state, info, self.setup, self.over, self.clock)
@@ -168,7 +172,7 @@ class Run:
 
     def finish(self, path: str) -> Result:
         """The result, on disk if the run has a directory."""
-        w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.w_average))
+        w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
         summary["ledger_heads"] = deploy.heads(self.spec, self.guarded)
         if self.directory is not None:
@@ -234,23 +238,20 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Pati
 
     if first.state.t == 0 and deploy.wanted(first.spec):
         save()  # so that rounds the ledgers hold are resumed on the same records alone
-    rounds = first.spec.run.rounds
+    last = first.spec.run.rounds
+    going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS
     with stop:
-        while first.state.t < rounds:
-            msgs = [ask(run.state, run.setup.rho, run.setup.order) for run in runs]
-            row = None
+        while first.state.t < last:
             try:
-                answers = engine.exchange_all(msgs)
+                ended = next(going)
             except Refused:
                 save()
                 raise
-            for run, msg, replies in zip(runs, msgs, answers, strict=True):
-                run.state, info = conclude(run.state, msg, replies, run.setup.order)
-                run.clock.add(info)
-                check_finite(run, info)
-                row = run.record(info) or row
+            row = None
+            for run, (state, info) in zip(runs, ended, strict=True):
+                row = run.hear(state, info) or row
             now = time.monotonic()
             for run in runs:
                 run.seconds += (now - tick) / len(runs)
@@ -259,9 +260,9 @@ def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Pati
                 listener(first.state.t, row)
             except KeyboardInterrupt:
                 stop.asked = True
-            if stop.asked and first.state.t < rounds:
+            if stop.asked and first.state.t < last:
                 save()
-                raise Interrupted(f"stopped after {first.state.t} of {rounds} rounds")
+                raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
             if now - saved_at > pause:
                 save()
                 saved_at = time.monotonic()
