@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tacit import record
 from tacit.admm.algorithm import ask, conclude, init
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.errors import IncompatibleError
 from tacit.paper import artefact as paper
 from tacit.paper import convergence

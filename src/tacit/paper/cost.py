@@ -7,7 +7,7 @@ from itertools import groupby
 from time import perf_counter
 
 from tacit.admm.algorithm import ask, conclude
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.run import sweep
 from tacit.run.metrics import measure
 from tacit.run.sweep import Lane, Load, Member
