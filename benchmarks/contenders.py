@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.interleave import interleaved, summary
 from benchmarks.naive import Naive
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.rounds import rounds
 from tacit.run.build import Setup, setup
 from tacit.run.spec import Spec

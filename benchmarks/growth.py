@@ -146,8 +146,8 @@ def crossover(runs: int, seconds: float, densities: Sequence[float] = (0.1, 0.2,
     for density in densities:
         sparse = replace(Size(), density=density, runs=runs).rounds()
         dense = Rounds("fast", sparse.setups)
-        sparse.engine.gradients = Sparse(sparse.engine.lanes, 10, kernels)
-        dense.engine.gradients = Dense(dense.engine.lanes, 10)
+        sparse.engine.gradients = Sparse(sparse.engine.runs, 10, kernels)
+        dense.engine.gradients = Dense(dense.engine.runs, 10)
         turns = interleaved({"sparse": sparse, "dense": dense}, seconds / len(densities))
         ratios.append(float(np.median([d[0] / s[0] for d, s in zip(turns["dense"], turns["sparse"], strict=True)])))
     return {

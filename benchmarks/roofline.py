@@ -25,7 +25,7 @@ from tacit.engine.kernels import compiled, cores
 def work(engine: FastEngine) -> dict[str, float]:
     """Flops, bytes and draws of one round."""
     agents, features, wide = engine.z.shape
-    draws = agents * features * engine.classes * len(engine.lanes)
+    draws = agents * features * engine.classes * len(engine.runs)
     state = 5.0 * engine.z.nbytes
     if isinstance(engine.gradients, Sparse):
         lists = [array for own in engine.gradients.records for array in (*own.rows, *own.columns)]
@@ -33,7 +33,7 @@ def work(engine: FastEngine) -> dict[str, float]:
         read = sum(array.nbytes for array in lists)
         cached = 8.0 * entries * wide
     else:
-        entries = sum(agent.shard.x.size for agent in engine.lanes[0])
+        entries = sum(agent.shard.x.size for agent in engine.runs[0])
         read, cached = 8 * entries, 0.0  # x in float32, once for scores and once for the gradient
     return {
         "flops": 4.0 * entries * wide, "data_bytes": float(read), "cached_bytes": cached, "state_bytes": state,

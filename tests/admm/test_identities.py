@@ -12,7 +12,7 @@ from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.rule import Exact, Point, Prox, Trust
-from tacit.engine.plain import PlainEngine
+from tacit.engine.plain import PlainRun
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.loss import one_hot
@@ -35,7 +35,7 @@ def engine(over, rule, loss=None, domain=None, beta=1e-2, perturbation=None, ord
     problem = Problem(over.n_agents, 1 / over.n_records, loss or Softmax(), beta=beta, domain=domain or Everywhere())
     method = Method(rule, perturbation or Objective(), order=order, **(noise or SILENT))
     agents = [Agent(shard, problem, method, (seed, p)) for p, shard in enumerate(over.shards)]
-    return PlainEngine(agents, (over.n_features, over.n_classes)), problem
+    return PlainRun(agents, (over.n_features, over.n_classes)), problem
 
 
 def history(running, rho, rounds, order=Order.WZD):
@@ -183,7 +183,7 @@ def test_the_averaged_iterate_is_the_mean_of_every_w():
 def test_noise_depends_on_seed_agent_and_round_not_on_the_order_of_agents():
     over = federation()
     forward, _ = engine(over, FREE, noise=LAPLACE)
-    backward = PlainEngine(forward.agents[::-1], (over.n_features, over.n_classes))
+    backward = PlainRun(forward.agents[::-1], (over.n_features, over.n_classes))
     _, z, _ = history(forward, Constant(3.0), 3)[-1]
     _, reversed_z, _ = history(backward, Constant(3.0), 3)[-1]
     np.testing.assert_allclose(z, reversed_z[::-1], atol=1e-13)

@@ -7,9 +7,9 @@ import pytest
 
 from tacit.admm.updates import ascent
 from tacit.engine import gradients
-from tacit.engine.batch import Separately
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled
+from tacit.engine.plain import PlainEngine
 from tacit.errors import IncompatibleError
 from tacit.rounds import rounds as loop
 from tacit.run.build import setup
@@ -105,7 +105,7 @@ def test_fast_follows_plain_for_every_combination(case):
     except IncompatibleError:
         return  # refused by name: tests/run/test_train.py
     agents = [run.agents for run in runs]
-    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(FastEngine(agents, runs[0].shape, 2), runs))
+    agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(FastEngine(agents, runs[0].shape, 2), runs))
 
 
 @pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)
@@ -116,7 +116,7 @@ def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
     agents = [run.agents for run in runs]
     engine = FastEngine(agents, runs[0].shape, 2)
     assert ("sparse" in engine.path) == path
-    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
+    agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 
 @pytest.mark.usefixtures("path")
@@ -157,7 +157,7 @@ def test_runs_in_a_batch_do_not_disturb_one_another(path, over):
     agents = [run.agents for run in runs]
     batch = FastEngine(agents, runs[0].shape, 2)
     assert batch.fused == path
-    agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(batch, runs))
+    agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(batch, runs))
 
 
 @pytest.mark.usefixtures("path")
@@ -194,7 +194,7 @@ def test_every_instruction_set_follows_plain(monkeypatch, name, over):
         agents = [run.agents for run in runs]
         engine = FastEngine(agents, runs[0].shape, 1)
         assert name in engine.path
-        agree(trajectory(Separately(agents, runs[0].shape), runs), trajectory(engine, runs))
+        agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 
 @pytest.mark.usefixtures("path")
@@ -206,7 +206,7 @@ def test_parameters_are_float32():
 
 
 def test_pixels_are_kept_as_bytes():
-    from tacit.engine.records import pack
+    from tacit.engine.nonzeros import pack
 
     x = np.arange(12).reshape(3, 4).astype(np.float32) / np.float32(255)
     packed = pack(Shard(x, np.zeros(3, int)), 16)
@@ -230,4 +230,4 @@ def test_a_loss_of_ones_own_runs_dense():
     agents = [replace(agent, problem=replace(agent.problem, loss=Mine())) for agent in run.agents]
     engine = FastEngine([agents], run.shape, 1)
     assert "dense" in engine.path
-    agree(trajectory(Separately([agents], run.shape), [run]), trajectory(engine, [run]))
+    agree(trajectory(PlainEngine([agents], run.shape), [run]), trajectory(engine, [run]))

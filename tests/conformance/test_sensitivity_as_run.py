@@ -9,7 +9,7 @@ from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.gradients import Dense, Sparse
 from tacit.engine.kernels import compiled
-from tacit.engine.layout import aligned, lane, width
+from tacit.engine.layout import aligned, of_run, width
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
@@ -36,7 +36,7 @@ def gradient(kind, shard, values, point, norm):
     packed = aligned(J, width(1, K))
     packed[:, :K] = point
     total, bound = compute(0, packed)
-    return lane(total, 0, K).astype(np.float64), float(bound[0])
+    return of_run(total, 0, K).astype(np.float64), float(bound[0])
 
 
 @pytest.mark.parametrize("kind", COMPUTE)

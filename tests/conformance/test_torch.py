@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.engine.batch import ENGINES, Separately
+from tacit.engine.plain import PlainEngine
+from tacit.engine.registry import ENGINES
 from tacit.errors import IncompatibleError, SpecError
 from tacit.privacy import noise
 from tacit.problem.softmax import Softmax
@@ -34,7 +35,7 @@ ABSENT = "mps" if torch.cuda.is_available() else "cuda"  # no machine has both
 def follows_plain(runs):
     agents = [run.agents for run in runs]
     agree(
-        trajectory(Separately(agents, runs[0].shape), runs),
+        trajectory(PlainEngine(agents, runs[0].shape), runs),
         trajectory(TorchEngine(agents, runs[0].shape), runs),
     )
 
@@ -121,7 +122,7 @@ def test_parameters_are_float32():
 
 def test_exact_steps_stay_with_the_plain_engine():
     run = setup(preset("paper", "admm"), FEDERATIONS["ragged"])
-    assert isinstance(ENGINES["torch"]([run.agents], run.shape, "cpu"), Separately)
+    assert isinstance(ENGINES["torch"]([run.agents], run.shape, "cpu"), PlainEngine)
 
 
 def test_a_loss_of_ones_own_is_refused_by_name():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from tacit.engine import gradients
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import compiled, normals
 from tacit.engine.rendezvous import Rendezvous
-from tacit.engine.sums import Question, SharedSums, normals
+from tacit.engine.sums import Question, SharedSums
 from tacit.errors import DataError
 from tacit.methods.task import plain_sums
 from tacit.privacy import noise

@@ -11,7 +11,7 @@ from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Point, Trust
-from tacit.engine.plain import PlainEngine
+from tacit.engine.plain import PlainRun
 from tacit.methods import fedgd, iiadmm
 from tacit.methods.iiadmm import IIADMM
 from tacit.methods.inexact import noisy_gradients
@@ -59,7 +59,7 @@ def test_with_constant_rho_it_is_the_trust_rule_with_w_first(at):
     own, method = task(over), IIADMM(5, 0.4, 2.0, Constant(1.5), at=at)
     rule = AdmmMethod(Trust(Constant(1e6), at=at), Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4))
     agents = [Agent(shard, own.problem, rule, (0, p)) for p, shard in enumerate(own.shards)]
-    running, other = PlainEngine(agents, own.shape), init(own.shape)
+    running, other = PlainRun(agents, own.shape), init(own.shape)
     for state, _ in run(own, method):
         other, _ = run_round(other, running.exchange, Constant(1.5), Order.WZD)
         np.testing.assert_allclose(state.own["z"], [local.z for local in running.locals], rtol=0, atol=1e-12)

@@ -9,7 +9,7 @@ from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox, Trust
-from tacit.engine.plain import PlainEngine
+from tacit.engine.plain import PlainRun
 from tacit.methods import fedgd, multilocal
 from tacit.methods.inexact import noisy_gradients
 from tacit.methods.method import Budget
@@ -33,7 +33,7 @@ def test_one_local_step_is_the_algorithm_of_the_paper(rule, averaged):
     own, rho = task(over), Cooling(1.5, 6)
     admm = AdmmMethod(rule, Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4), order=Order.ZWD)
     agents = [Agent(shard, own.problem, admm, (0, p)) for p, shard in enumerate(own.shards)]
-    running, other = PlainEngine(agents, own.shape), init(own.shape)
+    running, other = PlainRun(agents, own.shape), init(own.shape)
     for state, info in run(own, MultiLocal(6, 0.4, 2.0, rho, rule, 1, averaged)):
         other, _ = run_round(other, running.exchange, rho, Order.ZWD)
         np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)

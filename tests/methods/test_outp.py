@@ -14,7 +14,7 @@ from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox
-from tacit.engine.plain import PlainEngine
+from tacit.engine.plain import PlainRun
 from tacit.errors import IncompatibleError
 from tacit.methods import outp
 from tacit.methods.method import Budget
@@ -36,7 +36,7 @@ def of_preset(name, over, rounds, change=lambda agent: agent, **values):
     """w after each round of a preset's OutP, in the plain engine."""
     values = {"problem.beta": 1e-3, "run.engine": "plain", "run.rounds": rounds, **values}
     built = setup(preset(name, "outp").with_values(values), over)
-    running, state, seen = PlainEngine([*map(change, built.agents)], built.shape), init(built.shape), []
+    running, state, seen = PlainRun([*map(change, built.agents)], built.shape), init(built.shape), []
     for _ in range(rounds):
         state, _ = run_round(state, running.exchange, built.rho, built.order)
         seen.append(state.w)
@@ -80,7 +80,7 @@ def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
     eta = HuangStep(1 / method.eta(own, 1)[0, 0, 0], 12, 0.0, 5.0)
     rule = AdmmMethod(Prox(eta), Objective(), Silence(), Observed(Norm.L2), order=Order.ZWD)
     agents = [Agent(shard, own.problem, rule) for shard in own.shards]
-    running, other = PlainEngine(agents, own.shape), init(own.shape)
+    running, other = PlainRun(agents, own.shape), init(own.shape)
     for state, _ in run(own, method):
         other, _ = run_round(other, running.exchange, Constant(0.3), Order.ZWD)
         np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)

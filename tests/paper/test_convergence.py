@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import record
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.errors import IncompatibleError
 from tacit.paper import artefact as paper
 from tacit.paper import convergence

@@ -18,8 +18,8 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local
-from tacit.engine.batch import ENGINES, Batch, Separately
-from tacit.engine.gradients import Lane
+from tacit.engine.plain import PlainEngine
+from tacit.engine.registry import ENGINES, Agents, Engine
 from tacit.guarded.agent import Addressed, Guarded
 from tacit.guarded.half import AdmmHalf
 from tacit.privacy.ledger import Ledger
@@ -47,7 +47,7 @@ class Answering:
     `keyed`: noise is a function of an agent's key and the round, so two agents of one key have the same noise.
     """
 
-    batch: Callable[[Sequence[Lane], tuple[int, int], Schedule, int], AbstractContextManager[Batch]]
+    batch: Callable[[Sequence[Agents], tuple[int, int], Schedule, int], AbstractContextManager[Engine]]
     keyed: bool
 
 
@@ -69,8 +69,8 @@ def answering(spec: Spec) -> Answering:
 
 @contextmanager
 def _deployed(
-    spec: Spec, lanes: Sequence[Lane], shape: tuple[int, int], rho: Schedule, rounds: int
-) -> Iterator[Batch]:
+    spec: Spec, lanes: Sequence[Agents], shape: tuple[int, int], rho: Schedule, rounds: int
+) -> Iterator[Engine]:
     """Every lane is a run of its own; an agent has one ledger for all of them, which lasts as long as the attack.
 
     The lanes differ in the keys of their agents alone, and a deployed agent has no key: what it computes is shared.
@@ -89,10 +89,10 @@ def _deployed(
                 for p, (half, terms, ledger) in enumerate(zip(halves, agreed, ledgers, strict=True))
             ]
             runs.append([Addressed(agent, f"draw {r}", agent.terms.spec) for agent in agents])
-        yield Separately(runs, shape)
+        yield PlainEngine(runs, shape)
 
 
-def views(how: Answering, lanes: Sequence[Lane], situations: Sequence[Situation]) -> Array:
+def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situation]) -> Array:
     """The noisy gradients that a server computes from the replies, (lanes, agents, situations, J, K).
 
     A lane is a run, whose agents answer in every situation; lanes differ in the keys of their agents alone. Every

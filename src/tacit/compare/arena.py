@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.engine.sums import SharedSums, normals
+from tacit.engine.kernels import normals
+from tacit.engine.sums import SharedSums
 from tacit.errors import DataError
 from tacit.methods.task import Normals, Task
 from tacit.run import build

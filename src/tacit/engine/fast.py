@@ -18,14 +18,15 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
-from tacit.admm.perturbation import Objective, Output
+from tacit.admm.perturbation import Output
 from tacit.admm.rule import Point, Prox, Trust
-from tacit.engine.gradients import Lane, choose
+from tacit.engine import forms
+from tacit.engine.gradients import choose
 from tacit.engine.kernels import compiled, cores
-from tacit.engine.layout import aligned, lane, spread, width
-from tacit.privacy.mechanism import Gaussian, Laplace, Silence
+from tacit.engine.layout import aligned, of_run, spread, width
+from tacit.engine.registry import Agents, Builder
+from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
-from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.rounds import Trace, mean_trace
 from tacit.types import Array, Norm
 
@@ -36,22 +37,22 @@ WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, 
 class FastEngine:
     """R runs over the same P shards, in lockstep."""
 
-    def __init__(self, lanes: Sequence[Lane], shape: tuple[int, int], threads: int | None = None) -> None:
-        self.lanes = tuple(tuple(run) for run in lanes)
+    def __init__(self, runs: Sequence[Agents], shape: tuple[int, int], threads: int | None = None) -> None:
+        self.runs = tuple(tuple(run) for run in runs)
         self.features, self.classes = shape
-        packed = (self.features, width(len(lanes), self.classes))
-        self.z = aligned(len(self.lanes[0]), *packed)
-        self.dual = aligned(len(self.lanes[0]), *packed)
+        packed = (self.features, width(len(runs), self.classes))
+        self.z = aligned(len(self.runs[0]), *packed)
+        self.dual = aligned(len(self.runs[0]), *packed)
         self.w = aligned(*packed)
-        self.rho = np.zeros(len(lanes))  # of the last round
+        self.rho = np.zeros(len(runs))  # of the last round
         self.kernels = compiled()
-        self.gradients = choose(self.lanes, self.classes, self.kernels)
-        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.lanes)
+        self.gradients = choose(self.runs, self.classes, self.kernels)
+        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.runs)
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         self.steady = self._steady_params()
-        self.kinds = np.array([isinstance(run[0].method.mechanism, Gaussian) for run in self.lanes], np.int32)
-        self.keys = np.array([[agent.key for agent in run] for run in self.lanes], np.uint64).transpose(1, 0, 2).copy()
+        self.kinds = np.array([isinstance(run[0].method.mechanism, Gaussian) for run in self.runs], np.int32)
+        self.keys = np.array([[agent.key for agent in run] for run in self.runs], np.uint64).transpose(1, 0, 2).copy()
 
     @property
     def path(self) -> str:
@@ -68,38 +69,38 @@ class FastEngine:
         self.rho = np.array([msg.rho for msg in msgs])
         return [
             Replies(
-                lane(mean, r, self.classes).copy(),
+                of_run(mean, r, self.classes).copy(),
                 partial(self._violation, r),
                 mean_trace([trace[r] for trace in traces]),
                 np.float32,
             )
-            for r in range(len(self.lanes))
+            for r in range(len(self.runs))
         ]
 
     def _violation(self, r: int, w: Array) -> float:
         """sum_p |w - z_p|_1, agent after agent so that nothing of the size of all is made."""
-        return sum(float(np.abs(lane(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z)
+        return sum(float(np.abs(of_run(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z)
 
     def save(self, r: int = 0) -> dict[str, Array]:
         """All that `load` needs to go on with run r."""
-        z, dual = (lane(packed, r, self.classes).copy() for packed in (self.z, self.dual))
+        z, dual = (of_run(packed, r, self.classes).copy() for packed in (self.z, self.dual))
         return {"z": z, "dual": dual, "rho": self.rho[r : r + 1].copy()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         """Go on from what `save` gave."""
         for packed, name in ((self.z, "z"), (self.dual, "dual")):
-            lane(packed, r, self.classes)[...] = saved[name]
+            of_run(packed, r, self.classes)[...] = saved[name]
         self.rho[r] = saved["rho"].item()
 
     def _gradient(self, p: int) -> tuple[Array, Array]:
         """Agent p's sums at each run's point of linearisation."""
-        local = [_point(run[p]) is Point.LOCAL for run in self.lanes]
+        local = [_point(run[p]) is Point.LOCAL for run in self.runs]
         if all(local) or not any(local):
             return self.gradients(p, self.z[p] if local[0] else self.w)
         point = self.z[p].copy()
         for r, is_local in enumerate(local):
             if not is_local:
-                lane(point, r, self.classes)[...] = lane(self.w, r, self.classes)
+                of_run(point, r, self.classes)[...] = of_run(self.w, r, self.classes)
         return self.gradients(p, point)
 
     def _fused(self, p: int, msgs: Sequence[Broadcast], params: Array) -> list[Trace]:
@@ -110,20 +111,20 @@ class FastEngine:
         asked = perf_counter()
         size = self.features * self.classes
         facts = []
-        for r, run in enumerate(self.lanes):
+        for r, run in enumerate(self.runs):
             agent = run[p]
             mu = float(params[r, RHO] + params[r, INV_ETA])
             scale = agent.method.perturbation.scale(agent.calibration * float(bound[r]), mu)
             params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
             facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * float(bound[r])))
-        noise, drawing = np.zeros(len(self.lanes)), np.zeros(1)  # sum |xi|, and the seconds it took
+        noise, drawing = np.zeros(len(self.runs)), np.zeros(1)  # sum |xi|, and the seconds it took
         self.kernels.update(
             grad, self.z[p], self.dual[p], self.w, params, self.keys[p], self.kinds, msgs[0].t, 0, self.classes, noise,
             drawing,
         )  # fmt: skip
         spent = perf_counter() - asked
         clock = {"gradient": asked - start, "noise": float(drawing[0]), "update": spent - float(drawing[0])}
-        share = {part: spent / len(self.lanes) for part, spent in clock.items()}
+        share = {part: spent / len(self.runs) for part, spent in clock.items()}
         return [
             Trace(noise[r] / size, noise[r] / size / mu, scale, sensitivity, share)
             for r, (mu, scale, sensitivity) in enumerate(facts)
@@ -133,13 +134,13 @@ class FastEngine:
         """The agents' own code, in float32, from a gradient computed for all runs."""
         start = perf_counter()
         grad, bound = self._gradient(p)
-        share = (perf_counter() - start) / len(self.lanes)
+        share = (perf_counter() - start) / len(self.runs)
         traces = []
-        for r, (run, msg) in enumerate(zip(self.lanes, msgs, strict=True)):
-            agent, z, dual = run[p], lane(self.z[p], r, self.classes), lane(self.dual[p], r, self.classes)
-            narrow = replace(msg, w=lane(self.w, r, self.classes))
+        for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
+            agent, z, dual = run[p], of_run(self.z[p], r, self.classes), of_run(self.dual[p], r, self.classes)
+            narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
-            slope = agent.problem.weight * lane(grad, r, self.classes) + agent.regular_slope(
+            slope = agent.problem.weight * of_run(grad, r, self.classes) + agent.regular_slope(
                 agent.method.rule.point(own, narrow), narrow.w
             )
             after, trace = agent.move(own, narrow, slope, float(bound[r]))
@@ -149,7 +150,7 @@ class FastEngine:
 
     def _over_agents(self, work: Callable[[int], Any]) -> list[Any]:
         """work(p) for every agent, in a few chunks a thread so that none waits long for another."""
-        agents = range(len(self.lanes[0]))
+        agents = range(len(self.runs[0]))
         if self.threads == 1:
             return [work(p) for p in agents]
         size = max(1, len(agents) // (8 * self.threads))
@@ -168,9 +169,9 @@ class FastEngine:
 
     def _steady_params(self) -> Array:
         """(P, R, 12): what does not change from round to round."""
-        params = np.zeros((len(self.lanes[0]), len(self.lanes), 12))
+        params = np.zeros((len(self.runs[0]), len(self.runs), 12))
         params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
-        for r, run in enumerate(self.lanes):
+        for r, run in enumerate(self.runs):
             for p, agent in enumerate(run):
                 own, problem = params[p, r], agent.problem
                 own[WEIGHT] = problem.weight
@@ -183,7 +184,7 @@ class FastEngine:
 
     def _params(self, msgs: Sequence[Broadcast]) -> Array:
         params = self.steady.copy()
-        for r, (run, msg) in enumerate(zip(self.lanes, msgs, strict=True)):
+        for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
             rule = run[0].method.rule
             params[:, r, RHO] = msg.rho
             if isinstance(rule, Trust):
@@ -197,17 +198,14 @@ class FastEngine:
 
 def fusable(agent: Agent) -> bool:
     """Whether the compiled update knows this combination: boxes only, for W and for the trust region."""
-    m, problem = agent.method, agent.problem
-    boxes = isinstance(m.rule, Prox) or (isinstance(m.rule, Trust) and m.rule.norm is Norm.INF)
-    return (
-        boxes
-        and type(problem.domain) in (Everywhere, Box)
-        and type(problem.regularizer) in (L2, NoRegularizer)
-        and type(m.perturbation) in (Objective, Output)
-        and type(m.mechanism) in (Laplace, Gaussian, Silence)
-    )
+    rule = agent.method.rule
+    boxes = type(agent.problem.domain) in (Everywhere, Box) and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
+    return boxes and forms.all_known(forms.of_step(agent))
 
 
 def _point(agent: Agent) -> Point:
     rule = agent.method.rule
     return rule.at if isinstance(rule, Prox | Trust) else Point.LOCAL
+
+
+BUILDER = Builder(lambda runs, shape, _device: FastEngine(runs, shape))

@@ -1,4 +1,8 @@
-"""Gradients of one agent for many runs: compiled over non-zeros, or dense through BLAS."""
+"""sum_i x_i a_i^T of one agent for all runs of a batch: compiled over non-zeros, or dense through BLAS.
+
+The fast engine asks `choose` once for a Gradients, and calls it for every agent in every round. `sparse_sums` and
+`dense_sums` are the two passes over an agent's records; tacit.engine.sums uses both as well.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,19 @@ from typing import Protocol
 
 import numpy as np
 
-from tacit.admm.agent import Agent
-from tacit.engine.layout import aligned, lane, width
-from tacit.engine.records import Records, pack
-from tacit.problem.sensitivity import Clipped, Declared, Observed
-from tacit.problem.softmax import Softmax
+from tacit.engine import forms
+from tacit.engine.layout import aligned, of_run, width
+from tacit.engine.nonzeros import NonZeros, pack
+from tacit.engine.registry import Agents
+from tacit.problem.sensitivity import Clipped, Declared, Observed, RecordBound
 from tacit.problem.squared import Squared
 from tacit.types import Array, Norm, Shard
 
 BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
 
-Lane = Sequence[Agent]  # one run: its agents
+# of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists
+# by row and by column take more room than the records themselves
+SPARSE_BELOW = 0.33
 
 
 class Gradients(Protocol):
@@ -30,24 +36,34 @@ class Gradients(Protocol):
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]: ...
 
 
+def choose(runs: Sequence[Agents], n_classes: int, kernels: ModuleType | None) -> Gradients:
+    """Sparse where it is compiled, applies, and has few enough non-zeros to win; else dense."""
+    one_pass = len({type(run[0].problem.loss) for run in runs}) == 1 and len(bound_norms(runs)) <= 1
+    applies = one_pass and all(forms.all_known(forms.of_gradient(run[0])) for run in runs)
+    if kernels is not None and applies and few_nonzeros([agent.shard for agent in runs[0]]):
+        return Sparse(runs, n_classes, kernels)
+    return Dense(runs, n_classes)
+
+
 class Sparse:
     """Compiled: one pass over the non-zeros, softmax, bound, clipping and gradient in it."""
 
-    def __init__(self, lanes: Sequence[Lane], n_classes: int, kernels: ModuleType) -> None:
+    def __init__(self, runs: Sequence[Agents], n_classes: int, kernels: ModuleType) -> None:
         self.name = f"sparse ({kernels.use()})"
-        self.kernels, self.runs, self.classes = kernels, len(lanes), n_classes
+        self.kernels, self.classes = kernels, n_classes
         self.scratch: dict[int, Array] = {}
-        agents = lanes[0]
-        self.squared = isinstance(agents[0].problem.loss, Squared)
-        self.norm = next(iter(bound_norms(lanes)), Norm.L2)
-        self.clip = np.array([_clip(run[0]) for run in lanes], np.float32)
-        self.records = [pack(agent.shard, width(self.runs, n_classes)) for agent in agents]
-        norms = {norm: [norm.of_rows(agent.shard.x) for agent in agents] for norm in {self.norm, *_norms(lanes)}}
+        first, bounds = runs[0][0], [run[0].method.bound for run in runs]
+        self.squared = isinstance(first.problem.loss, Squared)
+        self.norm = next(iter(bound_norms(runs)), first.method.bound.norm)
+        self.clip = clips(bounds)
+        self.records = [pack(agent.shard, width(len(runs), n_classes)) for agent in runs[0]]
+        norms = row_norms(runs)
         self.x_norm = [sizes.astype(np.float32) for sizes in norms[self.norm]]
-        self.measured = np.array([isinstance(run[0].method.bound, Observed) for run in lanes])
+        self.measured = np.array([isinstance(bound, Observed) for bound in bounds])
         self.constant = np.array(
-            [[constant(run[p], norms[run[p].method.bound.norm][p]) for run in lanes] for p in range(len(agents))]
-        )
+            [[constant(run[p].method.bound, norms[run[p].method.bound.norm][p]) for run in runs]
+             for p in range(len(runs[0]))]
+        )  # fmt: skip
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
         grad = self._buffer(point.shape)
@@ -57,7 +73,7 @@ class Sparse:
         return grad, np.where(self.measured, bound, self.constant[p])
 
     def _buffer(self, shape: tuple[int, ...]) -> Array:
-        """Room for one gradient, one a thread: it is used up before the thread turns to its next agent."""
+        """Room for one gradient, one a thread: a gradient is used up before the thread turns to its next agent."""
         thread = threading.get_ident()
         if thread not in self.scratch:
             self.scratch[thread] = aligned(*shape)
@@ -69,29 +85,28 @@ class Dense:
 
     name = "dense (BLAS)"
 
-    def __init__(self, lanes: Sequence[Lane], n_classes: int) -> None:
-        self.lanes, self.classes = lanes, n_classes
-        norms = _norms(lanes)
-        self.x_norm = [{norm: norm.of_rows(agent.shard.x) for norm in norms} for agent in lanes[0]]
+    def __init__(self, runs: Sequence[Agents], n_classes: int) -> None:
+        self.runs, self.classes = runs, n_classes
+        self.x_norm = row_norms(runs)
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        shard, bounds = self.lanes[0][p].shard, np.zeros(len(self.lanes))
+        shard, bounds = self.runs[0][p].shard, np.zeros(len(self.runs))
 
         def answer(r: int, score: Array, rows: slice) -> Array:
-            agent = self.lanes[r][p]
-            bound, x_norm = agent.method.bound, self.x_norm[p][agent.method.bound.norm][rows]
+            agent = self.runs[r][p]
+            bound, x_norm = agent.method.bound, self.x_norm[agent.method.bound.norm][p][rows]
             residual = agent.problem.loss.residual(score, shard.y[rows])
             bounds[r] = max(bounds[r], bound.bound(residual, x_norm))
             return bound.shrink(residual, x_norm)
 
-        return dense_sums(shard, point, self.classes, len(self.lanes), answer), bounds
+        return dense_sums(shard, point, self.classes, len(self.runs), answer), bounds
 
 
 def sparse_sums(
-    kernels: ModuleType, own: Records, point: Array, n_classes: int, squared: bool, norm: Norm, x_norm: Array,
+    kernels: ModuleType, own: NonZeros, point: Array, n_classes: int, squared: bool, norm: Norm, x_norm: Array,
     clip: Array, out: Array,
 ) -> Array:  # fmt: skip
-    """sum_i x_i a_i^T of one agent into `out`, run r clipped to clip[r]; returns each run's largest |x_i a_i^T|."""
+    """Writes sum_i x_i a_i^T of one agent to `out`, run r clipped to clip[r]; gives each run's largest |x_i a_i^T|."""
     bound = np.zeros(len(clip), np.float32)
     kernels.gradient(
         own.rows, own.columns, own.scale, own.block, own.label, x_norm, point, n_classes, len(clip), squared,
@@ -103,24 +118,17 @@ def sparse_sums(
 def dense_sums(
     shard: Shard, point: Array, n_classes: int, n_runs: int, answer: Callable[[int, Array, slice], Array]
 ) -> Array:
-    """The same through BLAS; answer(r, scores, rows) gives the a_i of run r for a block of records."""
+    """sum_i x_i a_i^T of one agent through BLAS; answer(r, scores, rows) gives the a_i of run r for a block."""
     out = np.zeros_like(point)
     for start in range(0, len(shard), BLOCK):
         rows = slice(start, start + BLOCK)
         score = shard.x[rows] @ point
         for r in range(n_runs):
-            own = lane(score, r, n_classes)
+            own = of_run(score, r, n_classes)
             own[...] = answer(r, own, rows)
         score[:, n_runs * n_classes :] = 0
         out += shard.x[rows].T @ score
     return out
-
-
-def choose(lanes: Sequence[Lane], n_classes: int, kernels: ModuleType | None) -> Gradients:
-    """Sparse where it is compiled, applies, and has few enough non-zeros to win; else dense."""
-    if kernels is not None and _sparse_applies(lanes) and few_nonzeros([agent.shard for agent in lanes[0]]):
-        return Sparse(lanes, n_classes, kernels)
-    return Dense(lanes, n_classes)
 
 
 def few_nonzeros(shards: Sequence[Shard]) -> bool:
@@ -129,35 +137,24 @@ def few_nonzeros(shards: Sequence[Shard]) -> bool:
     return nonzero <= SPARSE_BELOW * max(1, sum(shard.x.size for shard in shards))
 
 
-# of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists
-# by row and by column take more room than the records themselves
-SPARSE_BELOW = 0.33
-
-
-def bound_norms(lanes: Sequence[Lane]) -> set[Norm]:
+def bound_norms(runs: Sequence[Agents]) -> set[Norm]:
     """The norms that the runs' bounds are measured in; declared ones are not measured."""
-    return {run[0].method.bound.norm for run in lanes if not isinstance(run[0].method.bound, Declared)}
+    return {run[0].method.bound.norm for run in runs if not isinstance(run[0].method.bound, Declared)}
 
 
-def _sparse_applies(lanes: Sequence[Lane]) -> bool:
-    losses = {type(run[0].problem.loss) for run in lanes}
-    bounds = {type(run[0].method.bound) for run in lanes}
-    one_pass = len(losses) == 1 and len(bound_norms(lanes)) <= 1
-    return one_pass and losses <= {Softmax, Squared} and bounds <= {Observed, Declared, Clipped}
+def row_norms(runs: Sequence[Agents]) -> dict[Norm, list[Array]]:
+    """|x_i| of every agent's records, in every norm that a bound of these runs is in."""
+    norms = {run[0].method.bound.norm for run in runs}
+    return {norm: [norm.of_rows(agent.shard.x) for agent in runs[0]] for norm in norms}
 
 
-def _norms(lanes: Sequence[Lane]) -> set[Norm]:
-    return {run[0].method.bound.norm for run in lanes}
+def clips(bounds: Sequence[RecordBound]) -> Array:
+    """What the compiled pass clips each run to; inf where a run does not clip."""
+    return np.array([bound.target if isinstance(bound, Clipped) else np.inf for bound in bounds], np.float32)
 
 
-def _clip(agent: Agent) -> float:
-    bound = agent.method.bound
-    return bound.target if isinstance(bound, Clipped) else np.inf
-
-
-def constant(agent: Agent, x_norm: Array) -> float:
+def constant(bound: RecordBound, x_norm: Array) -> float:
     """A constant bound, after one check that the records keep it; zero where it is measured instead."""
-    bound = agent.method.bound
     if isinstance(bound, Observed):
         return 0.0
     nothing = np.zeros((len(x_norm), 1))

@@ -1,4 +1,4 @@
-"""Many models in one array: entry [j, r K + k] is class k of run r, and a row is padded to 16 floats.
+"""The models of all runs in one array: entry [j, r K + k] is class k of run r, and a row is padded to 16 floats.
 
 A row is then a few whole vector registers, and one pass over the records serves every run.
 """
@@ -15,7 +15,7 @@ PAD = 16
 
 
 def width(n_runs: int, n_classes: int) -> int:
-    """R K, rounded up."""
+    """The floats in a row: R K, rounded up."""
     return -(-n_runs * n_classes // PAD) * PAD
 
 
@@ -27,13 +27,13 @@ def aligned(*shape: int) -> Array:
     return raw[skip : skip + size].reshape(shape)
 
 
-def lane(packed: Array, r: int, n_classes: int) -> Array:
+def of_run(packed: Array, r: int, n_classes: int) -> Array:
     """The (..., J, K) view of run r."""
     return packed[..., r * n_classes : (r + 1) * n_classes]
 
 
 def spread(models: Sequence[Array], out: Array) -> Array:
-    """(J, K) models of every run into one packed array."""
+    """Writes the models (J, K) of all runs into one packed array, and returns that array."""
     for r, model in enumerate(models):
-        lane(out, r, model.shape[1])[...] = model
+        of_run(out, r, model.shape[1])[...] = model
     return out

@@ -1,4 +1,4 @@
-"""The oracle: NumPy float64, one agent after another, nothing clever."""
+"""The oracle: NumPy float64, one agent after another, nothing clever. Every other engine is tested against it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,38 @@ from tacit.types import Array
 class Responder(Protocol):
     """An agent, simulated (admm.agent) or guarded (guarded.agent)."""
 
-    def in_double(self) -> Responder: ...
+    def in_double(self) -> Responder:
+        """The same agent over records in float64."""
+        ...
 
-    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]: ...
+    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
+        """One round: what the agent carries on, what it releases, and what a simulation may look at."""
+        ...
 
 
 class PlainEngine:
-    """Agents in one process, asked in turn. It holds what each carries between rounds."""
+    """Any number of runs, one after another."""
+
+    path = "plain"
+
+    def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int]) -> None:
+        self.runs = [PlainRun(agents, shape) for agents in runs]
+
+    def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
+        """One round of every run: msgs and replies in the order of the runs."""
+        return [run.exchange(msg) for run, msg in zip(self.runs, msgs, strict=True)]
+
+    def save(self, r: int) -> dict[str, Array]:
+        """All that `load` needs to go on with run r."""
+        return self.runs[r].save()
+
+    def load(self, r: int, saved: dict[str, Array]) -> None:
+        """Go on from what `save` gave."""
+        self.runs[r].load(saved)
+
+
+class PlainRun:
+    """The agents of one run, asked in turn, and what each carries between rounds."""
 
     def __init__(self, agents: Sequence[Responder], shape: tuple[int, int]) -> None:
         self.agents = tuple(agent.in_double() for agent in agents)
@@ -38,14 +63,9 @@ class PlainEngine:
 
     def save(self) -> dict[str, Array]:
         """All that `load` needs to go on from here."""
-        return {
-            "z": np.stack([own.z for own in self.locals]),
-            "dual": np.stack([own.dual for own in self.locals]),
-            "rho": np.array([own.rho for own in self.locals]),
-        }
+        return {name: np.stack([getattr(own, name) for own in self.locals]) for name in ("z", "dual", "rho")}
 
     def load(self, saved: dict[str, Array]) -> None:
         """Go on from what `save` gave."""
-        self.locals = [
-            Local(z, dual, float(rho)) for z, dual, rho in zip(saved["z"], saved["dual"], saved["rho"], strict=True)
-        ]
+        z, dual, rho = (saved[name] for name in ("z", "dual", "rho"))
+        self.locals = [Local(*own) for own in zip(z, dual, rho.tolist(), strict=True)]

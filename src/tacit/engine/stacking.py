@@ -1,4 +1,7 @@
-"""What can be stacked: runs that take the same branches, agents with about as many records; and what can not."""
+"""What the torch engine can stack, in NumPy: runs that take the same branches, and agents with about as many records.
+
+The torch engine asks once for `alike` and for `blocks`; `project_each` takes the projections that have no stacked form.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,20 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.perturbation import Objective, Output
 from tacit.admm.project import TrustRegion, project
-from tacit.admm.rule import Prox, Trust
-from tacit.engine.gradients import Lane
+from tacit.admm.rule import Trust
+from tacit.engine import forms
+from tacit.engine.registry import Agents
 from tacit.errors import IncompatibleError
-from tacit.privacy.mechanism import Gaussian, Laplace, Silence
-from tacit.problem.regularizer import L2, NoRegularizer
-from tacit.problem.sensitivity import Clipped, Declared, Observed
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.types import Array, Norm
-
-Sizes = dict[Norm, list[Array]]  # |x_i| of every agent's records
 
 SLACK = 1.25  # padding makes an agent's records at most this much longer
 
 
-def alike(lanes: Sequence[Lane]) -> list[list[int]]:
+def alike(runs: Sequence[Agents]) -> list[list[int]]:
     """The numbers of the runs, in groups that take the same branches."""
     groups: dict[object, list[int]] = {}
-    for r, run in enumerate(lanes):
+    for r, run in enumerate(runs):
         groups.setdefault(kind(run[0]), []).append(r)
     return list(groups.values())
 
@@ -37,29 +33,16 @@ def alike(lanes: Sequence[Lane]) -> list[list[int]]:
 def kind(agent: Agent) -> object:
     """What decides the branches of a run, whatever its numbers; an error for what has no stacked form."""
     m, problem = agent.method, agent.problem
-    for part, known in (
-        (m.rule, (Prox, Trust)),
-        (m.perturbation, (Objective, Output)),
-        (m.mechanism, (Laplace, Gaussian, Silence)),
-        (m.bound, (Observed, Declared, Clipped)),
-        (problem.loss, (Softmax, Squared)),
-        (problem.regularizer, (L2, NoRegularizer)),
-    ):
-        if type(part) not in known:
-            names = ", ".join(choice.__name__ for choice in known)
+    for choice, known in (*forms.of_step(agent), *forms.of_gradient(agent)):
+        if type(choice) not in known:
+            names = ", ".join(each.__name__ for each in known)
             raise IncompatibleError(
-                f"the torch engine knows {names} and not {type(part).__name__}: use the fast or the plain engine."
+                f"the torch engine knows {names} and not {type(choice).__name__}: use the fast or the plain engine."
             )
     rule: Any = m.rule
     types = map(type, (rule, m.mechanism, m.bound, problem.loss, problem.domain))
     trust_norm = rule.norm if isinstance(rule, Trust) else None
     return (*types, rule.at, trust_norm, m.perturbation, m.bound.norm, m.order, m.regularize_global)
-
-
-def sizes(lanes: Sequence[Lane]) -> Sizes:
-    """|x_i| in every norm that a bound of these runs is in."""
-    norms = {run[0].method.bound.norm for run in lanes}
-    return {norm: [norm.of_rows(agent.shard.x) for agent in lanes[0]] for norm in norms}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +60,8 @@ class Block:
         return Block(change(self.agents), change(self.x), change(self.y), x_norm)
 
 
-def blocks(agents: Lane, x_norm: Sizes, most: int) -> Iterator[Block]:
-    """All records, at most `most` in a block; an agent with more is cut."""
+def blocks(agents: Agents, x_norm: dict[Norm, list[Array]], most: int) -> Iterator[Block]:
+    """All records, at most `most` in a block, an agent with more is cut; x_norm is from gradients.row_norms."""
     pieces = [
         (p, slice(start, min(start + most, len(agent.shard))))
         for p, agent in enumerate(agents)
@@ -97,7 +80,7 @@ def blocks(agents: Lane, x_norm: Sizes, most: int) -> Iterator[Block]:
 
 
 def _groups(pieces: Sequence[tuple[int, slice]], most: int) -> list[list[tuple[int, slice]]]:
-    """Neighbours of a list from long to short."""
+    """Groups of neighbours in a list that goes from long to short."""
     groups: list[list[tuple[int, slice]]] = []
     for piece in pieces:
         longest = _length(groups[-1][0]) if groups else 0
@@ -120,10 +103,10 @@ def _padded(parts: list[Array]) -> Array:
     return full
 
 
-def project_each(lanes: Sequence[Lane], c: Array, z: Array, t: int) -> Array:
+def project_each(runs: Sequence[Agents], c: Array, z: Array, t: int) -> Array:
     """Agent after agent, argmin |u - c_p| over W and the trust region around z_p; c and z (P, J, R, K)."""
     nearest = np.empty_like(c)
-    for r, run in enumerate(lanes):
+    for r, run in enumerate(runs):
         for p, agent in enumerate(run):
             at, rule = (p, slice(None), r), agent.method.rule
             region = TrustRegion(z[at], rule.radius(t), rule.norm) if isinstance(rule, Trust) else None

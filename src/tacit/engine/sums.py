@@ -6,20 +6,19 @@ their number never changes a result; how many runs share a pass may change its l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.engine.gradients import dense_sums, few_nonzeros, sparse_sums
+from tacit.engine import forms
+from tacit.engine.gradients import clips, constant, dense_sums, few_nonzeros, sparse_sums
 from tacit.engine.kernels import compiled, cores
-from tacit.engine.layout import aligned, lane, spread, width
-from tacit.engine.records import pack
-from tacit.privacy import noise
+from tacit.engine.layout import aligned, of_run, spread, width
+from tacit.engine.nonzeros import pack
 from tacit.problem.loss import Loss
-from tacit.problem.sensitivity import Clipped, Declared, Observed, RecordBound
-from tacit.problem.softmax import Softmax
+from tacit.problem.sensitivity import Clipped, Declared, RecordBound
 from tacit.problem.squared import Squared
 from tacit.types import Array, Norm, Shard
 
@@ -40,13 +39,13 @@ class SharedSums:
     ) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
         self.x_norm = {norm: [norm.of_rows(shard.x) for shard in shards] for norm in (Norm.L1, Norm.L2)}
-        self.kernels = compiled() if type(loss) in (Softmax, Squared) and few_nonzeros(shards) else None
+        self.kernels = compiled() if type(loss) in forms.LOSSES and few_nonzeros(shards) else None
         self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards] if self.kernels else []
         self.pool = ThreadPoolExecutor(threads or cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
         """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
-        known = type(bound) in (Clipped, Observed, Declared) and bound.norm in self.x_norm
+        known = type(bound) in forms.BOUNDS and bound.norm in self.x_norm
         return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
 
     def __call__(self, questions: Sequence[Question]) -> list[Array]:
@@ -58,9 +57,9 @@ class SharedSums:
 
     def _pass(self, norm: Norm, questions: Sequence[Question], answers: Sequence[Array]) -> None:
         """One pass over all records, into the answers."""
-        for question in questions:
-            if isinstance(question.bound, Declared):
-                self._check(question.bound)
+        for bound in (question.bound for question in questions if isinstance(question.bound, Declared)):
+            for x_norm in self.x_norm[bound.norm]:
+                constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
         packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
         common = all(question.points.ndim == 2 for question in questions)
         shared = spread([question.points for question in questions], aligned(*packed)) if common else None
@@ -70,13 +69,13 @@ class SharedSums:
             points = [q.points if q.points.ndim == 2 else q.points[p] for q in questions]
             out = sums(p, norm, questions, spread(points, aligned(*packed)) if shared is None else shared)
             for r, answer in enumerate(answers):
-                answer[p] = lane(out, r, self.classes)
+                answer[p] = of_run(out, r, self.classes)
 
         list(self.pool.map(work, range(len(self.shards))))
 
     def _sparse(self, p: int, norm: Norm, questions: Sequence[Question], point: Array) -> Array:
         assert self.kernels is not None
-        clip = np.array([q.bound.target if isinstance(q.bound, Clipped) else np.inf for q in questions], np.float32)
+        clip = clips([question.bound for question in questions])
         out, x_norm = aligned(*point.shape), self.x_norm[norm][p].astype(np.float32)
         squared = isinstance(self.loss, Squared)
         sparse_sums(self.kernels, self.records[p], point, self.classes, squared, norm, x_norm, clip, out)
@@ -89,11 +88,6 @@ class SharedSums:
 
         return dense_sums(self.shards[p], point, self.classes, len(questions), answer)
 
-    def _check(self, bound: Declared) -> None:
-        """Refuse records beyond the norm that is declared, which no loop looks at."""
-        for x_norm in self.x_norm[bound.norm]:
-            bound.shrink(np.zeros((len(x_norm), 1)), x_norm)
-
 
 def _passes(questions: Sequence[Question]) -> Iterator[tuple[Norm, list[int]]]:
     """Which questions share a pass: it clips in one norm, and what is not clipped goes with the first."""
@@ -102,17 +96,3 @@ def _passes(questions: Sequence[Question]) -> Iterator[tuple[Norm, list[int]]]:
     apart = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
     for norm in (first, *others):
         yield norm, [r for r in range(len(questions)) if apart.get(r, first) is norm]
-
-
-def normals() -> Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]:
-    """privacy.noise.gaussian, compiled where it can be: equal to within float32's rounding of ln and cos."""
-    kernels = compiled()
-    if kernels is None:
-        return noise.gaussian
-
-    def gaussian(key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> Array:
-        out = np.empty(shape, np.float32)
-        kernels.noise(kernels.GAUSSIAN, *key, t, step, out)
-        return out
-
-    return gaussian

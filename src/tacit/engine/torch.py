@@ -22,8 +22,9 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
-from tacit.engine.gradients import Lane, constant
-from tacit.engine.stacking import Block, Sizes, alike, blocks, project_each, sizes
+from tacit.engine.gradients import constant, row_norms
+from tacit.engine.registry import Agents, Builder
+from tacit.engine.stacking import Block, alike, blocks, project_each
 from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
@@ -55,23 +56,23 @@ def find_device(name: str) -> torch.device:
 class TorchEngine:
     """R runs over the same P shards, in lockstep."""
 
-    def __init__(self, lanes: Sequence[Lane], shape: tuple[int, int], device: str = "cpu") -> None:
+    def __init__(self, runs: Sequence[Agents], shape: tuple[int, int], device: str = "cpu") -> None:
         self.device = find_device(device)
         self.path = f"torch {torch.__version__} on {self.device.type}"
-        teams = alike(lanes)
+        teams = alike(runs)
         self.place = {r: i for i, r in enumerate(chain(*teams))}  # of run r on the axis R
-        x_norm = sizes(lanes)
+        x_norm = row_norms(runs)
         self.teams = [
-            Team([lanes[r] for r in team], slice(self.place[team[0]], self.place[team[-1]] + 1), x_norm, self.device)
+            Team([runs[r] for r in team], slice(self.place[team[0]], self.place[team[-1]] + 1), x_norm, self.device)
             for team in teams
         ]
-        most = max(1, SCORES // (len(lanes) * shape[1]))
+        most = max(1, SCORES // (len(runs) * shape[1]))
         self.records = [
-            block.map(lambda array: torch.from_numpy(array).to(self.device)) for block in blocks(lanes[0], x_norm, most)
+            block.map(lambda array: torch.from_numpy(array).to(self.device)) for block in blocks(runs[0], x_norm, most)
         ]
-        self.z = self._tensor(np.zeros((len(lanes[0]), shape[0], len(lanes), shape[1])))
+        self.z = self._tensor(np.zeros((len(runs[0]), shape[0], len(runs), shape[1])))
         self.dual = torch.zeros_like(self.z)
-        self.rho = self._tensor(np.zeros((len(lanes), 1)))  # of the last round
+        self.rho = self._tensor(np.zeros((len(runs), 1)))  # of the last round
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """One round of every run: msgs and replies in the order of the runs."""
@@ -110,7 +111,7 @@ class TorchEngine:
         for own in self.records:
             score = own.x @ point[own.agents].flatten(2)
             residual = score.unflatten(2, point.shape[2:])  # a view: what is written there enters the product below
-            largest = torch.cat([team.answer(residual[:, :, team.runs], own) for team in self.teams], 2)
+            largest = torch.cat([team.answer(residual[:, :, team.stretch], own) for team in self.teams], 2)
             bound[own.agents] = torch.maximum(bound[own.agents], largest)
             gradient[own.agents] += (own.x.mT @ score).unflatten(2, point.shape[2:])
         return gradient, bound
@@ -118,8 +119,8 @@ class TorchEngine:
     def _move(self, team: Team, t: int, w: Tensor, rho: Tensor, gradient: Tensor, bound: Tensor) -> Tensor:
         """The step of one team, as Agent.move takes it; the numbers of a Trace for each run, (R, 4)."""
         m, point = team.method, team.point(self.z, w)
-        z, dual, gradient, bound = (each[:, :, team.runs] for each in (self.z, self.dual, gradient, bound))
-        w, rho, last_rho = w[:, team.runs], rho[team.runs], self.rho[team.runs]
+        z, dual, gradient, bound = (each[:, :, team.stretch] for each in (self.z, self.dual, gradient, bound))
+        w, rho, last_rho = w[:, team.stretch], rho[team.stretch], self.rho[team.stretch]
         eta = team.each(lambda _, agent: agent.method.rule.eta(t)) if isinstance(m.rule, Prox) else None
         mu = rho if eta is None else rho + 1 / eta
         scale = m.perturbation.scale(team.calibration * bound, mu)
@@ -154,30 +155,32 @@ class TorchEngine:
 
 
 class Team:
-    """Runs that differ in numbers alone, and those numbers; `runs` is their stretch of the axis R."""
+    """Runs that differ in numbers alone, and those numbers; `stretch` is their part of the axis R."""
 
-    def __init__(self, lanes: Sequence[Lane], runs: slice, x_norm: Sizes, device: torch.device) -> None:
-        self.lanes, self.runs, self.device = lanes, runs, device
-        self.method: Any = lanes[0][0].method
-        self.problem = lanes[0][0].problem
+    def __init__(
+        self, runs: Sequence[Agents], stretch: slice, x_norm: dict[Norm, list[Array]], device: torch.device
+    ) -> None:
+        self.runs, self.stretch, self.device = runs, stretch, device
+        self.method: Any = runs[0][0].method
+        self.problem = runs[0][0].problem
         own_norm, sized = x_norm[self.method.bound.norm], isinstance(self.problem.domain, Box | Ball)
         self.weight = self.each(lambda _, agent: agent.problem.weight)
         self.pull = self.each(lambda _, agent: agent.regular_slope(np.ones(1), np.ones(1)).item())  # r'(u) = c u
         self.calibration = self.each(lambda _, agent: agent.calibration)
         self.reach = self.each(lambda _, agent: agent.problem.weight * agent.method.adjacency.value)
         self.side = self.each(lambda _, agent: agent.problem.domain.radius if sized else np.inf)
-        self.constant = self.each(lambda p, agent: constant(agent, own_norm[p]))
-        self.keys = torch.tensor([[agent.key for agent in across] for across in zip(*lanes, strict=True)]).to(device)
+        self.constant = self.each(lambda p, agent: constant(agent.method.bound, own_norm[p]))
+        self.keys = torch.tensor([[agent.key for agent in across] for across in zip(*runs, strict=True)]).to(device)
 
     def each(self, number: Callable[[int, Any], float]) -> Tensor:
         """number(p, agent) for every agent and run, (P, 1, R, 1)."""
-        rows = [[number(p, agent) for agent in across] for p, across in enumerate(zip(*self.lanes, strict=True))]
+        rows = [[number(p, agent) for agent in across] for p, across in enumerate(zip(*self.runs, strict=True))]
         return torch.tensor(rows, dtype=torch.float32, device=self.device)[:, None, :, None]
 
     def point(self, z: Tensor, w: Tensor) -> Tensor:
         """Where these runs linearise."""
-        own, rule = z[:, :, self.runs], self.method.rule
-        return own if rule.at is Point.LOCAL else w[:, self.runs].expand_as(own)
+        own, rule = z[:, :, self.stretch], self.method.rule
+        return own if rule.at is Point.LOCAL else w[:, self.stretch].expand_as(own)
 
     def answer(self, score: Tensor, own: Block) -> Tensor:
         """Turns scores (G, n, R, K) into residuals, shrunk to their bound; the largest record if it is the bound."""
@@ -217,7 +220,7 @@ class Team:
             return c.clamp(-self.side, self.side)
         elif W is Ball:
             return _shrink(c, torch.zeros_like(c), self.side)
-        return torch.from_numpy(project_each(self.lanes, c.cpu().numpy(), z.cpu().numpy(), t)).to(c.device)
+        return torch.from_numpy(project_each(self.runs, c.cpu().numpy(), z.cpu().numpy(), t)).to(c.device)
 
 
 def _integers(keys: Tensor, t: int, n: int) -> Tensor:
@@ -253,3 +256,6 @@ def _shrink(c: Tensor, center: Tensor, radius: Tensor) -> Tensor:
     """center + (c - center) min(1, radius / |c - center|)."""
     size = torch.linalg.vector_norm(c - center, dim=(1, 3), keepdim=True)
     return center + (c - center) * (radius / torch.maximum(size, radius))
+
+
+BUILDER = Builder(TorchEngine, find_device)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.errors import Diverged
 from tacit.paper import artefact as paper
 from tacit.paper.theorem import Bound, Constants, Merit, constants, slope

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby, islice
 from time import perf_counter
 
-from tacit.engine.batch import ENGINES
+from tacit.engine.registry import ENGINES
 from tacit.rounds import rounds
 from tacit.run import sweep
 from tacit.run.metrics import measure

@@ -1,18 +1,24 @@
-"""The set W the model lives in: Everywhere, Box, Ball. Norms are over all J x K entries."""
+"""The set W the model lives in, and the sets by name. Norms are over all J x K entries.
+
+Another set is one file and one line in DOMAINS. Its projection is all that training needs: where a step has a trust
+region too, admm.project finds the nearest point of both sets by Dykstra's method, unless it knows a faster way.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from tacit.errors import SpecError
+from tacit.registry import Registry
 from tacit.types import Array
 
 
 class Domain(Protocol):
-    """A closed convex set that holds the origin."""
+    """A closed convex set. Steps in a trust region start at the origin, and ask that the set holds it."""
 
     def project(self, c: Array) -> Array:
         """argmin_{u in W} |u - c|."""
@@ -70,3 +76,13 @@ class Ball:
 def _check_radius(kind: str, radius: float) -> None:
     if not 0 < radius < np.inf:
         raise SpecError(f"a {kind} needs a positive, finite radius, got {radius}: use Everywhere for no bound.")
+
+
+DOMAINS: Registry[Callable[[float], Domain]] = Registry(  # each takes problem.domain_radius
+    "domain",
+    {
+        "everywhere": lambda _: Everywhere(),
+        "box": Box,
+        "ball": Ball,
+    },
+)

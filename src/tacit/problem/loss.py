@@ -1,4 +1,4 @@
-"""What a loss must offer. A third one is one more file like softmax.py.
+"""What a loss must offer, and the losses by name. Another loss is one file like softmax.py and one line in LOSSES.
 
 A loss here is a function of the scores s = x^T w alone, so the gradient of one record is the outer
 product x a^T with a = dl/ds, and |x a^T| = |x| |a| in the l1 and in the l2 norm. That one fact gives
@@ -7,11 +7,13 @@ sensitivities and per-record clipping in closed form.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tacit.registry import Registry
 from tacit.types import Array, Norm
 
 
@@ -36,7 +38,16 @@ class Loss(Protocol):
         ...
 
 
+LOSSES: Registry[Callable[[], Loss]] = Registry(
+    "loss",
+    {
+        "softmax": "tacit.problem.softmax:Softmax",
+        "squared": "tacit.problem.squared:Squared",
+    },
+)
+
+
 def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:
-    """(n,) labels to (n, K) rows with a single one."""
+    """Turns labels (n,) into rows (n, K) with a single one."""
     rows: Array = (y[:, None] == np.arange(n_classes)).astype(dtype)
     return rows

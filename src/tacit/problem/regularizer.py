@@ -1,12 +1,17 @@
-"""The regulariser r(w), weighted by beta / P at each agent."""
+"""The regulariser r(w), weighted by beta / P at each agent, and the regularisers by name.
+
+Another regulariser is one file and one line in REGULARIZERS.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from tacit.registry import Registry
 from tacit.types import Array
 
 
@@ -18,9 +23,13 @@ class Regularizer(Protocol):
         """r is curvature-strongly convex and curvature-smooth."""
         ...
 
-    def value(self, w: Array) -> float: ...
+    def value(self, w: Array) -> float:
+        """r(w)."""
+        ...
 
-    def gradient(self, w: Array) -> Array: ...
+    def gradient(self, w: Array) -> Array:
+        """r'(w)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -47,3 +56,12 @@ class NoRegularizer:
 
     def gradient(self, w: Array) -> Array:
         return np.zeros_like(w)
+
+
+REGULARIZERS: Registry[Callable[[], Regularizer]] = Registry(
+    "regularizer",
+    {
+        "l2": L2,
+        "none": NoRegularizer,
+    },
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,16 +16,16 @@ from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.classes import parse
 from tacit.data.transform import rescale_rows, with_intercept
-from tacit.engine.batch import require
+from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, SpecError
 from tacit.guarded.agent import DELTA_FOR_THE_GRID
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
-from tacit.problem.domain import Ball, Box, Domain, Everywhere
-from tacit.problem.loss import Loss
+from tacit.problem.domain import DOMAINS
+from tacit.problem.loss import LOSSES, Loss
 from tacit.problem.objective import Problem
-from tacit.problem.regularizer import L2, NoRegularizer, Regularizer
+from tacit.problem.regularizer import REGULARIZERS
 from tacit.problem.sensitivity import (
     Adjacency,
     Clipped,
@@ -35,15 +35,9 @@ from tacit.problem.sensitivity import (
     from_feature_bounds,
     from_row_norm,
 )
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.run.spec import DataSpec, ScheduleSpec, Spec
 from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
-
-LOSSES: dict[str, Callable[[], Loss]] = {"softmax": Softmax, "squared": Squared}
-DOMAINS: dict[str, Callable[[float], Domain]] = {"everywhere": lambda _: Everywhere(), "box": Box, "ball": Ball}
-REGULARIZERS: dict[str, Callable[[], Regularizer]] = {"l2": L2, "none": NoRegularizer}
 
 
 @dataclass(frozen=True, eq=False)

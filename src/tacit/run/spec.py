@@ -8,15 +8,21 @@ import math
 import reprlib
 import types
 import typing
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
+from tacit.problem.domain import DOMAINS
+from tacit.problem.loss import LOSSES
+from tacit.problem.regularizer import REGULARIZERS
 from tacit.types import is_unicode
 
 
-def _key(default: Any, about: str, *choices: str) -> Any:
-    return field(default=default, metadata={"about": about, "choices": choices})
+def _key(default: Any, about: str, *names: str, choices: Collection[str] = ()) -> Any:
+    """A key: its default, what it is about, and the names it takes, or the registry that holds them."""
+    return field(default=default, metadata={"about": about, "choices": names or choices})
 
 
 @dataclass(frozen=True)
@@ -51,10 +57,10 @@ class DataSpec:
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    loss: str = _key("softmax", "the loss", "softmax", "squared")
-    regularizer: str = _key("l2", "r(w)", "l2", "none")
+    loss: str = _key("softmax", "the loss", choices=LOSSES)
+    regularizer: str = _key("l2", "r(w)", choices=REGULARIZERS)
     beta: float = _key(1e-6, "weight of the regulariser")
-    domain: str = _key("everywhere", "the set W", "everywhere", "box", "ball")
+    domain: str = _key("everywhere", "the set W", choices=DOMAINS)
     domain_radius: float = _key(1.0, "radius of the box or ball W")
 
 
@@ -121,8 +127,8 @@ class RunSpec:
     rounds: int = _key(100, "T")
     seed: int = _key(0, "seed of the noise")
     record_every: int | None = _key(None, "rounds between two records; default about 100 records in all")
-    engine: str = _key("fast", "who computes a round", "plain", "fast", "torch")
-    device: str = _key("cpu", "where the torch engine computes", "cpu", "cuda", "mps")
+    engine: str = _key("fast", "who computes a round", choices=ENGINES)
+    device: str = _key("cpu", "where the torch engine computes", choices=DEVICES)
 
 
 @dataclass(frozen=True)

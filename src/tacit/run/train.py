@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tacit.admm import compatible
-from tacit.engine.batch import ENGINES, Batch, Separately
+from tacit.engine.plain import PlainEngine
+from tacit.engine.registry import ENGINES, Engine
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.guarded.agent import Guarded
 from tacit.rounds import Info, State, rounds
@@ -182,14 +183,14 @@ class Run:
         return Result(summary, self.rows, w, average)
 
 
-def _engine(runs: Sequence[Run], open_files: ExitStack) -> Batch:
+def _engine(runs: Sequence[Run], open_files: ExitStack) -> Engine:
     first = runs[0]
     if deploy.wanted(first.spec):
         for run in runs:
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
             run.guarded = deploy.guarded(run.spec, run.setup, run.over, run.started, open_files)
-        return Separately([deploy.addressed(run.spec, run.setup, run.guarded) for run in runs], first.setup.shape)
+        return PlainEngine([deploy.addressed(run.spec, run.setup, run.guarded) for run in runs], first.setup.shape)
     own = first.spec.run
     return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
 
@@ -223,7 +224,7 @@ def check_finite(run: Run, info: Info) -> None:
         raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
 
 
-def _lockstep(runs: Sequence[Run], engine: Batch, listener: Listener, stop: Patience) -> list[Result]:
+def _lockstep(runs: Sequence[Run], engine: Engine, listener: Listener, stop: Patience) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
         saved = run.restore(engine.save(r))

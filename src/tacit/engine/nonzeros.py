@@ -1,4 +1,4 @@
-"""Records as lists of non-zeros, packed for the two passes of a gradient.
+"""The records of an agent as lists of non-zeros, for the two compiled passes of a gradient.
 
 Scores need the features of a record (lists by row); the gradient needs the records of a feature (lists by
 column, a block of records at a time, so that their residuals stay in cache). Images of 8-bit pixels keep
@@ -20,7 +20,7 @@ LEAST = 64  # records in a block, else the lists of its columns outweigh their e
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class NonZeros:
     """One agent's records; an entry is scale * value."""
 
     rows: Lists
@@ -30,14 +30,14 @@ class Records:
     label: Array
 
 
-def pack(shard: Shard, width: int) -> Records:
+def pack(shard: Shard, width: int) -> NonZeros:
     """The lists of a shard, in blocks that fit models of `width` floats a feature."""
     x, scale = _bytes_if_exact(shard.x)
     block = -(-len(x) // max(1, round(len(x) / max(CACHE_FLOATS / width, LEAST))))
     parts = [_lists(x[i : i + block].T) for i in range(0, len(x), block)]
     starts = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(start) for start, _, _ in parts]))])
     columns = (starts, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts]))
-    return Records(_lists(x), columns, scale, block, shard.y)
+    return NonZeros(_lists(x), columns, scale, block, shard.y)
 
 
 def _lists(x: Array) -> Lists:

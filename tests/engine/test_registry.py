@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tacit.cli import main
-from tacit.engine.batch import require
+from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, MissingDependency
 
 
