@@ -42,5 +42,5 @@ class Consensus:
         z, dual = replies.z_mean, state.own["dual_mean"]
         w = replies.heard(msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho))
         step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
-        info = Info(msg.t, step, msg.rho, replies.trace, lambda: replies.violation(w))
+        info = Info(msg.t, step, msg.rho, replies.trace, lambda: replies.violation(w), sent=4.0 * z.size)
         return state.next(w, z_mean=z, dual_mean=ascent(dual, w, z, msg.rho)), info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
@@ -20,7 +21,7 @@ from tacit.run import build, sweep
 from tacit.run.metrics import measure
 from tacit.run.result import summarize
 from tacit.run.sweep import Lane, Load, Member
-from tacit.run.train import Listener, Run, check_finite, nobody
+from tacit.run.train import Listener, Run, check_finite, nobody, settled
 
 POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
 
@@ -40,18 +41,11 @@ def finish(
 
 def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
     """The records of a batch; where a run diverges its record says so, and the others start anew without it."""
-    records = None
-    while batch and records is None:
-        try:
-            records = _follow(batch, listener)
-        except Diverged as lost:
-            yield sweep.diverged(batch, lost)
-            batch = [(member, sweep.fresh(member, run.over)) for member, run in batch if run is not lost.run]
-    yield from records or []
+    for member, found in settled(batch, partial(_follow, listener)):
+        yield sweep.diverged(member, found) if isinstance(found, Diverged) else _record(member, *found)
 
 
-def _follow(batch: Sequence[Lane], listener: Listener) -> list[Values]:
-    runs = [run for _, run in batch]
+def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Run, Merit, float, str]]:
     first = runs[0]
     merit = Merit.of(first.setup.problem, first.over)
     own, shape = first.spec.run, first.setup.shape
@@ -74,7 +68,7 @@ def _follow(batch: Sequence[Lane], listener: Listener) -> list[Values]:
                 run.rows.append(row | {"merit": merit(total / t, state.average)})
         listener(t, first.rows[-1] if t in measured else None)
     seconds = (perf_counter() - start) / len(runs)
-    return [_record(member, run, merit, seconds, engine.path) for member, run in batch]
+    return [(run, merit, seconds, engine.path) for run in runs]
 
 
 def _record(member: Member, run: Run, merit: Merit, seconds: float, path: str) -> Values:

@@ -1,61 +1,57 @@
-"""Spec and Federation in, agents and schedules out: the one place where strings become values."""
+"""Spec and Federation in; a setup out, which the loop runs, the accountant prices and the report describes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeAlias
 
 from tacit import data
-from tacit.admm import compatible
-from tacit.admm.agent import Agent, Method
-from tacit.admm.algorithm import Consensus
-from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective, Output, Perturbation
-from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.data.classes import parse
 from tacit.data.transform import rescale_rows, with_intercept
-from tacit.engine.registry import require
+from tacit.engine.sums import normals
 from tacit.errors import IncompatibleError, SpecError
-from tacit.guarded.agent import DELTA_FOR_THE_GRID
-from tacit.privacy.budget import calibrate
-from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.methods.method import Budget, Coordinator, Composed, Curator, Entry, Method, key_of, server
+from tacit.methods.promise import Promise, Unit
+from tacit.methods.registry import METHODS
+from tacit.methods.task import Task
 from tacit.problem.domain import DOMAINS
-from tacit.problem.loss import LOSSES, Loss
+from tacit.problem.loss import LOSSES
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
-from tacit.problem.sensitivity import (
-    Adjacency,
-    Clipped,
-    Declared,
-    Observed,
-    RecordBound,
-    from_feature_bounds,
-    from_row_norm,
-)
-from tacit.run.spec import DataSpec, ScheduleSpec, Spec
-from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
-from tacit.types import Federation, Norm, Shard
+from tacit.run.compose import AdmmSetup, composed
+from tacit.run.presets import preset
+from tacit.run.spec import DataSpec, Spec
+from tacit.types import Federation
 
 
 @dataclass(frozen=True, eq=False)
-class Setup:
-    """What an engine and the loop need."""
+class MethodSetup:
+    """A run of a method that is written as halves, or as a curator's."""
 
-    agents: tuple[Agent, ...]
-    server: Consensus
+    method: Method
+    task: Task
     public_classes: bool
-    problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.server.shape
+        return self.task.shape
 
     @property
-    def rho(self) -> Schedule:
-        return self.server.rho
+    def problem(self) -> Problem:
+        return self.task.problem
+
+    @cached_property
+    def server(self) -> Coordinator | Curator:
+        return server(self.method, self.task)
+
+    @cached_property
+    def promise(self) -> Promise:
+        return self.method.promise(self.task)
+
+
+Setup: TypeAlias = AdmmSetup | MethodSetup
 
 
 def federation(spec: Spec) -> Federation:
@@ -91,15 +87,51 @@ def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
 
 
 def setup(spec: Spec, over: Federation) -> Setup:
-    """Agents, each with its problem and method; what cannot go together, or not on this machine, is refused."""
+    """The method of the spec over these records; what cannot go together is refused."""
     spec = spec.checked()
-    require(spec.run.engine, spec.run.device)
-    problem = objective(spec, over)
-    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
-    compatible.check(agents[0].method, problem.domain)
+    entry, problem = METHODS[spec.algorithm.name], objective(spec, over)
+    return composed(spec, over, problem) if isinstance(entry, Composed) else _built(entry, spec, over, problem)
+
+
+def admm_setup(spec: Spec, over: Federation) -> AdmmSetup:
+    """The same for the ADMM family alone, of which agents can be deployed and whose releases can be inverted."""
+    found = setup(spec, over)
+    if not isinstance(found, AdmmSetup):
+        raise IncompatibleError(f"{spec.algorithm.name} is not of the ADMM family: use objp, objt or outp.")
+    return found
+
+
+def _built(entry: Entry, spec: Spec, over: Federation, problem: Problem) -> MethodSetup:
+    """A method with the constants of the spec, at its total budget."""
+    _check_applies(entry, spec)
+    values = spec.values()
+    choice = {name: values[key_of(name)] for name in entry.grid[0]}
     shape = (over.n_features, over.n_classes)
-    server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
-    return Setup(agents, server, over.public_classes, problem)
+    task = Task.whole(over.shards, problem, shape, spec.data.row_bound, spec.run.seed)
+    task = replace(task, normals=normals())
+    made = MethodSetup(
+        entry.build(task, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice), task, over.public_classes
+    )
+    asked, unit = spec.privacy.adjacency, made.promise.unit
+    if not made.promise.caveats and asked != ADJACENCY.get(unit, asked):
+        raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")
+    return made
+
+
+ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
+
+
+def _check_applies(entry: Entry, spec: Spec) -> None:
+    """Refuse keys that were changed and that this method does not read: a run must be what its spec says."""
+    if spec.data.row_norm != "l2":
+        raise IncompatibleError(f"{entry.name} needs records bounded in l2: set data.row_norm = l2.")
+    read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", *map(key_of, entry.grid[0])}
+    usual = preset(spec.run.preset, entry.name, spec.data.source).values()
+    for key, value in spec.values().items():
+        if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:
+            raise IncompatibleError(f"{key} is for the ADMM family, and {entry.name} does not read it: drop it.")
+    if spec.run.engine != "fast" or spec.run.device != "cpu":
+        raise IncompatibleError(f"{entry.name} has no {spec.run.engine} engine on {spec.run.device}: drop --engine.")
 
 
 def objective(spec: Spec, over: Federation) -> Problem:
@@ -114,143 +146,3 @@ def objective(spec: Spec, over: Federation) -> Problem:
     )
 
 
-def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
-    a = spec.algorithm
-    if a.gradient_weight == "local":
-        problem = problem.locally_weighted(shard)
-    mechanism = _mechanism(spec)
-    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" or spec.privacy.covers == "run" else Norm.L1
-    bound = _bound(spec, over, problem.loss, norm, shard)
-    adjacency = Adjacency[spec.privacy.adjacency.upper()]
-    calibration = mechanism.multiplier * problem.weight * adjacency.value
-    method = Method(
-        rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
-        perturbation=_perturbation(spec),
-        mechanism=mechanism,
-        bound=bound,
-        adjacency=adjacency,
-        order=Order(a.order),
-        regularize_global=a.regularize_at == "w",
-    )
-    return Agent(shard, problem, method, key=(spec.run.seed, p))
-
-
-def _mechanism(spec: Spec) -> Mechanism:
-    p, perturbation = spec.privacy, spec.algorithm.perturbation
-    if perturbation == "none" and not math.isinf(p.epsilon):
-        raise IncompatibleError(
-            f"{spec.algorithm.name} adds no noise, so epsilon = {p.epsilon:g} cannot hold: "
-            "drop epsilon, or choose objp, objt or outp."
-        )
-    if p.mechanism == "silence" and not math.isinf(p.epsilon):
-        raise IncompatibleError(f"the silence mechanism gives no epsilon, and epsilon = {p.epsilon:g} was asked for.")
-    if math.isinf(p.epsilon):
-        return Silence()
-    if p.covers == "run":
-        return _calibrated(spec)
-    return Laplace.pure(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
-
-
-@lru_cache(maxsize=256)
-def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -> Release:
-    return calibrate(release, epsilon, dp_delta, rounds)
-
-
-def accounted_delta(spec: Spec) -> float:
-    """dp_delta, less what discrete noise may add to the delta of continuous noise."""
-    share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
-    return spec.privacy.dp_delta * (1 - share)
-
-
-def _calibrated(spec: Spec) -> Mechanism:
-    """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
-    p = spec.privacy
-    if p.mechanism == "gaussian":
-        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
-        assert isinstance(found, GaussianRelease)
-        return Gaussian(found.multiplier)
-    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
-    assert isinstance(found, LaplaceRelease)
-    assert found.l2 is not None
-    return Laplace(1 / found.l2, Norm.L2)
-
-
-def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
-    d, p = spec.data, spec.privacy
-    if p.sensitivity == "observed":
-        return Observed(norm)
-    if p.sensitivity == "clip":
-        return Clipped(norm, p.clip)
-    if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
-        return Declared(norm, float(len(shard)), public=False)
-    if p.sensitivity == "row_norm":
-        if d.row_norm != norm.value:
-            raise IncompatibleError(
-                f"{p.mechanism} noise needs rows bounded in {norm.value}: set data.row_norm = {norm.value} "
-                "and data.row_bound."
-            )
-        return from_row_norm(norm, d.row_bound, loss)
-    if over.bounds is None:
-        raise IncompatibleError(
-            f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
-        )
-    return from_feature_bounds(norm, over.bounds, over.active or over.n_features, loss)
-
-
-def _rule(
-    spec: Spec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
-) -> Rule:
-    a, s = spec.algorithm, spec.schedule
-    if a.rule == "exact":
-        if a.linearize_at == "w":
-            raise IncompatibleError("an exact step does not linearise: drop algorithm.linearize_at = w.")
-        convexity = problem.regularization * problem.regularizer.curvature
-        return Exact(problem.smoothness(shard), convexity, a.tolerance)
-    at = Point(a.linearize_at)
-    if a.rule == "trust":
-        radius = Constant(s.radius_a) if s.radius == "constant" else Power(s.radius_a, -2)
-        return Trust(radius, Norm(a.trust_norm), at)
-    if s.eta == "power":
-        return Prox(Power(s.eta_a, -0.5), at)
-    if s.eta == "constant":
-        return Prox(Constant(s.eta_a), at)
-    return Prox(Scaled(s.eta_a, _huang(s, problem, shard, bound, calibration, dimension)), at)
-
-
-def _huang(
-    s: ScheduleSpec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
-) -> HuangStep:
-    if not isinstance(bound, Declared):
-        raise IncompatibleError(
-            "Huang's step needs a declared bound: use privacy.sensitivity = feature_bounds or row_norm."
-        )
-    noise = calibration * bound.value
-    if s.eta == "huang_released":  # c3 = I_p / 4 and c_w = sqrt(4 J K)
-        return HuangStep(len(shard) / 4, dimension, noise, math.sqrt(4 * dimension))
-    if math.isinf(bound.row_norm):
-        raise IncompatibleError("Huang's step needs a bound on |x|: use sensitivity feature_bounds or row_norm.")
-    curvature = problem.loss.curvature * bound.row_norm**2  # c3, from the largest record there can be
-    smoothness = problem.weight * len(shard) * curvature + problem.regularization * problem.regularizer.curvature
-    return HuangStep(smoothness, dimension, noise, s.c_w)
-
-
-def _perturbation(spec: Spec) -> Perturbation:
-    output = spec.algorithm.perturbation == "output"
-    return Output(spec.privacy.squared_std) if output else Objective()
-
-
-def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
-    """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
-    law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
-    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
-    return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
-
-
-def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
-    s = spec.schedule
-    if s.rho == "static":
-        return Scaled(s.rho_factor, Constant(s.rho_static))
-    if s.rho == "cooling":
-        step = s.step or _step(s.score_noise, agents, spec.run.rounds)
-        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
-    return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

@@ -24,6 +24,7 @@ from tacit.privacy.release import Events, Release
 from tacit.privacy.terms import Terms
 from tacit.run import toml
 from tacit.run.build import Setup
+from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.schedule import Schedule
 from tacit.types import Federation
@@ -57,7 +58,7 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
-def halves(spec: Spec, setup: Setup) -> Iterator[AdmmHalf]:
+def halves(spec: Spec, setup: AdmmSetup) -> Iterator[AdmmHalf]:
     """Every agent's half of the method; what cannot be guarded is refused."""
     return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
 
@@ -88,6 +89,8 @@ def _cap(release: Release, rounds: int, dp_delta: float) -> float:
 def check(spec: Spec, setup: Setup) -> None:
     """Refuse what cannot be guarded, before anything is written."""
     if wanted(spec):
+        if not isinstance(setup, AdmmSetup):
+            raise IncompatibleError(f"{spec.algorithm.name} cannot be deployed yet: use objp or objt, or simulated noise.")
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
@@ -104,7 +107,7 @@ def check(spec: Spec, setup: Setup) -> None:
 
 
 def guarded(
-    spec: Spec, setup: Setup, over: Federation, started: bool, open_files: ExitStack
+    spec: Spec, setup: AdmmSetup, over: Federation, started: bool, open_files: ExitStack
 ) -> list[Guarded]:
     """Every agent with exact noise and its ledger, DIR/AGENT.ledger, 0600, its owner's alone; or with a memory.
 
@@ -181,7 +184,7 @@ def _check_ledger(
         _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
 
 
-def addressed(spec: Spec, setup: Setup, agents: Sequence[Guarded]) -> list[Addressed]:
+def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[Addressed]:
     """The agents as the server of this run asks them."""
     agreed = _digest(spec, setup.shape, setup.rho)
     return [Addressed(agent, _run_name(spec), agreed) for agent in agents]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 
-from tacit.admm import compatible
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.run.build import Setup
-from tacit.run.result import reasons
+from tacit.run.guarantee import reasons
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -18,7 +17,7 @@ def warn(spec: Spec, over: Federation, setup: Setup) -> None:
     """Say why the run will not be private and what to do, or that its delta is too large to mean much."""
     against = reasons(spec, setup)
     if against:
-        advice = [HOW_TO_BE_PRIVATE] if compatible.caveats(setup.agents[0].method) else []  # else the reason says it
+        advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason says it
         warnings.warn(" ".join(["not private:", *against, *advice]), NotPrivateWarning, stacklevel=3)
     elif spec.privacy.dp_delta > 1 / over.n_records:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""Named bundles of choices: an algorithm's shape, and a preset's constants for it.
+"""Named bundles of values: what a method is made of, and a preset's constants for it.
 
     paper      the text of Ryu & Kim 2021, to the letter
     released   the settings that produced the paper's printed numbers (docs/reproduction.md)
@@ -10,26 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from tacit import data
-from tacit.errors import unknown
+from tacit.errors import IncompatibleError, unknown
+from tacit.methods.method import Composed, Entry, key_of
+from tacit.methods.registry import METHODS
 from tacit.run.spec import Spec
 
 Values = dict[str, Any]
-
-_SILENT: Values = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
-
-ALGORITHMS: dict[str, Values] = {
-    "admm": {"algorithm.rule": "exact", **_SILENT},
-    "iadmm-prox": {"algorithm.rule": "prox", **_SILENT},
-    "iadmm-trust": {"algorithm.rule": "trust", **_SILENT},
-    "objp": {"algorithm.rule": "prox", "algorithm.perturbation": "objective", "privacy.mechanism": "laplace"},
-    "objt": {"algorithm.rule": "trust", "algorithm.perturbation": "objective", "privacy.mechanism": "laplace"},
-    "outp": {
-        "algorithm.rule": "prox",
-        "algorithm.perturbation": "output",
-        "algorithm.order": "zwd",
-        "privacy.mechanism": "gaussian",
-    },
-}
 
 # the paper's constants of rho-hat; other data start from those of MNIST
 _RHO: dict[str, Values] = {
@@ -85,22 +71,38 @@ def _sound(algorithm: str) -> Values:
     }
     if algorithm != "admm":  # an exact step does not linearise
         shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w"}
-    private = ALGORITHMS[algorithm]["algorithm.perturbation"] != "none"
-    return shape | ({"privacy.mechanism": "gaussian", "privacy.epsilon": 1.0} if private else {})
+    entry = METHODS[algorithm]
+    if isinstance(entry, Composed) and entry.values["algorithm.perturbation"] != "none":
+        shape |= {"privacy.mechanism": entry.law, "privacy.epsilon": 1.0}
+    return shape
+
+
+def _sound_constants(entry: Entry) -> Values:
+    """Records of norm one, a budget for the whole run, and the first choice of a method that makes its own noise."""
+    return {
+        "data.row_norm": "l2",
+        "data.row_mode": "unit",
+        "privacy.covers": "run",
+        "privacy.mechanism": "gaussian",
+        "privacy.sensitivity": "clip",
+        "privacy.epsilon": 1.0,
+        **entry.values,
+        **{key_of(name): value for name, value in entry.grid[0].items()},
+    }
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}
 
 
 def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
-    """The spec of an algorithm under a preset, with the constants for a data source."""
+    """The spec of a method under a preset, with the constants for a data source."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
-    if algorithm not in ALGORITHMS:
-        raise unknown("algorithm", algorithm, ALGORITHMS)
-    return Spec().with_values(
-        {"run.preset": name, "data.source": source, "algorithm.name": algorithm}
-        | _RHO[source if source in _RHO else "femnist" if data.is_leaf(source) else "mnist"]
-        | ALGORITHMS[algorithm]
-        | PRESETS[name](algorithm)
-    )
+    entry = METHODS[algorithm]
+    named = {"run.preset": name, "data.source": source, "algorithm.name": algorithm}
+    if isinstance(entry, Composed):
+        rho = _RHO[source if source in _RHO else "femnist" if data.is_leaf(source) else "mnist"]
+        return Spec().with_values(named | rho | dict(entry.values) | PRESETS[name](algorithm))
+    if name != "sound":
+        raise IncompatibleError(f"the preset {name} is of the paper's own methods, and {algorithm} is another: use sound.")
+    return Spec().with_values(named | _sound_constants(entry))

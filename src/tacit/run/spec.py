@@ -1,4 +1,4 @@
-"""An experiment as data: five sections of plain values, complete enough to run again."""
+"""A run as data: sections of plain values, complete enough to run it again."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any
 
 from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
+from tacit.methods.method import own_constants
+from tacit.methods.registry import METHODS
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
 from tacit.problem.regularizer import REGULARIZERS
@@ -66,7 +68,7 @@ class ProblemSpec:
 
 @dataclass(frozen=True)
 class AlgorithmSpec:
-    name: str = _key("objt", "what the choices below are called")
+    name: str = _key("objt", "the method; the keys below are choices of the ADMM family", choices=METHODS)
     rule: str = _key("trust", "the local step", "exact", "prox", "trust")
     order: str = _key("wzd", "which of w and z moves first", "wzd", "zwd")
     linearize_at: str = _key("z", "where the loss is linearised", "z", "w")
@@ -141,25 +143,30 @@ class Spec:
     schedule: ScheduleSpec = ScheduleSpec()
     privacy: PrivacySpec = PrivacySpec()
     run: RunSpec = RunSpec()
+    method: tuple[tuple[str, float], ...] = ()  # [method]: constants of the method that no other section holds
 
     def with_values(self, values: dict[str, Any]) -> Spec:
         """The spec with dotted keys replaced: {"privacy.epsilon": 0.1}."""
         changed: dict[str, dict[str, Any]] = {}
         for key, value in values.items():
             section, _, name = key.partition(".")
-            _find(key)
-            changed.setdefault(section, {})[name] = _checked(key, value)
-        return dataclasses.replace(
+            if section != "method":
+                changed.setdefault(section, {})[name] = _checked(key, value)
+        spec = dataclasses.replace(
             self, **{name: dataclasses.replace(getattr(self, name), **new) for name, new in changed.items()}
         )
+        own = dict(self.method) if spec.algorithm.name == self.algorithm.name else {}
+        own |= {key[7:]: value for key, value in values.items() if key.startswith("method.")}
+        return dataclasses.replace(spec, method=_constants(spec.algorithm.name, own)) if own or self.method else spec
 
     def values(self) -> dict[str, Any]:
         """Dotted keys and their values, in order."""
+        sections = ((name, getattr(self, name)) for name in typing.get_type_hints(Spec) if name != "method")
         return {
-            f"{section.name}.{key.name}": getattr(getattr(self, section.name), key.name)
-            for section in dataclasses.fields(self)
-            for key in dataclasses.fields(getattr(self, section.name))
-        }
+            f"{name}.{key.name}": getattr(section, key.name)
+            for name, section in sections
+            for key in dataclasses.fields(section)
+        } | {f"method.{name}": value for name, value in self.method}
 
     def checked(self) -> Spec:
         """This spec, or an error that names its first value out of range."""
@@ -205,8 +212,22 @@ def keys() -> dict[str, dataclasses.Field[Any]]:
     return {
         f"{section.name}.{key.name}": key
         for section in dataclasses.fields(Spec)
+        if section.name != "method"
         for key in dataclasses.fields(section.default)  # type: ignore[arg-type]
     }
+
+
+def _constants(method: str, values: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    """The constants of a method that no other section holds, in the order in which the method names them."""
+    known = own_constants(METHODS[method])
+    for name in values:
+        if name not in known:
+            raise unknown(f"constant of {method}", name, known)
+    numbers = {name: _convert(float, value) for name, value in values.items()}
+    for name, number in numbers.items():
+        if number is None:
+            raise SpecError(f"method.{name} takes a number, got {values[name]!r}.")
+    return tuple((name, numbers[name]) for name in known if name in numbers)
 
 
 def _find(key: str) -> dataclasses.Field[Any]:

@@ -19,11 +19,13 @@ from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.run import build, deploy, toml
+from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
-from tacit.run.train import Listener, Run, nobody, together
+from tacit.run.result import Result
+from tacit.run.train import K, Listener, Run, nobody, settled, together
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
@@ -132,28 +134,23 @@ def _hear(listener: Listener, before: int, size: int, done: int, row: Values | N
 
 def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
     """The records of a batch; a run that diverges has one that says so, and the others go on without it."""
-    results, patience = None, Patience()
-    while batch and results is None:
+    patience = Patience()
+
+    def all_of(runs: Sequence[Run]) -> list[Result]:
         try:
-            results = together([run for _, run in batch], listener, patience)
+            return together(runs, listener, patience)
         except Interrupted as stop:
-            raise Interrupted(f"{stop} of a batch of {len(batch)}; run the same command again to go on") from None
-        except Diverged as lost:
-            yield diverged(batch, lost)
-            batch = [  # from their last checkpoint
-                (member, Run(run.spec, run.over, run.setup, run.directory))
-                for member, run in batch
-                if run is not lost.run
-            ]
-    for (member, _), result in zip(batch, results or [], strict=True):
-        yield record_of(member, result.summary, result.rounds)
+            raise Interrupted(f"{stop} of a batch of {len(runs)}; run the same command again to go on") from None
+
+    for member, found in settled(batch, all_of):
+        lost = isinstance(found, Diverged)
+        yield diverged(member, found) if lost else record_of(member, found.summary, found.rounds)
     if patience.asked:  # in the last round: this batch is done, and no other begins
         raise Interrupted("stopped; run the same command again to go on")
 
 
-def diverged(batch: Sequence[Lane], lost: Diverged) -> Values:
-    """The record of the run of a batch that diverged."""
-    member = next(member for member, run in batch if run is lost.run)
+def diverged(member: Member, lost: Diverged) -> Values:
+    """The record of a run that diverged."""
     return record.sealed(
         {"name": member.name, **member.varied, "diverged": str(lost), "spec": toml.dumps(member.spec)}
     )
@@ -165,13 +162,25 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
     for _, same_data in by_data:
         group = list(same_data)
         over = load(group[0].spec)
-        model = 4 * over.n_features * over.n_classes  # float32
-        state = 2 * over.n_agents * model  # z and dual
-        size = max(1, min(LANES, int(MODEL_BYTES // model), int(STATE_BYTES // state)))
-        lanes = sorted(((member, start(member, over)) for member in group), key=_lockstep_key)
-        for _, alike in itertools.groupby(lanes, key=_lockstep_key):
-            same = list(alike)
-            yield from (same[i : i + size] for i in range(0, len(same), size))
+        yield from in_lockstep((member, start(member, over)) for member in group)
+
+
+def in_lockstep(lanes: Iterable[tuple[K, Run]]) -> Iterator[list[tuple[K, Run]]]:
+    """Runs over the same data in batches that one engine can serve together."""
+    alike: dict[str, list[tuple[K, Run]]] = {}
+    for n, (key, run) in enumerate(lanes):
+        alike.setdefault(_lockstep_key(run) or f"alone {n}", []).append((key, run))
+    for _, same in sorted(alike.items()):
+        size = at_once(same[0][1])
+        yield from (same[i : i + size] for i in range(0, len(same), size))
+
+
+def at_once(run: Run) -> int:
+    """How many runs like this one an engine serves well together."""
+    model = run.over.n_features * run.over.n_classes
+    if isinstance(run.setup, AdmmSetup):  # float32; z and dual of every agent
+        return max(1, min(LANES, int(MODEL_BYTES // (4 * model)), int(STATE_BYTES // (8 * run.over.n_agents * model))))
+    return max(1, min(LANES, int(STATE_BYTES // (64 * run.over.n_agents * model))))  # about eight arrays of float64
 
 
 def fresh(member: Member, over: Federation) -> Run:
@@ -211,17 +220,19 @@ def data_key(member: Member) -> str:
     return repr(member.spec.data)
 
 
-def _lockstep_key(lane: Lane) -> str:
-    member, run = lane
-    agent, own = run.setup.agents[0], run.spec.run
-    if not fusable(agent) or deploy.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
-        return member.name
+def _lockstep_key(run: Run) -> str | None:
+    """Equal for runs that an engine can serve together; None for a run that goes alone."""
+    own, setup = run.spec.run, run.setup
     saved = run.directory.saved() if run.directory is not None else None
-    t = int(saved["t"]) if saved else 0
+    alike = (own.rounds, own.record_every, own.engine, own.device, int(saved["t"]) if saved else 0)
+    if not isinstance(setup, AdmmSetup):
+        return repr((*alike, run.spec.algorithm.name))
+    agent = setup.agents[0]
+    if not fusable(agent) or deploy.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
+        return None
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
-    alike = (own.rounds, own.record_every, own.engine, own.device)
-    return repr((*alike, t, type(agent.problem.loss).__name__, norms))
+    return repr((*alike, type(agent.problem.loss).__name__, norms))
 
 
 def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:

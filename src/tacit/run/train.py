@@ -5,21 +5,23 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tacit.admm import compatible
 from tacit.engine.plain import PlainEngine
-from tacit.engine.registry import ENGINES, Engine
+from tacit.engine.registry import ENGINES
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.guarded.agent import Guarded
 from tacit.rounds import Info, State, rounds
 from tacit.run import build, deploy, notices
+from tacit.run.compose import AdmmSetup
 from tacit.run.directory import Layout, RunDirectory
+from tacit.run.hosted import Hosted
 from tacit.run.interrupt import Patience
 from tacit.run.metrics import Clock, measure
 from tacit.run.model import Model
@@ -29,6 +31,9 @@ from tacit.run.spec import Spec
 from tacit.types import Array, Federation
 
 CHECKPOINT_SECONDS = 15.0
+
+K = TypeVar("K")
+R = TypeVar("R")
 
 Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row if one was recorded)
 
@@ -89,10 +94,14 @@ class Run:
     ) -> None:
         deploy.check(spec, setup)
         self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
-        self.state, self.clock, self.seconds = setup.server.start(), Clock({}), 0.0
+        self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: list[Guarded] = []
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
+
+    def again(self) -> Run:
+        """The same run from its last checkpoint, or from the start."""
+        return Run(self.spec, self.over, self.setup, self.directory)
 
     @property
     def started(self) -> bool:
@@ -118,7 +127,7 @@ class Run:
             return None
         own = {name: saved[f"server_{name}"] for name in self.state.own}
         self.state = State(int(saved["t"]), saved["w"], saved["average"], own)
-        self.seconds = float(saved["seconds"])
+        self.seconds, self.sent = float(saved["seconds"]), float(saved["sent"])
         names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
         self.clock = Clock(dict(zip(names, spent, strict=True)))
         self.rows = self.directory.rows()
@@ -152,6 +161,7 @@ class Run:
             "w": self.state.w,
             "average": self.state.average,
             "seconds": np.array(self.seconds),
+            "sent": np.array(self.sent),
             "clock_names": np.array(list(self.clock.seconds), dtype=str),
             "clock_seconds": np.array(list(self.clock.seconds.values()), dtype=float),
             **{f"server_{name}": array for name, array in self.state.own.items()},
@@ -161,6 +171,7 @@ class Run:
     def hear(self, state: State, info: Info) -> dict[str, Any] | None:
         """Take one more round; the row of the round, if its turn to be measured and written has come."""
         self.state = state
+        self.sent += info.sent
         self.clock.add(info)
         check_finite(self, info)
         if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
@@ -175,7 +186,7 @@ class Run:
         """The result, on disk if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
-        summary["ledger_heads"] = deploy.heads(self.spec, self.guarded)
+        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
         if self.directory is not None:
             over = self.over
             model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
@@ -183,16 +194,20 @@ class Run:
         return Result(summary, self.rows, w, average)
 
 
-def _engine(runs: Sequence[Run], open_files: ExitStack) -> Engine:
-    first = runs[0]
+def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
+    """Who answers these runs: deployed agents, an engine of the ADMM family, or the host of other methods."""
+    first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
+    if not setups:
+        return Hosted(runs)
     if deploy.wanted(first.spec):
-        for run in runs:
+        for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
-            run.guarded = deploy.guarded(run.spec, run.setup, run.over, run.started, open_files)
-        return PlainEngine([deploy.addressed(run.spec, run.setup, run.guarded) for run in runs], first.setup.shape)
+            run.guarded = deploy.guarded(run.spec, setup, run.over, run.started, open_files)
+        asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
+        return PlainEngine(asked, first.setup.shape)
     own = first.spec.run
-    return ENGINES[own.engine]([run.setup.agents for run in runs], first.setup.shape, own.device)
+    return ENGINES[own.engine]([setup.agents for setup in setups], first.setup.shape, own.device)
 
 
 def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | None = None) -> list[Result]:
@@ -211,11 +226,27 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
         left = [run for run in runs if run not in done]
         for run in left:
             notices.warn(run.spec, run.over, run.setup)
-            compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
+            if isinstance(run.setup, AdmmSetup):
+                compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
-            results = _lockstep(left, _engine(left, open_files), listener, stop or Patience())
+            results = _lockstep(left, engine_for(left, open_files), listener, stop or Patience())
             done |= zip(left, results, strict=True)
         return [done[run] for run in runs]
+
+
+def settled(
+    lanes: Sequence[tuple[K, Run]], run_all: Callable[[Sequence[Run]], Sequence[R]]
+) -> Iterator[tuple[K, R | Diverged]]:
+    """The outcome of every run of a batch, by its key; where one diverges, the others go on without it."""
+    while lanes:
+        try:
+            results = run_all([run for _, run in lanes])
+        except Diverged as lost:
+            yield next(key for key, run in lanes if run is lost.run), lost
+            lanes = [(key, run.again()) for key, run in lanes if run is not lost.run]
+        else:
+            yield from zip((key for key, _ in lanes), results, strict=True)
+            return
 
 
 def check_finite(run: Run, info: Info) -> None:
@@ -224,7 +255,7 @@ def check_finite(run: Run, info: Info) -> None:
         raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
 
 
-def _lockstep(runs: Sequence[Run], engine: Engine, listener: Listener, stop: Patience) -> list[Result]:
+def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patience) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
         saved = run.restore(engine.save(r))

@@ -1,0 +1,39 @@
+"""The paper's own family: names for choices of rule, noise and order, of which tacit.run.build makes agents of tacit.admm."""
+
+from __future__ import annotations
+
+from tacit.methods.method import Choice, Composed
+
+_SILENT = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
+_LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
+
+# the first is the sound preset's
+_GRID: tuple[Choice, ...] = tuple(
+    {"rounds": 300, "clip": clip, "score_noise": noise} for clip in (0.35, 0.7) for noise in (1.5, 3.0)
+)
+
+OBJP = Composed(
+    "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,
+    {"algorithm.rule": "prox", **_LAPLACE},
+)  # fmt: skip
+OBJT = Composed(
+    "objt", "inexact ADMM with trust-region steps, Gaussian noise at each agent", _GRID,
+    {"algorithm.rule": "trust", **_LAPLACE},
+)  # fmt: skip
+OUTP = Composed(
+    "outp", "inexact ADMM, Gaussian noise on each agent's solution", _GRID,
+    {
+        "algorithm.rule": "prox", "algorithm.perturbation": "output", "algorithm.order": "zwd",
+        "privacy.mechanism": "gaussian",
+    },
+)  # fmt: skip
+OBJT_LAPLACE = Composed(
+    "objt-laplace", "the same with Laplace noise, accounted in l2", _GRID, OBJT.values, law="laplace"
+)
+ADMM = Composed("admm", "exact ADMM; not private", _GRID, {"algorithm.rule": "exact", **_SILENT}, ranked=False)
+IADMM_PROX = Composed(
+    "iadmm-prox", "ObjP without noise; not private", _GRID, {"algorithm.rule": "prox", **_SILENT}, ranked=False
+)
+IADMM_TRUST = Composed(
+    "iadmm-trust", "ObjT without noise; not private", _GRID, {"algorithm.rule": "trust", **_SILENT}, ranked=False
+)

@@ -1,0 +1,216 @@
+"""The ADMM family, from a spec: the one place where names of rules, noise, bounds and schedules become values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from tacit.admm import compatible
+from tacit.admm.agent import Agent, Method
+from tacit.admm.algorithm import Consensus
+from tacit.admm.messages import Order
+from tacit.admm.perturbation import Objective, Output, Perturbation
+from tacit.admm.price import release
+from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
+from tacit.engine.registry import require
+from tacit.errors import IncompatibleError
+from tacit.guarded.agent import DELTA_FOR_THE_GRID
+from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.privacy.budget import calibrate
+from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.problem.loss import Loss
+from tacit.problem.objective import Problem
+from tacit.problem.sensitivity import (
+    Adjacency,
+    Clipped,
+    Declared,
+    Observed,
+    RecordBound,
+    from_feature_bounds,
+    from_row_norm,
+)
+from tacit.run.spec import ScheduleSpec, Spec
+from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
+from tacit.types import Federation, Norm, Shard
+
+
+@dataclass(frozen=True, eq=False)
+class AdmmSetup:
+    """A run of the ADMM family, ready for an engine and the loop."""
+
+    agents: tuple[Agent, ...]
+    server: Consensus
+    public_classes: bool
+    problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.server.shape
+
+    @property
+    def rho(self) -> Schedule:
+        return self.server.rho
+
+    @cached_property
+    def promise(self) -> Promise:
+        """What an agent releases in a round: every agent has the same mechanism."""
+        own = self.agents[0].method
+        one = release(own)
+        unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
+        events = () if one is None else ((one, 1),)
+        return Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
+
+
+def composed(spec: Spec, over: Federation, problem: Problem) -> AdmmSetup:
+    """Agents, each with its problem and its choices; what cannot go together, or not on this machine, is refused."""
+    require(spec.run.engine, spec.run.device)
+    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
+    compatible.check(agents[0].method, problem.domain)
+    shape = (over.n_features, over.n_classes)
+    server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
+    return AdmmSetup(agents, server, over.public_classes, problem)
+
+
+def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
+    a = spec.algorithm
+    if a.gradient_weight == "local":
+        problem = problem.locally_weighted(shard)
+    mechanism = _mechanism(spec)
+    norm = Norm.L2 if spec.privacy.mechanism == "gaussian" or spec.privacy.covers == "run" else Norm.L1
+    bound = _bound(spec, over, problem.loss, norm, shard)
+    adjacency = Adjacency[spec.privacy.adjacency.upper()]
+    calibration = mechanism.multiplier * problem.weight * adjacency.value
+    method = Method(
+        rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
+        perturbation=_perturbation(spec),
+        mechanism=mechanism,
+        bound=bound,
+        adjacency=adjacency,
+        order=Order(a.order),
+        regularize_global=a.regularize_at == "w",
+    )
+    return Agent(shard, problem, method, key=(spec.run.seed, p))
+
+
+def _mechanism(spec: Spec) -> Mechanism:
+    p, perturbation = spec.privacy, spec.algorithm.perturbation
+    if perturbation == "none" and not math.isinf(p.epsilon):
+        raise IncompatibleError(
+            f"{spec.algorithm.name} adds no noise, so epsilon = {p.epsilon:g} cannot hold: "
+            "drop epsilon, or choose objp, objt or outp."
+        )
+    if p.mechanism == "silence" and not math.isinf(p.epsilon):
+        raise IncompatibleError(f"the silence mechanism gives no epsilon, and epsilon = {p.epsilon:g} was asked for.")
+    if math.isinf(p.epsilon):
+        return Silence()
+    if p.covers == "run":
+        return _calibrated(spec)
+    return Laplace.pure(p.epsilon) if p.mechanism == "laplace" else Gaussian.classic(p.epsilon, p.dp_delta)
+
+
+@lru_cache(maxsize=256)
+def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -> Release:
+    return calibrate(release, epsilon, dp_delta, rounds)
+
+
+def accounted_delta(spec: Spec) -> float:
+    """dp_delta, less what discrete noise may add to the delta of continuous noise."""
+    share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
+    return spec.privacy.dp_delta * (1 - share)
+
+
+def _calibrated(spec: Spec) -> Mechanism:
+    """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
+    p = spec.privacy
+    if p.mechanism == "gaussian":
+        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
+        assert isinstance(found, GaussianRelease)
+        return Gaussian(found.multiplier)
+    found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
+    assert isinstance(found, LaplaceRelease)
+    assert found.l2 is not None
+    return Laplace(1 / found.l2, Norm.L2)
+
+
+def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
+    d, p = spec.data, spec.privacy
+    if p.sensitivity == "observed":
+        return Observed(norm)
+    if p.sensitivity == "clip":
+        return Clipped(norm, p.clip)
+    if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
+        return Declared(norm, float(len(shard)), public=False)
+    if p.sensitivity == "row_norm":
+        if d.row_norm != norm.value:
+            raise IncompatibleError(
+                f"{p.mechanism} noise needs rows bounded in {norm.value}: set data.row_norm = {norm.value} "
+                "and data.row_bound."
+            )
+        return from_row_norm(norm, d.row_bound, loss)
+    if over.bounds is None:
+        raise IncompatibleError(
+            f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
+        )
+    return from_feature_bounds(norm, over.bounds, over.active or over.n_features, loss)
+
+
+def _rule(
+    spec: Spec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> Rule:
+    a, s = spec.algorithm, spec.schedule
+    if a.rule == "exact":
+        if a.linearize_at == "w":
+            raise IncompatibleError("an exact step does not linearise: drop algorithm.linearize_at = w.")
+        convexity = problem.regularization * problem.regularizer.curvature
+        return Exact(problem.smoothness(shard), convexity, a.tolerance)
+    at = Point(a.linearize_at)
+    if a.rule == "trust":
+        radius = Constant(s.radius_a) if s.radius == "constant" else Power(s.radius_a, -2)
+        return Trust(radius, Norm(a.trust_norm), at)
+    if s.eta == "power":
+        return Prox(Power(s.eta_a, -0.5), at)
+    if s.eta == "constant":
+        return Prox(Constant(s.eta_a), at)
+    return Prox(Scaled(s.eta_a, _huang(s, problem, shard, bound, calibration, dimension)), at)
+
+
+def _huang(
+    s: ScheduleSpec, problem: Problem, shard: Shard, bound: RecordBound, calibration: float, dimension: int
+) -> HuangStep:
+    if not isinstance(bound, Declared):
+        raise IncompatibleError(
+            "Huang's step needs a declared bound: use privacy.sensitivity = feature_bounds or row_norm."
+        )
+    noise = calibration * bound.value
+    if s.eta == "huang_released":  # c3 = I_p / 4 and c_w = sqrt(4 J K)
+        return HuangStep(len(shard) / 4, dimension, noise, math.sqrt(4 * dimension))
+    if math.isinf(bound.row_norm):
+        raise IncompatibleError("Huang's step needs a bound on |x|: use sensitivity feature_bounds or row_norm.")
+    curvature = problem.loss.curvature * bound.row_norm**2  # c3, from the largest record there can be
+    smoothness = problem.weight * len(shard) * curvature + problem.regularization * problem.regularizer.curvature
+    return HuangStep(smoothness, dimension, noise, s.c_w)
+
+
+def _perturbation(spec: Spec) -> Perturbation:
+    output = spec.algorithm.perturbation == "output"
+    return Output(spec.privacy.squared_std) if output else Objective()
+
+
+def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
+    """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
+    law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
+    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
+    return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
+
+
+def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
+    s = spec.schedule
+    if s.rho == "static":
+        return Scaled(s.rho_factor, Constant(s.rho_static))
+    if s.rho == "cooling":
+        step = s.step or _step(s.score_noise, agents, spec.run.rounds)
+        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
+    return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

@@ -1,0 +1,178 @@
+"""What a run promises: the accountant's total of its releases, or the reasons why there is none, in a sentence."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from tacit.admm.perturbation import Objective, Output
+from tacit.admm.price import release
+from tacit.methods.promise import Promise, Trusted
+from tacit.privacy.budget import Guarantee, revealed, total, upward
+from tacit.privacy.describe import describe
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.problem.sensitivity import Clipped
+from tacit.run.build import ADJACENCY, Setup
+from tacit.run.compose import AdmmSetup, accounted_delta
+from tacit.run.sources import how_to_declare
+from tacit.run.spec import Spec
+
+COVERS = {
+    Trusted.NOBODY: "every z_p an agent releases, and the model; against the server, the other agents and the public",
+    Trusted.SUM: "the sums that the server sees, and the model; against the server, the other agents and the public",
+    Trusted.SERVER: "the models that the server sends; against the agents and the public",
+    Trusted.CURATOR: "the models that the curator publishes; against everybody else",
+}
+NOT_COVERED = (
+    "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
+    "as they are",
+    "hyper-parameters chosen by looking at private results",
+    "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
+    "the number of records and the names of agents, features and classes, which are taken to be public",
+    "whether the files can be read: a malformed cell ends the command",
+    "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
+)
+
+SEEDED = (
+    "whoever knows the seed: simulated noise can be drawn again and taken off, so train with --noise exact what is to "
+    "be released"
+)
+
+
+def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
+    """All that result.json says of privacy."""
+    p, promise, spent = spec.privacy, setup.promise, spent_by(spec, setup)
+    private = not math.isinf(p.epsilon)
+    return {
+        "guarantee": guarantee(spec, setup),
+        "epsilon": None if spent is None else spent.epsilon,
+        "epsilon_per_round": _per_round(spec, promise) if private else None,
+        "dp_delta": _delta(spec, promise, spent) if private else None,
+        "accountant": None if spent is None else spent.name,
+        "releases": None if spent is None else _releases(promise),
+        "accounted_delta": None if spent is None else accounted_delta(spec),
+        "adjacency": ADJACENCY.get(promise.unit, "client"),
+        "trust": _trust(spec, promise) if spent else None,
+        "covers": COVERS[promise.trusted] if spent else None,
+        "not_covered": [*([] if p.noise == "exact" else [SEEDED]), *NOT_COVERED] if spent else None,
+        "noise": (_noise(spec) if private else None),
+        "simulated_noise": private and p.noise == "simulated",
+    }
+
+
+def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
+    """The total of the run, from what the agent that releases most releases; None where there is none."""
+    found = None if reasons(spec, setup) else setup.promise.total(spec.run.rounds, accounted_delta(spec))
+    return None if found is None else replace(found, dp_delta=spec.privacy.dp_delta)
+
+
+def reasons(spec: Spec, setup: Setup) -> list[str]:
+    """Why this run has no guarantee; empty when it has one."""
+    promise = setup.promise
+    against = list(promise.caveats)
+    if not against and not promise.events(1):
+        against.append("it declares no release.")
+    if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
+        against.append(classes_read(spec))
+    return against
+
+
+def classes_read(spec: Spec) -> str:
+    """Why a run over classes that nobody declared has no guarantee."""
+    how = how_to_declare(spec.data.source)
+    return f"the list of classes was read from the private labels (declare it: {how})."
+
+
+def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
+    """What the run would be worth if the bound it read from the data were a public one.
+
+    None without noise, and for the noise of the released OutP: its scale belongs to no epsilon.
+    """
+    method = setup.agents[0].method
+    if isinstance(method.perturbation, Output) and method.perturbation.squared:
+        return None
+    constant = replace(method, bound=Clipped(method.mechanism.norm, 1.0), perturbation=Objective())
+    one = release(constant)
+    return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)
+
+
+def _claim(spec: Spec, setup: Setup) -> list[str]:
+    """What the paper states of a run whose epsilon is that of a round."""
+    if spec.privacy.covers == "run" or not isinstance(setup, AdmmSetup):
+        return []
+    worth = as_if_public(spec, setup)
+    return [] if worth is None else [
+        f"The paper states epsilon {spec.privacy.epsilon:g} a round; were the largest gradient among its records a "
+        f"public bound, the run would be ({worth.epsilon:.4g}, {worth.dp_delta:g})-DP."
+    ]  # fmt: skip
+
+
+def guarantee(spec: Spec, setup: Setup) -> str:
+    """What the run promises, and the reasons where it promises nothing."""
+    against = reasons(spec, setup)
+    if against:
+        return " ".join(["not private:", *against, *_claim(spec, setup), "For reproduction only."])
+    spent, promise = spent_by(spec, setup), setup.promise
+    assert spent is not None  # a promise without caveats has a release
+    trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusted.value}"
+    return (
+        f"({upward(spent.epsilon)}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds "
+        f"({spent.name}), {promise.unit.value}; {_price(promise)}; {_noise(spec)}{trusting}"
+    )
+
+
+def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
+    """The delta that goes with epsilon; 0 for the paper's pure epsilon a round, where there is no total."""
+    if spent is not None:
+        return revealed(promise.events(spec.run.rounds)) if spent.name == "basic" else spent.dp_delta
+    return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
+
+
+def _trust(spec: Spec, promise: Promise) -> str:
+    """Who is trusted. That nobody is, holds only for agents whose ledgers outlive the process that asks them."""
+    if spec.privacy.noise != "exact":
+        told = "a simulation: one process holds all records and the seed of all noise"
+        return told if promise.trusted is Trusted.NOBODY else f"{told}; the method itself trusts {promise.trusted.value}"
+    if not spec.privacy.ledger:
+        return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
+    return "noise is added at each agent; no server, agent or channel is trusted"
+
+
+def _noise(spec: Spec) -> str:
+    exact = spec.privacy.noise == "exact"
+    return "exact noise from the operating system" if exact else "simulated noise, from the seed: not for release"
+
+
+def _price(promise: Promise) -> str:
+    """The noise of every release, in words."""
+    each = [f"{_times(n)}{_words(one)} a round" for one, n in promise.each_round]
+    return ", ".join(each + [f"{_times(n)}{_words(one)} once" for one, n in promise.once])
+
+
+def _times(n: int) -> str:
+    return "" if n == 1 else f"{n} times "
+
+
+def _words(one: Release) -> str:
+    if isinstance(one, GaussianRelease):
+        sampled = f" on a sample of rate {one.rate:.3g}" if one.sampled else ""
+        return f"Gaussian noise of {one.multiplier:.4g} sensitivities{sampled}"
+    if isinstance(one, LaplaceRelease):
+        norm = one.l1 if math.isfinite(one.l1) else one.norms[1]
+        return f"Laplace noise of {1 / norm:.4g} sensitivities"
+    return "noise inside a minimised objective"
+
+
+def _releases(promise: Promise) -> list[dict[str, Any]]:
+    """Every release as JSON; `count` where a round makes several of one kind, `once` where a run makes one."""
+    each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in promise.each_round]
+    return each + [describe(one) | {"count": n, "once": True} for one, n in promise.once]
+
+
+def _per_round(spec: Spec, promise: Promise) -> float | None:
+    """As the paper states it where epsilon is per round; else the exact price of one round at the same delta."""
+    if spec.privacy.covers == "round":
+        return spec.privacy.epsilon
+    events = list(promise.each_round)
+    return total(events, spec.privacy.dp_delta, pld=False).epsilon if events else None
