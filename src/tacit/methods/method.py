@@ -1,54 +1,180 @@
-"""A method: init and run_round -> (state, info), what it promises, and how it is built from a budget and a choice."""
+"""A method: two halves, or a curator's one; what it promises; and how it is built from a budget and a choice."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Protocol
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from tacit.methods.promise import Promise
-from tacit.methods.task import Task
+from tacit.admm.messages import Broadcast
+from tacit.methods.promise import Promise, Trusted
+from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
 from tacit.privacy.release import GaussianRelease
+from tacit.rounds import Info, State
 from tacit.types import Array
 
-Choice = Mapping[str, float]  # the constants that tuning may choose, by name
+Choice: TypeAlias = Mapping[str, float]  # the constants that tuning may choose, by name
+Own: TypeAlias = Mapping[str, Array]  # what agents keep, by name: each array has a row for every agent of the task
+Answers: TypeAlias = Mapping[str, Array]  # what agents send, by name: a row each, or their total through a secure sum
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """The model after t rounds, and what else the next round needs, by name; leading axis P where agents keep it."""
+@runtime_checkable
+class Federated(Protocol):
+    """A method in two halves, so that any runtime can host it: agents in this process, on other ranks, or elsewhere.
 
-    t: int
-    w: Array
-    own: Mapping[str, Array] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Info:
-    """What one would plot, and `seen`: everything that those who are not trusted saw of this round."""
-
-    seen: tuple[Array, ...]
-    sent: float  # bytes that an agent sent, on average, in float32
-
-
-class Method(Protocol):
-    """A way to train."""
+    The agents' half (`carried`, `answer`) sees the records of the agents that are here, be that all of them or one. The
+    server's half (`start`, `ask`, `conclude`) sees public facts and answers. Where the promise trusts a secure sum, the
+    server is given the total of the answers and no single one.
+    """
 
     @property
     def rounds(self) -> int: ...
 
-    def promise(self, task: Task) -> Promise:
-        """What the rounds release; from public numbers of the task only."""
+    def promise(self, facts: Facts) -> Promise:
+        """What the rounds release; from public numbers only."""
         ...
 
-    def init(self, task: Task) -> State: ...
+    def carried(self, agents: Task) -> Own:
+        """What agents carry into the first round."""
+        ...
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]: ...
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        """What agents carry on, and what leaves them; of agents that were not asked, no row."""
+        ...
+
+    def start(self, facts: Facts) -> State: ...
+
+    def ask(self, facts: Facts, state: State) -> Broadcast: ...
+
+    def share(self, facts: Facts) -> float:
+        """The share of the agents that a round asks, as it is expected: how many were drawn may be private."""
+        ...
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State: ...
+
+
+@runtime_checkable
+class Curated(Protocol):
+    """A method for a curator who holds all records: it cannot be run between agents who keep theirs."""
+
+    @property
+    def rounds(self) -> int: ...
+
+    def promise(self, facts: Facts) -> Promise:
+        """What the rounds release; from public numbers only."""
+        ...
+
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        """The next model, which everybody may see."""
+        ...
+
+
+Method: TypeAlias = Federated | Curated
+
+
+class StartsAtZero:
+    """The server's model is zero before the first round, and the server keeps nothing else."""
+
+    def start(self, facts: Facts) -> State:
+        return State.zero(facts.shape)
+
+
+class AsksEveryone:
+    """The server sends its model to every agent."""
+
+    def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
+        return Broadcast(state.t + 1, state.w)
+
+    def share(self, facts: Facts) -> float:  # noqa: ARG002
+        return 1.0
+
+
+class KeepsNothing:
+    """Agents carry nothing from one round to the next."""
+
+    def carried(self, agents: Task) -> Own:  # noqa: ARG002
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinator:
+    """The server of a run: the server's half of a method on the facts of a federation (a tacit.rounds.Server)."""
+
+    method: Federated
+    facts: Facts
+
+    @property
+    def rounds(self) -> int:
+        return self.method.rounds
+
+    @cached_property
+    def trusted(self) -> Trusted:
+        return self.method.promise(self.facts).trusted
+
+    def start(self) -> State:
+        return self.method.start(self.facts)
+
+    def ask(self, state: State) -> Broadcast:
+        return self.method.ask(self.facts, state)
+
+    def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
+        """The next state; the untrusted saw the answers, or the model alone where the server is trusted."""
+        after = self.method.conclude(self.facts, state, msg, answers)
+        seen = (after.w,) if self.trusted is Trusted.SERVER else tuple(answers.values())
+        each = (a if self.trusted is Trusted.SUM else np.empty(a.shape[1:]) for a in answers.values())
+        sent = 4.0 * self.method.share(self.facts) * sum(a.size for a in each)
+        return after, Info(after.t, _distance(after.w, state.w), seen=seen, sent=sent)
+
+
+@dataclass(frozen=True, eq=False)
+class Curator:
+    """The server of a run that a curator makes alone (a tacit.rounds.Server)."""
+
+    method: Curated
+    facts: Facts
+
+    @property
+    def rounds(self) -> int:
+        return self.method.rounds
+
+    def start(self) -> State:
+        return State.zero(self.facts.shape)
+
+    def ask(self, state: State) -> Broadcast:
+        return Broadcast(state.t + 1, state.w)
+
+    def conclude(self, state: State, msg: Broadcast, model: Array) -> tuple[State, Info]:  # noqa: ARG002
+        """The next state. Agents send nothing: their records are with the curator before the first round."""
+        return state.next(model), Info(state.t + 1, _distance(model, state.w), seen=(model,))
+
+
+def server(method: Method, facts: Facts) -> Coordinator | Curator:
+    """Who asks the questions of a run by this method."""
+    return Curator(method, facts) if isinstance(method, Curated) else Coordinator(method, facts)
+
+
+def carried(method: Method, task: Task) -> Own:
+    """What the agents of the task carry into the first round."""
+    return {} if isinstance(method, Curated) else method.carried(task)
+
+
+def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Any]:
+    """One round at the agents of the task: what they carry on, and what reaches the server."""
+    if isinstance(method, Curated):
+        return {}, method.train(task, msg)
+    own, answers = method.answer(task, own, msg)
+    if method.promise(task).trusted is Trusted.SUM:
+        answers = {name: each.sum(0) for name, each in answers.items()}
+    return own, answers
+
+
+def _distance(a: Array, b: Array) -> float:
+    return math.sqrt(np.square(a - b).sum())
 
 
 @dataclass(frozen=True)
@@ -85,13 +211,3 @@ class Entry:
 
 
 TRIALS = 4
-
-
-def start(task: Task, **own: Array) -> State:
-    """Round zero, every variable zero."""
-    return State(0, np.zeros(task.shape), own)
-
-
-def model_bytes(task: Task, models: float = 1) -> float:
-    """Of `models` arrays of J K float32 numbers."""
-    return 4.0 * models * math.prod(task.shape)
