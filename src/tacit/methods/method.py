@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -15,7 +15,7 @@ from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
 from tacit.privacy.release import GaussianRelease
-from tacit.rounds import Info, State
+from tacit.rounds import Info, State, rounds
 from tacit.types import Array
 
 Choice: TypeAlias = Mapping[str, float]  # the constants that tuning may choose, by name
@@ -113,8 +113,8 @@ class Coordinator:
         return self.method.rounds
 
     @cached_property
-    def trusted(self) -> Trusted:
-        return self.method.promise(self.facts).trusted
+    def promise(self) -> Promise:
+        return self.method.promise(self.facts)
 
     def start(self) -> State:
         return self.method.start(self.facts)
@@ -123,11 +123,12 @@ class Coordinator:
         return self.method.ask(self.facts, state)
 
     def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
-        """The next state; the untrusted saw the answers, or the model alone where the server is trusted."""
-        after = self.method.conclude(self.facts, state, msg, answers)
-        seen = (after.w,) if self.trusted is Trusted.SERVER else tuple(answers.values())
-        each = (a if self.trusted is Trusted.SUM else np.empty(a.shape[1:]) for a in answers.values())
-        sent = 4.0 * self.method.share(self.facts) * sum(a.size for a in each)
+        """The next state. Who is not trusted saw the answers, or the model alone where a trusted server adds noise."""
+        after, trusted = self.method.conclude(self.facts, state, msg, answers), self.promise.trusted
+        hidden = trusted is Trusted.SERVER and not self.promise.caveats
+        seen = (after.w,) if hidden else tuple(answers.values())
+        shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
+        sent = 4.0 * self.method.share(self.facts) * sum(map(math.prod, shapes))
         return after, Info(after.t, _distance(after.w, state.w), seen=seen, sent=sent)
 
 
@@ -173,6 +174,19 @@ def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own,
     return own, answers
 
 
+def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
+    """The state and the info after each round of a run whose agents are all in this process."""
+    asking, own = server(method, task), carried(method, task)
+
+    def here(questions: Sequence[Broadcast]) -> list[Any]:
+        nonlocal own
+        own, answers = exchange(method, task, own, questions[0])
+        return [answers]
+
+    for ended in rounds([asking], [asking.start()], here):
+        yield ended[0]
+
+
 def _distance(a: Array, b: Array) -> float:
     return math.sqrt(np.square(a - b).sum())
 
@@ -206,7 +220,7 @@ class Entry:
 
     name: str
     about: str
-    build: Callable[[Task, Budget, Choice], Method]
+    build: Callable[[Facts, Budget, Choice], Method]
     grid: tuple[Choice, ...]
 
 

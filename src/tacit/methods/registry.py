@@ -1,50 +1,61 @@
-"""Every method beside the ADMM of tacit.admm, one line each."""
+"""Every method, one line each: its name, and where its Entry is. A method is imported when it is first asked for."""
 
 from __future__ import annotations
 
-from tacit.methods import (
-    amp,
-    chaudhuri,
-    dp_fedavg,
-    dpsgd,
-    dpsgd_local,
-    dvp,
-    fedavg,
-    fedgd,
-    fedprox,
-    iceadmm,
-    iiadmm,
-    kifer,
-    multilocal,
-    nbafl,
-    outp,
-    pvp,
-    secure_sum,
-)
+from collections.abc import Iterator, MutableMapping
+from importlib import import_module
+
 from tacit.methods.method import Entry
 
-METHODS: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        amp.ENTRY,
-        chaudhuri.ENTRY,
-        dp_fedavg.ENTRY,
-        dpsgd.ENTRY,
-        dpsgd_local.ENTRY,
-        dvp.ENTRY,
-        fedavg.ENTRY,
-        fedgd.ENTRY,
-        fedprox.ENTRY,
-        iceadmm.ENTRY,
-        iiadmm.ENTRY,
-        kifer.ENTRY,
-        multilocal.OBJP,
-        multilocal.OBJT,
-        nbafl.ENTRY,
-        outp.HUANG,
-        outp.PLUS,
-        outp.RELEASED,
-        pvp.ENTRY,
-        secure_sum.ENTRY,
-    )
-}
+
+class Registry(MutableMapping[str, Entry]):
+    """Entries by name, in the order of the registry; a program may add entries of its own."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self._entries: dict[str, str | Entry] = dict(places)
+
+    def __getitem__(self, name: str) -> Entry:
+        found = self._entries[name]
+        if isinstance(found, str):
+            module, _, value = found.partition(":")
+            self._entries[name] = found = getattr(import_module(f"tacit.methods.{module}"), value)
+        assert isinstance(found, Entry)
+        return found
+
+    def __setitem__(self, name: str, entry: Entry) -> None:
+        self._entries[name] = entry
+
+    def __delitem__(self, name: str) -> None:
+        del self._entries[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+METHODS = Registry(
+    {
+        "amp": "amp:ENTRY",
+        "chaudhuri": "chaudhuri:ENTRY",
+        "dp-fedavg": "dp_fedavg:ENTRY",
+        "dpsgd": "dpsgd:ENTRY",
+        "dpsgd-local": "dpsgd_local:ENTRY",
+        "dvp": "dvp:ENTRY",
+        "fedavg": "fedavg:ENTRY",
+        "fedgd": "fedgd:ENTRY",
+        "fedprox": "fedprox:ENTRY",
+        "iceadmm": "iceadmm:ENTRY",
+        "iiadmm": "iiadmm:ENTRY",
+        "kifer": "kifer:ENTRY",
+        "objp-local": "multilocal:OBJP",
+        "objt-local": "multilocal:OBJT",
+        "nbafl": "nbafl:ENTRY",
+        "outp-huang": "outp:HUANG",
+        "outp-plus": "outp:PLUS",
+        "outp-released": "outp:RELEASED",
+        "pvp": "pvp:ENTRY",
+        "secure-sum": "secure_sum:ENTRY",
+    }
+)
