@@ -1,16 +1,23 @@
-"""A task over the small federation of the tests."""
+"""A task over the small federation of the tests, and runs of a method on it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tacit.methods.method import Info, Method, State
+from tacit.admm.agent import Agent
+from tacit.admm.algorithm import Consensus
+from tacit.admm.messages import Broadcast, Order
+from tacit.engine.plain import PlainEngine
+from tacit.methods.method import Method, Own, carried, exchange, server
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
+from tacit.rounds import Info, State, rounds
+from tacit.schedule import Schedule
 from tacit.types import Federation, Shard
 from tests.conftest import federation
 
@@ -41,9 +48,32 @@ def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:
     return problem.gradient(w, Shard(x, y, dtype=np.float64))
 
 
-def run(of: Task, method: Method) -> Iterator[tuple[State, Info]]:
-    """(state, info) after each round."""
-    state = method.init(of)
-    for _ in range(method.rounds):
-        state, info = method.run_round(of, state)
-        yield state, info
+def one_round(of: Task, method: Method, w: np.ndarray, t: int = 1) -> tuple[State, Info]:
+    """What round t makes of the model w, as if it were the first."""
+    asking = server(method, of)
+    state = replace(asking.start(), t=t - 1, w=w)
+    msg: Broadcast = asking.ask(state)
+    _, answers = exchange(method, of, carried(method, of), msg)
+    return asking.conclude(state, msg, answers)
+
+
+def followed(of: Task, method: Method) -> Iterator[tuple[State, Info, Own]]:
+    """The state and the info after each round, and what agents carry out of it."""
+    asking, own = server(method, of), carried(method, of)
+
+    def here(questions: Sequence[Broadcast]) -> list[Any]:
+        nonlocal own
+        own, answers = exchange(method, of, own, questions[0])
+        return [answers]
+
+    for ((state, info),) in rounds([asking], [asking.start()], here):
+        yield state, info, own
+
+
+def of_the_paper(
+    agents: Sequence[Agent], shape: tuple[int, int], rho: Schedule, order: Order, n: int
+) -> Iterator[tuple[State, np.ndarray]]:
+    """n rounds of the ADMM of tacit.admm, and the z_p of every agent."""
+    running, asking = PlainEngine(agents, shape), Consensus(n, shape, rho, order)
+    for ((state, _),) in rounds([asking], [asking.start()], lambda questions: [*map(running.exchange, questions)]):
+        yield state, np.stack([local.z for local in running.locals])

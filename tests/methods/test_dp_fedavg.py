@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.admm.messages import Broadcast
 from tacit.methods.dp_fedavg import ENTRY, DPFedAvg
-from tacit.methods.local import LocalSGD, shrink
-from tacit.methods.method import Budget, State
+from tacit.methods.local_sgd import LocalSGD, shrink
+from tacit.methods.method import Budget
 from tacit.methods.promise import Trusted, Unit
 from tests.conftest import federation
-from tests.methods.tasks import task
+from tests.methods.tasks import one_round, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))
 LOCAL = LocalSGD(epochs=2, batch=3, step=0.5)
@@ -21,15 +22,15 @@ LOCAL = LocalSGD(epochs=2, batch=3, step=0.5)
 
 def test_without_noise_and_clipping_it_is_fedavg_with_equal_weights():
     own = task()
-    state, _ = DPFedAvg(1, 1.0, 1e9, 0.0, LOCAL).run_round(own, State(0, W))
-    np.testing.assert_allclose(state.w, LOCAL.models(own, W, 1, np.arange(3)).mean(0), atol=1e-14)
+    state, _ = one_round(own, DPFedAvg(1, 1.0, 1e9, 0.0, LOCAL), W)
+    np.testing.assert_allclose(state.w, LOCAL.models(own, Broadcast(1, W)).mean(0), atol=1e-14)
 
 
 def test_the_noise_has_the_std_that_its_release_declares():
     own = task()
     loud, mute = (DPFedAvg(1, 0.5, 0.2, z, LocalSGD(1, 0, 0.5)) for z in (3.0, 0.0))
     noise = [
-        loud.run_round(at, State(0, W))[0].w - mute.run_round(at, State(0, W))[0].w
+        one_round(at, loud, W)[0].w - one_round(at, mute, W)[0].w
         for at in (replace(own, seed=seed) for seed in range(500))
     ]
     assert np.std(noise) == pytest.approx(3 * 0.2 / (0.5 * 3), rel=0.03)  # 6,000 draws: 3.3 standard errors
@@ -43,14 +44,14 @@ def test_an_agent_moves_the_sum_by_at_most_the_clip_whatever_its_records(batch, 
     own = task()
     huge = tuple(replace(s, x=50 * s.x) if p == gone else s for p, s in enumerate(own.shards))
     local, others = LocalSGD(3, batch, 5.0), np.delete(np.arange(3), gone)
-    with_it = shrink(local.models(replace(own, shards=huge), W, 1, np.arange(3)) - W, 0.2).sum(0)
-    without = shrink(local.models(own, W, 1, others) - W, 0.2).sum(0)
+    with_it = shrink(local.models(replace(own, shards=huge), Broadcast(1, W)) - W, 0.2).sum(0)
+    without = shrink(local.models(own, Broadcast(1, W, to=others)) - W, 0.2).sum(0)
     assert np.linalg.norm(with_it - without) <= 0.2 * (1 + 1e-12)
 
 
 def test_a_round_of_one_agent_moves_the_model_by_no_more_than_the_clip():
     own = task(federation(n_agents=1))
-    state, _ = DPFedAvg(1, 1.0, 0.2, 0.0, LocalSGD(3, 0, 50.0)).run_round(own, State(0, W))
+    state, _ = one_round(own, DPFedAvg(1, 1.0, 0.2, 0.0, LocalSGD(3, 0, 50.0)), W)
     assert 0.19 < np.linalg.norm(state.w - W) <= 0.2
 
 
@@ -73,16 +74,16 @@ def test_a_round_nobody_joins_adds_noise_alone():
     own = task()
     for batch in (0, 3):
         method = DPFedAvg(1, 1e-9, 1e-9, 1.0, LocalSGD(1, batch, 0.5))
-        state, _ = method.run_round(own, State(0, W))
+        state, _ = one_round(own, method, W)
         np.testing.assert_allclose(state.w, W + own.gaussian(3, 1) / 3, atol=1e-12)
 
 
 def test_only_the_model_is_seen_and_not_who_took_part():
     own = task()
-    state, info = DPFedAvg(1, 0.5, 0.2, 1.0, LOCAL).run_round(own, State(0, W))
+    state, info = one_round(own, DPFedAvg(1, 0.5, 0.2, 1.0, LOCAL), W)
     (seen,) = info.seen
     np.testing.assert_array_equal(seen, state.w)
-    assert {DPFedAvg(1, 0.5, 0.2, 1.0, LOCAL).run_round(own, State(t, W))[1].sent for t in range(9)} == {4 * 12 * 0.5}
+    assert {one_round(own, DPFedAvg(1, 0.5, 0.2, 1.0, LOCAL), W, t)[1].sent for t in range(1, 10)} == {4 * 12 * 0.5}
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tacit.methods.dpsgd import DPSGD, ENTRY
-from tacit.methods.method import Budget, State
+from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.sampling import lot_sums, poisson
 from tacit.problem.sensitivity import ROOM, Clipped
 from tacit.schedule import LARGEST_STEP
 from tacit.types import Norm, Shard
 from tests.conftest import federation
-from tests.methods.tasks import cooled_noise, empty, pooled_gradient, task
+from tests.methods.tasks import cooled_noise, empty, one_round, pooled_gradient, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))
 
@@ -22,11 +22,10 @@ W = np.random.default_rng(1).normal(size=(4, 3))
 def test_without_noise_clipping_and_sampling_it_is_gradient_descent():
     own = task(beta=0.1)
     method = DPSGD(rounds=5, rate=1.0, clip=1e3, multiplier=0.0, step=0.5)
-    state, first = method.init(own), np.zeros(own.shape)
-    for t in range(5):
-        state, _ = method.run_round(own, state)
+    first = np.zeros(own.shape)
+    for t, (state, _) in enumerate(simulate(method, own)):
         first = first - 0.5 * (1 - t / 5) * pooled_gradient(own, first)
-    np.testing.assert_allclose(state.w, first, atol=1e-14)
+        np.testing.assert_allclose(state.w, first, atol=1e-14)
 
 
 def test_a_lot_is_clipped_record_by_record_and_divided_by_the_size_expected():
@@ -37,7 +36,7 @@ def test_a_lot_is_clipped_record_by_record_and_divided_by_the_size_expected():
         for i in poisson(own, p, 1, len(shard), 0.4):
             one = np.outer(shard.x[i], own.problem.loss.residual(shard.x[i : i + 1] @ W, shard.y[i : i + 1])[0])
             total += one * min(1, 0.2 * ROOM / np.linalg.norm(one))
-    state, _ = method.run_round(own, State(0, W))
+    state, _ = one_round(own, method, W)
     np.testing.assert_allclose(state.w, W - (total / (0.4 * own.n_records) + 0.2 * W), atol=1e-14)
 
 
@@ -45,7 +44,7 @@ def test_the_noise_has_the_std_that_its_release_declares():
     own = task(beta=0.0)
     loud, mute = (DPSGD(rounds=1, rate=0.5, clip=0.2, multiplier=s, step=1.0) for s in (3.0, 0.0))
     noise = [
-        (mute.run_round(at, State(0, W))[0].w - loud.run_round(at, State(0, W))[0].w) * 0.5 * own.n_records
+        (one_round(at, mute, W)[0].w - one_round(at, loud, W)[0].w) * 0.5 * own.n_records
         for at in (replace(own, seed=seed) for seed in range(500))
     ]
     assert np.std(noise) == pytest.approx(3 * 0.2, rel=0.03)  # 6,000 draws: 3.3 standard errors
@@ -106,16 +105,14 @@ def test_a_score_gathers_the_noise_that_was_asked_for():
     method = ENTRY.build(own, Budget(1.0, 1e-5), {"rounds": 20, "rate": 0.1, "clip": 0.5, "score_noise": 1.5})
     ends = []
     for seed in range(8):
-        state = method.init(own)
-        for _ in range(20):
-            state, _ = method.run_round(empty(own, seed), state)
+        *_, (state, _) = simulate(method, empty(own, seed))
         ends.append(state.w * own.row_norm)
     assert np.std(ends) == pytest.approx(1.5 * cooled_noise(20), rel=0.04)  # 4,800 draws: 3.9 standard errors
 
 
 def test_only_the_model_leaves_the_curator():
     own = task()
-    state, info = DPSGD(1, 0.5, 0.2, 1.0, 1.0).run_round(own, State(0, W))
+    state, info = one_round(own, DPSGD(1, 0.5, 0.2, 1.0, 1.0), W)
     (seen,) = info.seen
     np.testing.assert_array_equal(seen, state.w)
 

@@ -8,14 +8,14 @@ import pytest
 from tacit.methods.dpsgd_local import ENTRY, LocalDPSGD
 from tacit.methods.fedgd import FedGD
 from tacit.methods.fedprox import FedProx
-from tacit.methods.local import LocalSGD
-from tacit.methods.method import Budget, State
+from tacit.methods.local_sgd import LocalSGD
+from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.sampling import poisson
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease
 from tests.conftest import federation
-from tests.methods.tasks import cooled_noise, empty, task
+from tests.methods.tasks import cooled_noise, empty, one_round, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))
 
@@ -24,9 +24,7 @@ def test_one_step_on_all_records_is_federated_gradient_descent_with_the_same_noi
     own = task(beta=0.1)
     local = LocalDPSGD(rounds=4, local_steps=1, rate=1.0, clip=0.3, multiplier=2.0, step=0.5)
     global_ = FedGD(rounds=4, clip=0.3, multiplier=2.0, step=0.5)
-    ours, theirs = local.init(own), global_.init(own)
-    for _ in range(4):
-        ours, theirs = local.run_round(own, ours)[0], global_.run_round(own, theirs)[0]
+    for (ours, _), (theirs, _) in zip(simulate(local, own), simulate(global_, own), strict=True):
         np.testing.assert_allclose(ours.w, theirs.w, atol=1e-13)
 
 
@@ -34,14 +32,14 @@ def test_without_noise_and_clipping_it_is_fedavg_on_whole_shards():
     own = task(beta=0.1)
     local = LocalDPSGD(rounds=1, local_steps=4, rate=1.0, clip=1e3, multiplier=0.0, step=0.5)
     averaged = FedProx(1, 1.0, LocalSGD(epochs=4, batch=0, step=0.5))
-    ours, theirs = (method.run_round(own, State(0, W))[0].w for method in (local, averaged))
+    ours, theirs = (one_round(own, method, W)[0].w for method in (local, averaged))
     np.testing.assert_allclose(ours, theirs, atol=1e-14)
 
 
 def test_every_local_step_has_noise_of_its_own():
     own = task(beta=0.0)
     method = LocalDPSGD(rounds=1, local_steps=2, rate=1.0, clip=1e-9, multiplier=1e9, step=1.0)
-    _, info = method.run_round(own, State(0, W))  # clipped to nothing: the noise is all there is
+    _, info = one_round(own, method, W)  # clipped to nothing: the noise is all there is
     size = np.array([len(shard) for shard in own.shards])[:, None, None]
     expected = W - own.rounding * (own.agents_gaussian(1, 0) + own.agents_gaussian(1, 1)) / size
     np.testing.assert_allclose(info.seen[0], expected, atol=1e-7)
@@ -50,7 +48,7 @@ def test_every_local_step_has_noise_of_its_own():
 def test_every_local_step_has_a_lot_of_its_own():
     own = task(beta=0.1)
     method = LocalDPSGD(rounds=1, local_steps=3, rate=0.4, clip=1e3, multiplier=0.0, step=0.5)
-    _, info = method.run_round(own, State(0, W))
+    _, info = one_round(own, method, W)
     for p, shard in enumerate(own.shards):
         u, n = W, len(shard)
         for lot in (poisson(own, p, 1, n, 0.4, e) for e in range(3)):
@@ -65,9 +63,7 @@ def test_a_score_gathers_the_noise_that_was_asked_for():
     method = ENTRY.build(own, Budget(1.0, 1e-5), choice)
     ends = []
     for seed in range(8):
-        state = method.init(own)
-        for _ in range(10):
-            state, _ = method.run_round(empty(own, seed), state)
+        *_, (state, _) = simulate(method, empty(own, seed))
         ends.append(state.w * own.row_norm)
     assert np.std(ends) == pytest.approx(1.5 * cooled_noise(10), rel=0.04)  # 4,800 draws: 3.9 standard errors
 
@@ -75,7 +71,7 @@ def test_a_score_gathers_the_noise_that_was_asked_for():
 def test_what_is_seen_is_what_each_agent_sends():
     own = task()
     method = LocalDPSGD(rounds=1, local_steps=2, rate=0.5, clip=0.3, multiplier=1.0, step=0.5)
-    state, info = method.run_round(own, State(0, W))
+    state, info = one_round(own, method, W)
     share = np.array([len(shard) for shard in own.shards]) / own.n_records
     np.testing.assert_allclose(state.w, np.einsum("p,pjk->jk", share, info.seen[0]), atol=1e-14)
     assert info.sent == 4 * 12

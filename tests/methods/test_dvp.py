@@ -5,35 +5,32 @@ import pytest
 
 from tacit.admm.updates import exact_slope
 from tacit.methods import dvp, pvp
-from tacit.methods.method import Budget
-from tacit.methods.perturb import Radial, jacobian, record_gradient
+from tacit.methods.method import Budget, simulate
+from tacit.methods.objective_perturbation import Radial, jacobian, record_gradient
 from tacit.methods.solve import convexity
 from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.schedule import Constant
-from tests.methods.tasks import task
+from tests.methods.tasks import followed, task
 
 
 def test_without_noise_it_is_exact_admm():
     own = task()
     dual, primal = dvp.DualPerturbation(3, np.inf, 0.0, Constant(0.1)), pvp.PrimalPerturbation(3, 0.0, Constant(0.1))
-    one, two = dual.init(own), primal.init(own)
-    for _ in range(3):
-        (one, _), (two, _) = dual.run_round(own, one), primal.run_round(own, two)
-    np.testing.assert_array_equal(one.w, two.w)
+    for (one, _), (two, _) in zip(simulate(dual, own), simulate(primal, own), strict=True):
+        np.testing.assert_array_equal(one.w, two.w)
     assert dual.promise(own).caveats
 
 
 def test_every_minimiser_answers_its_noise_to_the_tolerance():
     own, rho, mask = task(), 40.0, 2.0
     method = dvp.DualPerturbation(3, 1.5, mask, Constant(rho), tolerance=1e-4)
-    state, _ = method.run_round(own, method.init(own))
-    _, info = method.run_round(own, state)
+    (state, _, _), (_, info, agents), _ = followed(own, method)
     mu, unit = convexity(own, rho), record_gradient(own)
     noise = Radial(1 / (1.5 - jacobian(own, mu)))
     for p, (shard, sent) in enumerate(zip(own.shards, info.seen[0], strict=True)):
         z = sent - 2e-4 * unit / mu * mask * own.gaussian(p, 2, 1)
         slope = own.problem.gradient(z, shard) + unit * noise.draw(own, p, 2, 0)
-        assert np.linalg.norm(exact_slope(z, state.w, state.own["dual"][p], slope, rho)) <= 1e-4 * unit
+        assert np.linalg.norm(exact_slope(z, state.w, agents["dual"][p], slope, rho)) <= 1e-4 * unit
 
 
 def test_the_budget_pays_for_both_releases_of_every_round():

@@ -3,14 +3,14 @@
 import numpy as np
 
 from tacit.methods import fedgd
-from tacit.methods.method import Budget
+from tacit.methods.method import Budget, simulate
 from tests.methods.tasks import pooled_gradient, task
 
 
 def test_a_round_without_noise_is_one_gradient_step_on_the_pooled_loss():
     own = task()
     method = fedgd.FedGD(rounds=5, clip=1e3, multiplier=0.0, step=0.5)
-    state, _ = method.run_round(own, method.init(own))
+    state, _ = next(simulate(method, own))
     np.testing.assert_allclose(state.w, -0.5 * pooled_gradient(own, np.zeros(own.shape)), atol=1e-14)
 
 

@@ -5,20 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.admm.messages import Broadcast
 from tacit.methods import fedavg, fedprox
 from tacit.methods.fedprox import FedProx, drawn
-from tacit.methods.local import LocalSGD, weighted_mean
-from tacit.methods.method import TRIALS, Budget, State
+from tacit.methods.local_sgd import LocalSGD, weighted_mean
+from tacit.methods.method import TRIALS, Budget
 from tacit.problem.loss import one_hot
 from tacit.problem.squared import Squared
-from tests.methods.tasks import pooled_gradient, task
+from tests.methods.tasks import one_round, pooled_gradient, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))
 
 
 def after(own, method, w=W):
     """The model one round makes of w."""
-    return method.run_round(own, State(0, w))[0].w
+    return one_round(own, method, w)[0].w
 
 
 def test_one_epoch_of_one_batch_at_every_agent_is_a_gradient_step_on_the_pooled_objective():
@@ -54,7 +55,7 @@ def test_without_a_proximal_term_a_local_step_is_one_of_sgd(batch):
     for rows in (order[at : at + (batch or n)] for order in orders for at in range(0, n, batch or n)):
         x, y = own.shards[1].x[rows], own.shards[1].y[rows]
         u = u - 0.5 * (x.T @ own.problem.loss.residual(x @ u, y) / len(rows) + 0.1 * 2 * u)
-    made = LocalSGD(epochs=2, batch=batch, step=0.5).models(own, W, 4, np.array([1]))
+    made = LocalSGD(epochs=2, batch=batch, step=0.5).models(own, Broadcast(4, W, to=np.array([1])))
     np.testing.assert_allclose(made[0], u, atol=1e-14)
 
 
@@ -70,7 +71,7 @@ def test_an_infinite_proximal_term_keeps_the_model_where_it_was(batch):
 def test_with_the_squared_loss_the_local_solve_ends_at_the_ridge_solution(mu):
     own = task(beta=0.05)
     own = replace(own, problem=replace(own.problem, loss=Squared()))
-    models = LocalSGD(epochs=1500, batch=0, step=0.3, mu=mu).models(own, W, 1, np.arange(3))
+    models = LocalSGD(epochs=1500, batch=0, step=0.3, mu=mu).models(own, Broadcast(1, W))
     for shard, u in zip(own.shards, models, strict=True):
         n = len(shard)
         left = shard.x.T @ shard.x / n + (2 * 0.05 + mu) * np.eye(4)
@@ -89,7 +90,7 @@ def test_agents_are_drawn_without_replacement_and_all_take_part_in_time():
 def test_those_drawn_are_averaged_by_their_numbers_of_records():
     own = task()
     method = FedProx(1, 2 / 3, LocalSGD(epochs=1, batch=4, step=0.5))
-    state, info = method.run_round(own, State(0, W))
+    state, info = one_round(own, method, W)
     agents = drawn(own, 1, 2 / 3)
     share = np.array([len(own.shards[p]) for p in agents]) / sum(len(own.shards[p]) for p in agents)
     np.testing.assert_allclose(state.w, np.einsum("p,pjk->jk", share, info.seen[0]), atol=1e-14)

@@ -7,21 +7,20 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent
 from tacit.admm.agent import Method as AdmmMethod
-from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Point, Trust
-from tacit.engine.plain import PlainRun
-from tacit.methods import fedgd, iiadmm
+from tacit.admm.updates import consensus
+from tacit.methods import iiadmm
 from tacit.methods.iiadmm import IIADMM
-from tacit.methods.inexact import noisy_gradients
-from tacit.methods.method import Budget, model_bytes
+from tacit.methods.method import Budget, simulate
+from tacit.methods.noisy_gradients import noise_std, noisy_gradients
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling
 from tacit.types import Norm
 from tests.conftest import federation
-from tests.methods.tasks import run, task
+from tests.methods.tasks import followed, of_the_paper, task
 
 
 @pytest.mark.parametrize("at", list(Point))
@@ -29,27 +28,27 @@ from tests.methods.tasks import run, task
 @given(seed=st.integers(0, 10**6))
 def test_agents_and_server_hold_the_same_duals_to_the_last_bit(at, local_steps, seed):
     own, method = task(seed=seed), IIADMM(6, 0.4, 2.0, Cooling(1.5, 6), local_steps, at)
-    for state, _ in run(own, method):
-        assert (state.own["dual"] == state.own["server_dual"]).all()
+    for state, _, agents in followed(own, method):
+        assert (agents["dual"] == state.own["dual"]).all()
 
 
 def test_the_server_needs_nothing_but_what_was_sent():
     """w and the server's duals follow from the messages alone."""
     own, rho = task(), Cooling(1.5, 6)
     w, dual = np.zeros(own.shape), np.zeros((own.n_agents, *own.shape))
-    for state, info in run(own, IIADMM(6, 0.4, 2.0, rho)):
+    for state, info in simulate(IIADMM(6, 0.4, 2.0, rho), own):
         (sent,) = info.seen
         dual = dual + rho(state.t) * (w - sent)
         w = sent.mean(0) - dual.mean(0) / rho(state.t)
-        assert (dual == state.own["server_dual"]).all()
+        assert (dual == state.own["dual"]).all()
         assert (w == state.w).all()
 
 
 def test_an_agent_sends_one_model_a_round_however_many_steps_it_takes():
     own = task()
-    for _, info in run(own, IIADMM(3, 0.4, 2.0, Constant(2.0), local_steps=3)):
+    for _, info in simulate(IIADMM(3, 0.4, 2.0, Constant(2.0), local_steps=3), own):
         assert [array.shape for array in info.seen] == [(own.n_agents, *own.shape)]
-        assert info.sent == model_bytes(own) == 4 * own.shape[0] * own.shape[1]
+        assert info.sent == 4 * own.shape[0] * own.shape[1]
 
 
 @pytest.mark.parametrize("at", list(Point))
@@ -59,18 +58,18 @@ def test_with_constant_rho_it_is_the_trust_rule_with_w_first(at):
     own, method = task(over), IIADMM(5, 0.4, 2.0, Constant(1.5), at=at)
     rule = AdmmMethod(Trust(Constant(1e6), at=at), Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4))
     agents = [Agent(shard, own.problem, rule, (0, p)) for p, shard in enumerate(own.shards)]
-    running, other = PlainRun(agents, own.shape), init(own.shape)
-    for state, _ in run(own, method):
-        other, _ = run_round(other, running.exchange, Constant(1.5), Order.WZD)
-        np.testing.assert_allclose(state.own["z"], [local.z for local in running.locals], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(state.w, other.z_mean - other.dual_mean / 1.5, rtol=0, atol=1e-12)
+    theirs = of_the_paper(agents, own.shape, Constant(1.5), Order.WZD, 5)
+    for (state, info), (other, z) in zip(simulate(method, own), theirs, strict=True):
+        np.testing.assert_allclose(info.seen[0], z, rtol=0, atol=1e-12)
+        after = consensus(other.own["z_mean"], other.own["dual_mean"], 1.5)
+        np.testing.assert_allclose(state.w, after, rtol=0, atol=1e-12)
 
 
 def test_at_w_the_dual_is_the_noisy_gradient_and_w_extrapolates_gradient_descent():
     own, rho = task(), 1.5
-    std = fedgd.noise_std(own, 2.0, 0.4)
+    std = noise_std(own, 2.0, 0.4)
     w, last = np.zeros(own.shape), 0.0
-    for state, _ in run(own, IIADMM(6, 0.4, 2.0, Constant(rho))):
+    for state, _ in simulate(IIADMM(6, 0.4, 2.0, Constant(rho)), own):
         g = noisy_gradients(own, w, 0.4, std, state.t)
         np.testing.assert_allclose(state.own["dual"], g, rtol=0, atol=1e-12)
         w = w - (2 * g - last).sum(0) / (own.n_agents * rho)
@@ -101,11 +100,11 @@ def test_every_local_step_is_accounted(local_steps):
 def test_local_steps_draw_fresh_noise():
     own = task()
     two = IIADMM(1, 0.4, 2.0, Constant(1.5), local_steps=2)
-    state, _ = next(run(own, two))
+    state, _ = next(simulate(two, own))
     noise = state.own["dual"] - noisy_gradients(own, _first(own), 0.4, 0.0, 1)
-    np.testing.assert_allclose(noise, fedgd.noise_std(own, 2.0, 0.4) * own.agents_gaussian(1, 1), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(noise, noise_std(own, 2.0, 0.4) * own.agents_gaussian(1, 1), rtol=0, atol=1e-12)
 
 
 def _first(own):
     """z after the first of two local steps."""
-    return -noisy_gradients(own, np.zeros(own.shape), 0.4, fedgd.noise_std(own, 2.0, 0.4), 1, 0) / 1.5
+    return -noisy_gradients(own, np.zeros(own.shape), 0.4, noise_std(own, 2.0, 0.4), 1, 0) / 1.5

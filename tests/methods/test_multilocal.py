@@ -5,21 +5,19 @@ import pytest
 
 from tacit.admm.agent import Agent
 from tacit.admm.agent import Method as AdmmMethod
-from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox, Trust
-from tacit.engine.plain import PlainRun
-from tacit.methods import fedgd, multilocal
-from tacit.methods.inexact import noisy_gradients
-from tacit.methods.method import Budget
-from tacit.methods.multilocal import MultiLocal, carried
+from tacit.methods import multilocal
+from tacit.methods.method import Budget, simulate
+from tacit.methods.multilocal import MultiLocal, noise_gain
+from tacit.methods.noisy_gradients import noise_std, noisy_gradients
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling, Power
 from tacit.types import Norm
 from tests.conftest import federation
-from tests.methods.tasks import run, task
+from tests.methods.tasks import of_the_paper, task
 
 OBJP = Prox(Power(0.7, -0.5))
 OBJT = Trust(Constant(0.05))
@@ -33,17 +31,16 @@ def test_one_local_step_is_the_algorithm_of_the_paper(rule, averaged):
     own, rho = task(over), Cooling(1.5, 6)
     admm = AdmmMethod(rule, Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4), order=Order.ZWD)
     agents = [Agent(shard, own.problem, admm, (0, p)) for p, shard in enumerate(own.shards)]
-    running, other = PlainRun(agents, own.shape), init(own.shape)
-    for state, info in run(own, MultiLocal(6, 0.4, 2.0, rho, rule, 1, averaged)):
-        other, _ = run_round(other, running.exchange, rho, Order.ZWD)
+    ours = simulate(MultiLocal(6, 0.4, 2.0, rho, rule, 1, averaged), own)
+    for (state, info), (other, z) in zip(ours, of_the_paper(agents, own.shape, rho, Order.ZWD, 6), strict=True):
         np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(info.seen[0], [local.z for local in running.locals], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(info.seen[0], z, rtol=0, atol=1e-12)
 
 
 def test_the_trust_region_binds_at_every_local_step():
     own = task()
-    (state, _), *_ = run(own, MultiLocal(1, 0.4, 20.0, Constant(0.1), OBJT, 3, averaged=False))
-    assert 0.05 < np.abs(state.own["z"]).max() <= 3 * 0.05
+    (_, info), *_ = simulate(MultiLocal(1, 0.4, 20.0, Constant(0.1), OBJT, 3, averaged=False), own)
+    assert 0.05 < np.abs(info.seen[0]).max() <= 3 * 0.05
 
 
 @pytest.mark.parametrize("averaged", [True, False])
@@ -51,10 +48,10 @@ def test_the_release_is_the_mean_of_the_local_steps_or_the_last(averaged):
     own, rho, eta = task(), 1.5, 0.7
     z, points = np.zeros((own.n_agents, *own.shape)), []
     for e in range(3):
-        g = noisy_gradients(own, z, 0.4, fedgd.noise_std(own, 2.0, 0.4), 1, e)
+        g = noisy_gradients(own, z, 0.4, noise_std(own, 2.0, 0.4), 1, e)
         z = (z / eta - g) / (rho + 1 / eta)
         points.append(z)
-    (_, info), *_ = run(own, MultiLocal(1, 0.4, 2.0, Constant(rho), Prox(Constant(eta)), 3, averaged))
+    (_, info), *_ = simulate(MultiLocal(1, 0.4, 2.0, Constant(rho), Prox(Constant(eta)), 3, averaged), own)
     np.testing.assert_allclose(info.seen[0], np.mean(points, axis=0) if averaged else z, rtol=0, atol=1e-12)
 
 
@@ -86,7 +83,7 @@ def test_the_noise_a_release_carries_is_that_of_the_recursion(share, averaged):
             u = share * u - (e == noisy)
             points.append(u)
         effects.append(np.mean(points) if averaged else u)
-    assert carried(share, 4, averaged) == pytest.approx(np.linalg.norm(effects))
+    assert noise_gain(share, 4, averaged) == pytest.approx(np.linalg.norm(effects))
 
 
 def test_the_share_divides_the_stiffness_between_the_penalty_and_the_proximal_term():

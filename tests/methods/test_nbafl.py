@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.admm.messages import Broadcast
 from tacit.methods.fedprox import FedProx
-from tacit.methods.local import LocalSGD
-from tacit.methods.method import Budget, State
+from tacit.methods.local_sgd import LocalSGD
+from tacit.methods.method import Budget
 from tacit.methods.nbafl import ENTRY, NbAFL
 from tacit.privacy.mechanism import Gaussian
 from tests.conftest import federation
-from tests.methods.tasks import task
+from tests.methods.tasks import one_round, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))
 LOCAL = LocalSGD(epochs=2, batch=3, step=0.5, mu=0.3)
@@ -25,8 +26,8 @@ def four(seed=0):
 
 def test_without_noise_and_clipping_it_is_fedprox():
     own = task()
-    ours, _ = NbAFL(3, 3, math.inf, math.inf, 1e-5, LOCAL).run_round(own, State(0, W))
-    theirs, _ = FedProx(3, 1.0, LOCAL).run_round(own, State(0, W))
+    ours, _ = one_round(own, NbAFL(3, 3, math.inf, math.inf, 1e-5, LOCAL), W)
+    theirs, _ = one_round(own, FedProx(3, 1.0, LOCAL), W)
     np.testing.assert_array_equal(ours.w, theirs.w)
 
 
@@ -52,8 +53,8 @@ def test_clipped_models_are_sent_with_the_noise_of_the_way_up_and_averaged_with_
     up, down = [], []
     for seed in range(300):
         own = four(seed)
-        state, info = method.run_round(own, State(0, W))
-        clean = local.models(own, W, 1, np.arange(4))
+        state, info = one_round(own, method, W)
+        clean = local.models(own, Broadcast(1, W))
         clean = np.stack([u * min(1, 0.7 / np.linalg.norm(u)) for u in clean])
         share = np.array([9, 6, 8, 12]) / 35
         up.append(info.seen[0] - clean)
@@ -69,7 +70,7 @@ def test_one_record_can_move_a_clipped_model_further_than_the_published_sensitiv
     x[0] = 40.0  # a record replaced by another: clipping the model bounds where it lands, not how far it moved
     changed = replace(own, shards=(own.shards[0], replace(small, x=x), *own.shards[2:]))
     silent = NbAFL(1, 1, 0.7, math.inf, 1e-5, LocalSGD(epochs=5, batch=0, step=1.0))
-    before, after = (silent.run_round(at, State(0, W))[1].seen[0][1] for at in (own, changed))
+    before, after = (one_round(at, silent, W)[1].seen[0][1] for at in (own, changed))
     assert np.linalg.norm(before - after) > 1.2 * (2 * 0.7 / 6)
 
 

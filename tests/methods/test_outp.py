@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent
 from tacit.admm.agent import Method as AdmmMethod
-from tacit.admm.algorithm import init, run_round
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox
-from tacit.engine.plain import PlainRun
 from tacit.errors import IncompatibleError
 from tacit.methods import outp
-from tacit.methods.method import Budget
+from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Unit
 from tacit.privacy.mechanism import Silence
 from tacit.problem.sensitivity import Observed
@@ -27,7 +25,7 @@ from tacit.run.presets import preset
 from tacit.schedule import Constant, HuangStep, Staircase
 from tacit.types import Norm
 from tests.conftest import federation
-from tests.methods.tasks import run, task
+from tests.methods.tasks import followed, of_the_paper, task
 
 EQUAL = federation(sizes=(6, 6, 6))  # then all agents have the same eta
 
@@ -36,26 +34,21 @@ def of_preset(name, over, rounds, change=lambda agent: agent, **values):
     """w after each round of a preset's OutP, in the plain engine."""
     values = {"problem.beta": 1e-3, "run.engine": "plain", "run.rounds": rounds, **values}
     built = setup(preset(name, "outp").with_values(values), over)
-    running, state, seen = PlainRun([*map(change, built.agents)], built.shape), init(built.shape), []
-    for _ in range(rounds):
-        state, _ = run_round(state, running.exchange, built.rho, built.order)
-        seen.append(state.w)
-    return seen
+    agents = [*map(change, built.agents)]
+    return [state.w for state, _ in of_the_paper(agents, built.shape, built.rho, built.order, rounds)]
 
 
 def test_the_noise_times_the_stiffness_is_the_same_in_every_round_and_every_agent():
     own, method = task(), outp.OutP(rounds=9, multiplier=2.0, rho=0.3, c_w=5.0)
     expected = 2.0 * 2 * own.gradient_bound / own.n_records
-    state = method.init(own)
-    for t in range(1, 10):
-        after, _ = method.run_round(own, state)
-        eta = method.eta(own, t)
-        z = state.own["z"]
+    w, z = np.zeros(own.shape), own.zeros
+    for state, info, agents in followed(own, method):
+        eta = method.eta(own, state.t)
         slope = own.gradients(z, outp.record_bound(own))
-        clean = (0.3 * state.w + state.own["dual"] - slope + z / eta) / (0.3 + 1 / eta)
-        noise = (clean - after.own["z"]) / own.agents_gaussian(t)
+        clean = (0.3 * w + agents["dual"] - slope + z / eta) / (0.3 + 1 / eta)
+        noise = (clean - info.seen[0]) / own.agents_gaussian(state.t)
         np.testing.assert_allclose(noise * (0.3 + 1 / eta), expected, rtol=1e-4)  # the rest is room for float32 sums
-        state = after
+        w, z = state.w, info.seen[0]
 
 
 def test_the_step_is_huangs_with_declared_constants():
@@ -70,9 +63,9 @@ def test_the_step_is_huangs_with_declared_constants():
 @given(seed=st.integers(0, 10**6))
 def test_the_duals_sum_to_zero_and_w_is_the_plain_mean_after_every_round(seed):
     own, method = task(seed=seed), outp.OutP(rounds=5, multiplier=1.0, rho=0.3, c_w=5.0)
-    for state, _ in run(own, method):
-        np.testing.assert_allclose(state.own["dual"].sum(0), 0, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(state.w, state.own["z"].mean(0), rtol=0, atol=1e-12)
+    for state, info, agents in followed(own, method):
+        np.testing.assert_allclose(agents["dual"].sum(0), 0, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(state.w, info.seen[0].mean(0))
 
 
 def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
@@ -80,11 +73,10 @@ def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
     eta = HuangStep(1 / method.eta(own, 1)[0, 0, 0], 12, 0.0, 5.0)
     rule = AdmmMethod(Prox(eta), Objective(), Silence(), Observed(Norm.L2), order=Order.ZWD)
     agents = [Agent(shard, own.problem, rule) for shard in own.shards]
-    running, other = PlainRun(agents, own.shape), init(own.shape)
-    for state, _ in run(own, method):
-        other, _ = run_round(other, running.exchange, Constant(0.3), Order.ZWD)
+    theirs = of_the_paper(agents, own.shape, Constant(0.3), Order.ZWD, 8)
+    for (state, info), (other, z) in zip(simulate(method, own), theirs, strict=True):
         np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(state.own["z"], [local.z for local in running.locals], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(info.seen[0], z, rtol=0, atol=1e-12)
     assert not outp.OutP(3, 0.0, 0.3, 5.0).promise(own).total(3, 1e-6)
 
 
@@ -102,7 +94,7 @@ def test_with_the_same_noise_it_is_the_outp_of_the_paper_preset():
     expected = of_preset(
         "paper", EQUAL, 4, with_room, **values, **{"schedule.rho": "static", "schedule.rho_static": 0.3}
     )
-    np.testing.assert_allclose([state.w for state, _ in run(own, method)], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose([state.w for state, _ in simulate(method, own)], expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:not private")
@@ -111,7 +103,7 @@ def test_released_is_the_outp_of_the_released_preset():
     multiplier = math.sqrt(2 * math.log(1.25e6)) / epsilon
     own, method = task(over), outp.Released(5, multiplier, Staircase(2.0, 5.0, 1e4, epsilon))
     expected = of_preset("released", over, 5, **{"privacy.epsilon": epsilon, "privacy.dp_delta": 1e-6})
-    np.testing.assert_allclose([state.w for state, _ in run(own, method)], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose([state.w for state, _ in simulate(method, own)], expected, rtol=0, atol=1e-12)
 
 
 def test_released_builds_the_rho_of_the_epsilon_that_its_noise_would_have():
@@ -150,4 +142,4 @@ def test_a_loss_without_a_bound_is_refused():
     unbounded = replace(own, problem=replace(own.problem, loss=Squared()))
     method = outp.OutP(rounds=3, multiplier=1.0, rho=0.3, c_w=5.0)
     with pytest.raises(IncompatibleError, match="this loss has none"):
-        method.run_round(unbounded, method.init(unbounded))
+        next(simulate(method, unbounded))

@@ -1,10 +1,12 @@
 """Without noise, exact ADMM; its noise covers what a record, and the end of a solve, can move."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
 from tacit.methods import pvp
-from tacit.methods.method import Budget
+from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.solve import convexity
 from tacit.methods.task import Task
@@ -13,14 +15,12 @@ from tacit.problem.sensitivity import Adjacency
 from tacit.problem.squared import Squared
 from tacit.schedule import Constant
 from tacit.types import Shard
-from tests.methods.tasks import pooled_gradient, task
+from tests.methods.tasks import followed, pooled_gradient, task
 
 
 def run(own, method, rounds):
-    state = method.init(own)
-    for _ in range(rounds):
-        state, info = method.run_round(own, state)
-    return state, info
+    """The state and the info after some rounds."""
+    return next(islice(simulate(method, own), rounds - 1, None))
 
 
 def test_without_noise_it_converges_to_the_pooled_optimum():
@@ -42,12 +42,11 @@ def test_with_the_squared_loss_it_converges_to_the_ridge_solution():
 def test_duals_add_up_to_zero_and_follow_from_what_was_sent():
     own = task()
     method = pvp.PrimalPerturbation(5, 3.0, Constant(0.2))
-    before, _ = run(own, method, 2)
-    after, info = method.run_round(own, before)
-    np.testing.assert_allclose(after.own["dual"].sum(0), 0, atol=1e-12)
+    (state, info, before), (_, _, after), *_ = followed(own, method)
+    np.testing.assert_allclose(after["dual"].sum(0), 0, atol=1e-12)
     (z,) = info.seen
-    np.testing.assert_allclose(after.w, z.mean(0), atol=1e-12)
-    np.testing.assert_allclose(after.own["dual"], before.own["dual"] + 0.2 * (after.w - z), atol=1e-12)
+    np.testing.assert_allclose(state.w, z.mean(0), atol=1e-12)
+    np.testing.assert_allclose(after["dual"], before["dual"] + 0.2 * (state.w - z), atol=1e-12)
 
 
 @pytest.mark.parametrize("adjacency", Adjacency)

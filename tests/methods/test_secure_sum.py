@@ -9,24 +9,25 @@ from hypothesis import strategies as st
 
 from tacit.admm.rule import Point
 from tacit.errors import IncompatibleError, SpecError
-from tacit.methods import fedgd, secure_sum
-from tacit.methods.method import Budget
+from tacit.methods import secure_sum
+from tacit.methods.method import Budget, simulate
+from tacit.methods.noisy_gradients import noise_std
 from tacit.methods.promise import Trusted
 from tacit.methods.secure_sum import SecureSum
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling
 from tacit.types import Federation, Norm, Shard
 from tests.conftest import federation
-from tests.methods.tasks import pooled_gradient, run, task
+from tests.methods.tasks import pooled_gradient, task
 
 
 @given(seed=st.integers(0, 10**6), colluding=st.integers(0, 2))
 def test_the_sums_are_those_of_gradient_descent_on_noisy_sums(seed, colluding):
     """w - sum_p (f'_p(w) + xi_p) / (P rho): no dual and no z_p is in what is seen."""
     own, rho = task(seed=seed), Cooling(1.5, 6)
-    std = fedgd.noise_std(own, 2.0, 0.4) / np.sqrt(3 - colluding)
+    std = noise_std(own, 2.0, 0.4) / np.sqrt(3 - colluding)
     w = np.zeros(own.shape)
-    for state, info in run(own, SecureSum(6, 0.4, 2.0, rho, colluding)):
+    for state, info in simulate(SecureSum(6, 0.4, 2.0, rho, colluding), own):
         total = (own.gradients(w, Clipped(Norm.L2, 0.4)) + std * own.agents_gaussian(state.t)).sum(0)
         w = w - total / (3 * rho(state.t))
         (seen,) = info.seen
@@ -36,7 +37,7 @@ def test_the_sums_are_those_of_gradient_descent_on_noisy_sums(seed, colluding):
 
 def test_only_the_sum_is_seen():
     own = task()
-    for _, info in run(own, SecureSum(3, 0.4, 2.0, Constant(1.5), 1)):
+    for _, info in simulate(SecureSum(3, 0.4, 2.0, Constant(1.5), 1), own):
         assert [array.shape for array in info.seen] == [own.shape]
 
 
@@ -44,25 +45,25 @@ def test_only_the_sum_is_seen():
 def test_the_agents_that_do_not_collude_have_the_noise_of_one_release_together(colluding):
     own = task()
     share = secure_sum.share_std(own, 2.0, 0.4, colluding)
-    assert (3 - colluding) * share**2 == pytest.approx(fedgd.noise_std(own, 2.0, 0.4) ** 2)
+    assert (3 - colluding) * share**2 == pytest.approx(noise_std(own, 2.0, 0.4) ** 2)
 
 
 def test_the_noise_of_the_sum_has_its_declared_variance():
     own, rounds, rho = task(), 400, 1.5
     method = SecureSum(rounds, 0.4, 2.0, Constant(rho), 0)
     w, noise = np.zeros(own.shape), []
-    for state, info in run(own, method):
+    for state, info in simulate(method, own):
         clean = own.gradients(w, Clipped(Norm.L2, 0.4)).sum(0)
         noise.append(rho * (3 * w - info.seen[0]) - clean)
         w = state.w
     n = np.size(noise)
-    ratio = np.mean(np.square(noise)) / fedgd.noise_std(own, 2.0, 0.4) ** 2
+    ratio = np.mean(np.square(noise)) / noise_std(own, 2.0, 0.4) ** 2
     assert abs(ratio - 1) < 5 * np.sqrt(2 / n)
 
 
 def test_without_noise_a_round_is_one_gradient_step_on_the_pooled_loss():
     own, method = task(), SecureSum(5, 1e3, 0.0, Constant(0.7), 0)
-    state, _ = next(run(own, method))
+    state, _ = next(simulate(method, own))
     np.testing.assert_allclose(state.w, -pooled_gradient(own, np.zeros(own.shape)) / (3 * 0.7), rtol=0, atol=1e-14)
     assert method.promise(own).caveats
 
@@ -94,7 +95,7 @@ def _balanced(n, weight):
 def test_all_agents_cannot_collude():
     own, method = task(), SecureSum(5, 0.4, 2.0, Constant(1.0), 3)
     with pytest.raises(SpecError, match="cannot collude"):
-        method.run_round(own, method.init(own))
+        next(simulate(method, own))
 
 
 def test_it_trusts_the_sum_and_spends_the_budget():
@@ -109,4 +110,4 @@ def test_one_agent_alone_still_has_all_of_its_noise():
     own = task(federation(n_agents=1))
     method = secure_sum.build(own, Budget(1.0), secure_sum.ENTRY.grid[0])
     assert method.colluding == 0
-    assert secure_sum.share_std(own, 2.0, 0.4, 0) == fedgd.noise_std(own, 2.0, 0.4)
+    assert secure_sum.share_std(own, 2.0, 0.4, 0) == noise_std(own, 2.0, 0.4)

@@ -42,9 +42,9 @@ def test_every_gradient_is_below_the_tolerance_and_the_minimiser_within_its_reac
         assert np.linalg.norm(z - true) <= (tau + 1e-12) / convexity(own, rho)
 
 
-def test_one_start_for_all_is_the_pooled_objective():
+def test_a_pooled_solve_is_of_the_pooled_objective():
     own, lam = task(), 0.01
-    w = minimise(own, lambda u: lam * u, lam, np.zeros((1, *own.shape)), 1e-10)[0]
+    w = minimise(own, lambda u: lam * u, lam, np.zeros((1, *own.shape)), 1e-10, pooled=True)[0]
     assert np.linalg.norm(pooled_gradient(own, w) + lam * w) <= 1e-10
     assert convexity(own, lam, pooled=True) == pytest.approx(lam + 2 * own.problem.beta)
 

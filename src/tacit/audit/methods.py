@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import Budget, Entry, Method
+from tacit.methods.method import Budget, Entry, Method, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -41,7 +41,8 @@ def chosen(names: Sequence[str], budget: Budget) -> list[Entry]:
     for name in names:
         if name not in METHODS and name != "all":
             raise unknown("method", name, [*METHODS, "all"])
-    return [METHODS[name] for name in METHODS if name in names or ("all" in names and _private(METHODS[name], budget))]
+    known = {name: entry for name, entry in METHODS.items() if isinstance(entry, Entry)}
+    return [one for name, one in known.items() if name in names or ("all" in names and _private(one, budget))]
 
 
 def _private(entry: Entry, budget: Budget) -> bool:
@@ -130,8 +131,4 @@ def views(method: Method, of: Task, draws: int, stream: int) -> Iterator[Array]:
     """All that was seen of a run, as one vector, for draws of their own noise."""
     for n in range(draws):
         own = replace(of, seed=(stream << 32) + n)
-        state, seen = method.init(own), []
-        for _ in range(method.rounds):
-            state, info = method.run_round(own, state)
-            seen += [np.ravel(part) for part in info.seen]
-        yield np.concatenate(seen)
+        yield np.concatenate([np.ravel(part) for _, info in simulate(method, own) for part in info.seen])

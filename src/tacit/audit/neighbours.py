@@ -74,7 +74,7 @@ class Canary:
 def neighbours(spec: Spec) -> Neighbours:
     """A tiny federation under the spec's method; the number of records is public, so both sides keep its weight."""
     canary = _canary(spec)
-    made = build.setup(spec, _federation(spec, canary))
+    made = build.admm_setup(spec, _federation(spec, canary))
     whole = made.agents[0].shard
     replaced = made.agents[0].method.adjacency is Adjacency.REPLACE_ONE
     present, absent = (

@@ -12,7 +12,7 @@ from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local, Replies
 from tacit.audit.answering import answering
 from tacit.rounds import rounds
-from tacit.run.build import Setup
+from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -32,7 +32,7 @@ class Seen:
         return self.agent.method.rule.point(self.own, self.msg)
 
 
-def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
+def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
     """Train as the spec's agents answer, and give what each round releases."""
     with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
         seen: list[Seen] = []

@@ -73,7 +73,7 @@ def reconstruct(
 
 
 def _attack(spec: Spec, over: Federation, targets: int) -> Recovery:
-    setup = build.setup(spec, over)
+    setup = build.admm_setup(spec, over)
     victim = setup.agents[0]
     chosen = _different(victim.shard, targets)
     known = [_without(victim, i) for i in chosen]

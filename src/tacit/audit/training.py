@@ -58,7 +58,7 @@ def audit(
     spec = spec.checked()
     base = thin(build.federation(spec) if over is None else over, records)
     padded, planted = _plant(spec, base, canaries, np.random.default_rng(seed))
-    setup = build.setup(spec, padded)
+    setup = build.admm_setup(spec, padded)
     method = setup.agents[0].method
     claim = claimed(spec, method, spec.run.rounds)
     agents = [_tossed(agent, own, break_) for agent, own in zip(setup.agents, planted, strict=True)]

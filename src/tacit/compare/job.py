@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from tacit._version import __version__
-from tacit.methods.method import Budget, Choice
-from tacit.methods.promise import Promise
+from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
+from tacit.methods.method import Budget, Choice, key_of
+from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.methods.registry import METHODS
 from tacit.privacy.budget import revealed, upward
-from tacit.run import toml
+from tacit.run import build, toml
+from tacit.run.guarantee import reasons
+from tacit.run.interrupt import Patience
+from tacit.run.presets import preset
+from tacit.run.result import Result
 from tacit.run.spec import Spec
+from tacit.run.sweep import in_lockstep
+from tacit.run.train import Run, settled, together
+from tacit.types import Federation
 
 SPLIT = {"trial": "all but the last sixth of each agent's records, which judges", "run": "all training records"}
 
@@ -40,6 +52,18 @@ class Job:
         )
 
     @property
+    def run_spec(self) -> Spec:
+        """The run that it stands for: the sound preset of its method, with its choice, its budget and its seed."""
+        shared = {key: value for key, value in self.base.values().items() if key.startswith(("data.", "problem."))}
+        sound = preset("sound", self.method, self.base.data.source).with_values(
+            shared
+            | {key_of(name): value for name, value in self.choice.items()}
+            | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed}
+            | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
+        )
+        return sound.with_values({"run.record_every": sound.run.rounds})
+
+    @property
     def name(self) -> str:
         """For people; the spec is what tells jobs apart."""
         parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
@@ -56,6 +80,51 @@ class Outcome:
     seconds: float = 0.0
     sent: float = 0.0  # bytes that an agent sent in the run, on average
     failed: str | None = None
+
+
+NOTHING = Promise(Unit.RECORD, Trusted.NOBODY, caveats=("it did not run.",))
+
+
+def declared(job: Job, over: Federation) -> tuple[int, Promise]:
+    """Rounds, and what they release, of the method as it is built for a job."""
+    spec = job.run_spec
+    return spec.run.rounds, _promise(spec, build.setup(spec, over))
+
+
+def run(jobs: Sequence[Job], over: Federation, done: Callable[[Job, Outcome], None]) -> None:
+    """Jobs of one method, as many at once as one pass serves; done(job, outcome) as each ends."""
+    lanes: list[tuple[int, Run]] = []
+    for n, job in enumerate(jobs):
+        try:
+            spec = job.run_spec
+            lanes.append((n, Run(spec, over, build.setup(spec, over))))
+        except InputError as error:
+            done(job, Outcome(0, NOTHING, failed=str(error)))
+    stop = Patience()
+    for batch in in_lockstep(lanes):
+        runs = dict(batch)
+        for n, found in settled(batch, partial(_quietly, stop)):
+            job, of = jobs[n], runs[n]
+            rounds, promise = of.spec.run.rounds, _promise(of.spec, of.setup)
+            if isinstance(found, Diverged):
+                done(job, Outcome(rounds, promise, failed=str(found)))
+            else:
+                told = found.summary
+                done(job, Outcome(rounds, promise, found.test_error, told["seconds"], told["sent_bytes"]))
+        if stop.asked:  # in the last round: these runs are done, and no others begin
+            raise Interrupted("stopped")
+
+
+def _quietly(stop: Patience, runs: Sequence[Run]) -> list[Result]:
+    """The runs together. The table says which of them are not private, so no warning does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return together(runs, stop=stop)
+
+
+def _promise(spec: Spec, setup: build.Setup) -> Promise:
+    """What a run promises, with all reasons against it."""
+    return replace(setup.promise, caveats=tuple(reasons(spec, setup)))
 
 
 def guarantee(promise: Promise, rounds: int, budget: Budget) -> dict[str, Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.compare.arena import Arena
-from tacit.compare.entries import Contender, contenders
-from tacit.compare.job import Job, guarantee
-from tacit.methods.method import Budget
+from tacit.compare.job import Job, declared, guarantee
+from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise
+from tacit.methods.registry import METHODS
 from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, Release
 from tacit.run import build
 from tacit.run.presets import preset
+from tacit.run.spec import Spec
+from tacit.types import Federation
 
 BUDGET = Budget(1.0, 1e-6)
 SMALL = {"data.records": 600, "data.agents": 10, "data.features": 5}
@@ -20,12 +21,12 @@ SMALL = {"data.records": 600, "data.agents": 10, "data.features": 5}
 def listing() -> list[dict[str, Any]]:
     """One entry a method."""
     base = preset("sound", "objt", "synthetic").with_values(SMALL)
-    arena = Arena(base, build.federation(base))
-    return [_described(who, arena) for who in contenders().values()]
+    over = build.federation(base)
+    return [_described(METHODS[name], base, over) for name in METHODS]
 
 
-def _described(who: Contender, arena: Arena) -> dict[str, Any]:
-    rounds, promise = who.declared(Job(arena.base, who.name, who.grid[0], BUDGET, 0, "run"), arena)
+def _described(who: AnyEntry, base: Spec, over: Federation) -> dict[str, Any]:
+    rounds, promise = declared(Job(base, who.name, who.grid[0], BUDGET, 0, "run"), over)
     facts = guarantee(promise, rounds, BUDGET)
     return {
         "name": who.name,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.compare.entries import contenders
 from tacit.compare.tune import TUNING_SEED
 from tacit.errors import IncompatibleError, SpecError, unknown
+from tacit.methods.registry import METHODS
 from tacit.run import toml
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -88,14 +88,13 @@ def _delta(given: Any) -> float:
 
 def _methods(given: Any) -> tuple[str, ...]:
     """Those named, in their order; all without a name."""
-    known = contenders()
     if given is None:
-        return tuple(known)
+        return tuple(name for name in METHODS if METHODS[name].ranked)
     if not isinstance(given, list | tuple) or not given:
         raise SpecError(f"methods takes a list of names, got {given!r}: tacit compare --list shows them.")
     for name in given:
-        if name not in known:
-            raise unknown("method", str(name), known)
+        if name not in METHODS:
+            raise unknown("method", str(name), METHODS)
     if len(set(given)) < len(given):
         raise SpecError(f"methods names one twice: {', '.join(given)}.")
     return tuple(given)

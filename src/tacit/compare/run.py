@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from tacit import record
 from tacit.compare import tune
-from tacit.compare.arena import Arena, held_out
 from tacit.compare.book import Book
-from tacit.compare.entries import Contender, contenders
 from tacit.compare.job import Job, Outcome, content
+from tacit.compare.job import run as run_jobs
 from tacit.compare.plan import Plan
-from tacit.errors import DataError, Interrupted
-from tacit.methods.method import Budget
+from tacit.compare.split import Splits
+from tacit.errors import Interrupted
+from tacit.methods.method import AnyEntry, Budget
+from tacit.methods.registry import METHODS
 from tacit.record import Values
-from tacit.run import build
-from tacit.run.spec import Spec
 
 Hear = Callable[[Values], None]
 
@@ -33,30 +31,12 @@ class Standing:
     runs: tuple[Values, ...]
 
 
-class Arenas:
-    """The records, loaded when a job first needs them."""
-
-    def __init__(self, base: Spec) -> None:
-        self.base = base
-
-    @cached_property
-    def run(self) -> Arena:
-        over = build.federation(self.base)
-        if not len(over.test):
-            raise DataError(f"{over.name} has no test records to compare on: give --test, or data.test_fraction.")
-        return Arena(self.base, over)
-
-    @cached_property
-    def trial(self) -> Arena:
-        return Arena(self.base, held_out(self.run.over))
-
-
 def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standing]:
     """Every method at every budget; records that are in `out` already are read."""
-    book, arenas, known = Book(out), Arenas(plan.base), contenders()
+    book, splits = Book(out), Splits(plan.base)
     try:
         return [
-            _standing(plan, known[name], Budget(epsilon, plan.dp_delta), book, arenas, hear)
+            _standing(plan, METHODS[name], Budget(epsilon, plan.dp_delta), book, splits, hear)
             for epsilon in plan.epsilons
             for name in plan.methods
         ]
@@ -64,39 +44,35 @@ def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standi
         raise Interrupted(f"{stop}; run the same comparison again to go on") from None
 
 
-def _standing(plan: Plan, who: Contender, budget: Budget, book: Book, arenas: Arenas, hear: Hear) -> Standing:
+def _standing(plan: Plan, who: AnyEntry, budget: Budget, book: Book, splits: Splits, hear: Hear) -> Standing:
     grid = tune.capped(who.grid, plan.rounds)
     trials = tune.trials(plan.base, who.name, grid, budget)
-    tried = _settle(who, trials, book, lambda: arenas.trial, hear)
+    tried = _settle(trials, book, splits, hear)
     chosen = tune.best(tried)
     if chosen is None:
         return Standing(who.name, budget, tuple(tried), ())
     jobs = tune.runs(plan.base, who.name, grid[chosen], budget, plan.seeds)
-    return Standing(who.name, budget, tuple(tried), tuple(_settle(who, jobs, book, lambda: arenas.run, hear)))
+    return Standing(who.name, budget, tuple(tried), tuple(_settle(jobs, book, splits, hear)))
 
 
-def _settle(
-    who: Contender, jobs: Sequence[Job], book: Book, arena: Callable[[], Arena], hear: Hear
-) -> list[Values]:
-    """The record of each job; those that have none yet are run, as many at once as one pass serves."""
+def _settle(jobs: Sequence[Job], book: Book, splits: Splits, hear: Hear) -> list[Values]:
+    """The record of each job of one role; those that have none yet are run."""
     left = list({record.spec_hash(job.spec): job for job in jobs if job not in book}.values())
 
     def done(job: Job, outcome: Outcome) -> None:
         hear(book.add(content(job, outcome)))
 
-    while left:
-        size = arena().lanes
-        who.run(left[:size], arena(), done)
-        left = left[size:]
+    if left:
+        run_jobs(left, splits[jobs[0].role], done)
     return [book[job] for job in jobs]
 
 
 def outline(plan: Plan, out: Path) -> list[str]:
     """What a run would do, a line for each method and budget."""
-    book, known, lines = Book(out), contenders(), []
+    book, lines = Book(out), list[str]()
     for epsilon in plan.epsilons:
         for name in plan.methods:
-            grid = tune.capped(known[name].grid, plan.rounds)
+            grid = tune.capped(METHODS[name].grid, plan.rounds)
             trials = tune.trials(plan.base, name, grid, Budget(epsilon, plan.dp_delta))
             done = sum(job in book for job in trials)
             lines.append(f"epsilon {epsilon:g}  {name}: {len(trials)} trials ({done} done), {plan.seeds} runs")

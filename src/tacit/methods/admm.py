@@ -1,4 +1,4 @@
-"""The paper's own family: names for choices of rule, noise and order, of which tacit.run.build makes agents of tacit.admm."""
+"""The paper's own family: names for choices of rule, noise and order. tacit.run.compose makes agents of them."""
 
 from __future__ import annotations
 

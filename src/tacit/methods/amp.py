@@ -8,22 +8,23 @@ chosen: the determinant takes the share `jacobian` of epsilon, which gives Lambd
 
 from __future__ import annotations
 
-from tacit.methods.central import NoisyMinimum, without_noise
 from tacit.methods.kifer import shares
 from tacit.methods.method import Budget, Choice, Entry
-from tacit.methods.perturb import Normal, check, least_convexity
+from tacit.methods.noisy_minimum import NoisyMinimum, without_noise
+from tacit.methods.objective_perturbation import Normal, check_loss, least_convexity
 from tacit.methods.solve import convexity
-from tacit.methods.task import Task
+from tacit.methods.task import Facts
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> NoisyMinimum:
+def build(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
+    """The minimiser whose noise spends the budget."""
     if not budget.private:
-        return without_noise(0.0)
-    check(task)
+        return without_noise()
+    check_loss(facts)
     mask, epsilon, dp_delta = shares(budget)
-    lam = max(0.0, least_convexity(task, choice["jacobian"] * epsilon) - convexity(task, 0.0, pooled=True))
-    mu = convexity(task, lam, pooled=True)
-    return NoisyMinimum(lam, Normal.of(task, mu, epsilon, dp_delta), mask)
+    lam = max(0.0, least_convexity(facts, choice["jacobian"] * epsilon) - convexity(facts, 0.0, pooled=True))
+    mu = convexity(facts, lam, pooled=True)
+    return NoisyMinimum(lam, Normal.of(facts, mu, epsilon, dp_delta), mask)
 
 
 ENTRY = Entry(

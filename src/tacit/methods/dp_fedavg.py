@@ -2,7 +2,7 @@
 
     w+ = w + (sum_{p in S} shrink(u_p - w) + xi) / (rate P),   |shrink(.)| <= clip,   xi ~ N(0, (multiplier clip)^2)
 
-u_p is what agent p's epochs of SGD make of w (tacit.methods.local); each agent is in S with probability `rate`. All
+u_p is what agent p's epochs of SGD make of w (tacit.methods.local_sgd); each agent is in S with probability `rate`. All
 updates weigh the same, so that one agent moves their sum by at most `clip`, whatever the number of its records.
 """
 
@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.methods.local import LocalSGD, shrink
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.admm.messages import Broadcast
+from tacit.methods.local_sgd import LocalSGD, shrink
+from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases
 from tacit.methods.sampling import poisson
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import ROOM
+from tacit.rounds import State
 
 
 @dataclass(frozen=True)
-class DPFedAvg:
-    """The server clips, sums and adds the noise; who took part stays with it."""
+class DPFedAvg(StartsAtZero, KeepsNothing):
+    """The server draws who takes part, clips, sums and adds the noise; it tells nobody who took part."""
 
     rounds: int
     rate: float
@@ -28,23 +30,27 @@ class DPFedAvg:
     multiplier: float
     local: LocalSGD
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, unit=Unit.CLIENT, rate=self.rate, trusted=Trusted.SERVER)
 
-    def init(self, task: Task) -> State:
-        return start(task)
+    def ask(self, facts: Facts, state: State) -> Broadcast:
+        t, n = state.t + 1, facts.n_agents
+        return Broadcast(t, state.w, to=poisson(facts, n, t, n, self.rate))
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, server = state.t + 1, task.n_agents
-        agents = poisson(task, server, t, task.n_agents, self.rate)
-        updates = shrink(self.local.models(task, state.w, t, agents) - state.w, self.clip * ROOM)
-        noise = self.multiplier * self.clip * task.gaussian(server, t)
-        w = state.w + (updates.sum(0) + noise) / (self.rate * task.n_agents)
-        return State(t, w), Info((w,), model_bytes(task, self.rate))  # as many as expected: how many came is private
+    def share(self, facts: Facts) -> float:  # noqa: ARG002
+        return self.rate  # the share expected: how many agents came is private
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        return own, {"update": self.local.models(agents, msg) - msg.w}
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        updates = shrink(answers["update"], self.clip * ROOM)
+        noise = self.multiplier * self.clip * facts.gaussian(facts.n_agents, msg.t)
+        return state.next(state.w + (updates.sum(0) + noise) / (self.rate * facts.n_agents))
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> DPFedAvg:  # noqa: ARG001
-    """The noise with which the rounds spend the budget."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> DPFedAvg:  # noqa: ARG001
+    """The method with the noise with which the rounds spend the budget."""
     rounds, rate = int(choice["rounds"]), choice["rate"]
     local = LocalSGD(int(choice["epochs"]), int(choice["batch"]), choice["step"])
     return DPFedAvg(rounds, rate, choice["clip"], budget.multiplier(rounds, rate), local)

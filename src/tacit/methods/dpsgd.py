@@ -3,26 +3,30 @@
     w+ = w - step^t ( (sum_{i in lot} x_i a_i^T + xi) / (rate I) + beta r'(w) )
     |x_i a_i^T| <= clip,   xi ~ N(0, (multiplier clip)^2),   each record in the lot with probability `rate`
 
-It divides by the size expected of a lot: the size of the lot drawn is private. step^t falls in a straight line to zero.
+The sum is divided by the expected size of a lot: the size of the lot that was drawn is private. step^t falls in a
+straight line to zero.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tacit.methods.fedgd import noise_std
-from tacit.methods.method import Budget, Choice, Entry, Info, State, start
+import numpy as np
+
+from tacit.admm.messages import Broadcast
+from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.noisy_gradients import noise_std
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
 from tacit.methods.sampling import lot_sums
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Cooling, cooled_step
-from tacit.types import Norm
+from tacit.types import Array, Norm
 
 
 @dataclass(frozen=True)
 class DPSGD:
-    """One noise for all records, added by the curator."""
+    """The curator adds one noise for all records."""
 
     rounds: int
     rate: float
@@ -30,27 +34,23 @@ class DPSGD:
     multiplier: float
     step: float
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         # the law of a Poisson sample is known for a record that is there or not, and for no other neighbour
         return gaussian_releases(self.multiplier, rate=self.rate, trusted=Trusted.CURATOR)
 
-    def init(self, task: Task) -> State:
-        return start(task)
-
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, problem = state.t + 1, task.problem
-        lot = lot_sums(task, state.w, Clipped(Norm.L2, self.clip), t, self.rate).sum(0)
-        noise = noise_std(task, self.multiplier, self.clip) * task.gaussian(task.n_agents, t)
-        slope = (problem.weight * lot + noise) / self.rate + problem.beta * problem.regularizer.gradient(state.w)
-        w = state.w - 1 / Cooling(1 / self.step, self.rounds)(t) * slope
-        return State(t, w), Info((w,), 0.0)  # the records are with the curator before the first round
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        t, w, problem = msg.t, msg.w, records.problem
+        lot = lot_sums(records, w, Clipped(Norm.L2, self.clip), t, self.rate).sum(0)
+        noise = noise_std(records, self.multiplier, self.clip) * records.gaussian(records.n_agents, t)
+        slope = (problem.weight * lot + noise) / self.rate + problem.beta * problem.regularizer.gradient(w)
+        return np.asarray(w - 1 / Cooling(1 / self.step, self.rounds)(t) * slope)
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> DPSGD:
-    """The step with which a score of w gathers noise of std choice["score_noise"] over the run."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
+    """The method with the step with which a score of w gathers noise of std choice["score_noise"] over the run."""
     rounds, rate, clip = int(choice["rounds"]), choice["rate"], choice["clip"]
     multiplier = budget.multiplier(rounds, rate)
-    std = noise_std(task, multiplier, clip) / rate * task.row_norm
+    std = noise_std(facts, multiplier, clip) / rate * facts.row_norm
     return DPSGD(rounds, rate, clip, multiplier, cooled_step(choice["score_noise"], std, rounds))
 
 

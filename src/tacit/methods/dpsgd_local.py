@@ -15,19 +15,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.methods.fedgd import noise_std
-from tacit.methods.local import sizes, weighted_mean
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.admm.messages import Broadcast
+from tacit.methods.local_sgd import weighted_mean
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero
+from tacit.methods.noisy_gradients import noise_std
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.sampling import lot_sums
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Clipped
+from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
 from tacit.types import Array, Norm
 
 
 @dataclass(frozen=True)
-class LocalDPSGD:
+class LocalDPSGD(StartsAtZero, AsksEveryone, KeepsNothing):
     """Agents send models that noisy steps made."""
 
     rounds: int
@@ -37,32 +39,31 @@ class LocalDPSGD:
     multiplier: float
     step: float
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, count=self.local_steps, rate=self.rate)
 
-    def init(self, task: Task) -> State:
-        return start(task)
-
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t = state.t + 1
-        step = 1 / Cooling(1 / self.step, self.rounds)(t)
-        u = np.broadcast_to(state.w, (task.n_agents, *task.shape))
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        step = 1 / Cooling(1 / self.step, self.rounds)(msg.t)
+        u = np.broadcast_to(msg.w, agents.zeros.shape)
         for e in range(self.local_steps):
-            u = u - step * self.slope(task, u, t, e)
-        return State(t, weighted_mean(task, u, np.arange(task.n_agents))), Info((u,), model_bytes(task))
+            u = u - step * self.slope(agents, u, msg.t, e)
+        return own, {"model": u}
 
-    def slope(self, task: Task, u: Array, t: int, e: int) -> Array:
+    def slope(self, agents: Task, u: Array, t: int, e: int) -> Array:
         """The noisy gradient of every agent's mean loss at its own u_e: (P, J, K)."""
-        lots = lot_sums(task, u, Clipped(Norm.L2, self.clip), t, self.rate, e)
-        noise = self.multiplier * self.clip * task.rounding * task.agents_gaussian(t, e)
-        return (lots + noise) / (self.rate * sizes(task)) + task.problem.beta * task.problem.regularizer.gradient(u)
+        lots, problem = lot_sums(agents, u, Clipped(Norm.L2, self.clip), t, self.rate, e), agents.problem
+        noise = self.multiplier * self.clip * agents.rounding * agents.agents_gaussian(t, e)
+        return (lots + noise) / (self.rate * agents.own_sizes) + problem.beta * problem.regularizer.gradient(u)
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        return state.next(weighted_mean(facts, answers["model"], msg.to))
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> LocalDPSGD:
-    """The step with which a score of w gathers noise of std choice["score_noise"] over the run."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> LocalDPSGD:
+    """The method with the step with which a score of w gathers noise of std choice["score_noise"] over the run."""
     rounds, steps, rate, clip = int(choice["rounds"]), int(choice["local_steps"]), choice["rate"], choice["clip"]
     multiplier = budget.multiplier(rounds * steps, rate)
-    std = math.sqrt(task.n_agents * steps) * noise_std(task, multiplier, clip) / rate * task.row_norm
+    std = math.sqrt(facts.n_agents * steps) * noise_std(facts, multiplier, clip) / rate * facts.row_norm
     first = cooled_step(choice["score_noise"], std, rounds)
     return LocalDPSGD(rounds, steps, rate, clip, multiplier, first)
 

@@ -1,6 +1,6 @@
 """FedAvg (McMahan et al. 2017): FedProx with mu = 0.
 
-    w+ = sum_{p in S} (I_p / sum_S I_p) u_p,   u_p: epochs of SGD on F_p, from w   (tacit.methods.local)
+    w+ = sum_{p in S} (I_p / sum_S I_p) u_p,   u_p: epochs of SGD on F_p, from w   (tacit.methods.local_sgd)
 
 One epoch of one batch at every agent is a gradient step on (1): w+ = w - step sum_p f'_p(w).
 """

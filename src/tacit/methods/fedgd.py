@@ -10,16 +10,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.admm.messages import Broadcast
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero
+from tacit.methods.noisy_gradients import noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Task
-from tacit.problem.sensitivity import Clipped
+from tacit.methods.task import Facts, Task
+from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
-from tacit.types import Norm
 
 
 @dataclass(frozen=True)
-class FedGD:
+class FedGD(StartsAtZero, AsksEveryone, KeepsNothing):
     """Agents send noisy gradients; the server sums them."""
 
     rounds: int
@@ -27,30 +28,22 @@ class FedGD:
     multiplier: float
     step: float
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier)
 
-    def init(self, task: Task) -> State:
-        return start(task)
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        std = noise_std(agents, self.multiplier, self.clip)
+        return own, {"gradient": noisy_gradients(agents, msg.w, self.clip, std, msg.t)}
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t = state.t + 1
-        slope = task.gradients(state.w, Clipped(Norm.L2, self.clip))
-        slope += noise_std(task, self.multiplier, self.clip) * task.agents_gaussian(t)
-        w = state.w - 1 / Cooling(1 / self.step, self.rounds)(t) * slope.sum(0)
-        return State(t, w), Info((slope,), model_bytes(task))
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        return state.next(state.w - 1 / Cooling(1 / self.step, self.rounds)(msg.t) * answers["gradient"].sum(0))
 
 
-def noise_std(task: Task, multiplier: float, clip: float) -> float:
-    """Of the noise on one agent's gradient, which a record moves by at most clip / I."""
-    return multiplier * task.problem.weight * clip * task.rounding
-
-
-def build(task: Task, budget: Budget, choice: Choice) -> FedGD:
-    """The step with which a score of w gathers noise of std choice["score_noise"] over the run."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> FedGD:
+    """The method with the step with which a score of w gathers noise of std choice["score_noise"] over the run."""
     rounds, clip = int(choice["rounds"]), choice["clip"]
     multiplier = budget.multiplier(rounds)
-    std = math.sqrt(task.n_agents) * noise_std(task, multiplier, clip) * task.row_norm
+    std = math.sqrt(facts.n_agents) * noise_std(facts, multiplier, clip) * facts.row_norm
     return FedGD(rounds, clip, multiplier, cooled_step(choice["score_noise"], std, rounds))
 
 

@@ -1,6 +1,6 @@
 """FedProx (Li et al. 2018): some agents train by themselves, tied to the model they were sent, and are averaged.
 
-    w+ = sum_{p in S} (I_p / sum_S I_p) u_p,   u_p ~ argmin_u F_p(u) + mu/2 |u - w|^2   (tacit.methods.local)
+    w+ = sum_{p in S} (I_p / sum_S I_p) u_p,   u_p ~ argmin_u F_p(u) + mu/2 |u - w|^2   (tacit.methods.local_sgd)
 
 S holds a fixed fraction of the agents, drawn without replacement. With mu = 0 this is FedAvg.
 """
@@ -11,43 +11,51 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.methods.local import LocalSGD, weighted_mean
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.admm.messages import Broadcast
+from tacit.methods.local_sgd import LocalSGD, weighted_mean
+from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero
 from tacit.methods.promise import Promise, no_privacy
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
+from tacit.rounds import State
 from tacit.types import Array
 
 
 @dataclass(frozen=True)
-class FedProx:
-    """The models that agents send are averaged by their numbers of records."""
+class FedProx(StartsAtZero, KeepsNothing):
+    """The server averages the models that agents send by their numbers of records."""
 
     rounds: int
     fraction: float
     local: LocalSGD
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return no_privacy()
 
-    def init(self, task: Task) -> State:
-        return start(task)
+    def ask(self, facts: Facts, state: State) -> Broadcast:
+        return Broadcast(state.t + 1, state.w, to=drawn(facts, state.t + 1, self.fraction))
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t = state.t + 1
-        agents = drawn(task, t, self.fraction)
-        models = self.local.models(task, state.w, t, agents)
-        sent = model_bytes(task, len(agents) / task.n_agents)
-        return State(t, weighted_mean(task, models, agents)), Info((models,), sent)
+    def share(self, facts: Facts) -> float:
+        return _count(facts, self.fraction) / facts.n_agents
 
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        return own, {"model": self.local.models(agents, msg)}
 
-def drawn(task: Task, t: int, fraction: float) -> Array:
-    """Which agents take part: `fraction` of them, at least one, by the server's stream."""
-    count = max(1, round(fraction * task.n_agents))
-    return np.sort(np.argsort(task.uniform(task.n_agents, t, task.n_agents))[:count])
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        return state.next(weighted_mean(facts, answers["model"], msg.to))
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> FedProx:  # noqa: ARG001
-    """It has no noise to fit to a budget."""
+def drawn(facts: Facts, t: int, fraction: float) -> Array:
+    """Which agents take part: `fraction` of them, at least one, drawn by the server's stream."""
+    order = np.argsort(facts.uniform(facts.n_agents, t, facts.n_agents))
+    return np.sort(order[: _count(facts, fraction)])
+
+
+def _count(facts: Facts, fraction: float) -> int:
+    return max(1, round(fraction * facts.n_agents))
+
+
+def build(facts: Facts, budget: Budget, choice: Choice) -> FedProx:  # noqa: ARG001
+    """The method has no noise that a budget could set."""
     local = LocalSGD(int(choice["epochs"]), int(choice["batch"]), choice["step"], choice.get("mu", 0.0))
     return FedProx(int(choice["rounds"]), choice["fraction"], local)
 

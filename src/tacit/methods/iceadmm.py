@@ -7,26 +7,26 @@
 |x_i a_i^T| <= clip and xi_p ~ N(0, (multiplier clip / I)^2), fresh in every local step, each of which is a release.
 z_p and pi_p both travel, so both may hold the records only through noisy gradients: with zeta = 0,
 pi_p = -(f'_p(u) + xi_p). (APPFL adds its noise to z_p alone; the pi_p it sends is then minus the exact clipped
-gradient, and there is no privacy.) With zeta = 0 and one local step this is IIADMM with pi_p = -dual_p, at twice its
-messages; beside fedgd the same holds as there.
+gradient, and there is no privacy.) With zeta = 0 and one local step this is iiadmm with pi_p = -dual_p, at twice the
+messages of iiadmm: what tacit.methods.iiadmm says of gradient descent holds here too.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
-from tacit.methods.fedgd import noise_std
-from tacit.methods.inexact import cooled_penalty, noisy_gradients
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, Own, StartsAtZero
+from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
+from tacit.rounds import State
 from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class ICEADMM:
+class ICEADMM(StartsAtZero, AsksEveryone):
     """z_p and pi_p travel; the server keeps nothing."""
 
     rounds: int
@@ -37,30 +37,33 @@ class ICEADMM:
     local_steps: int = 1
     at: Point = Point.GLOBAL
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
-    def init(self, task: Task) -> State:
-        return start(task, z=task.zeros, pi=task.zeros)
+    def carried(self, agents: Task) -> Own:
+        return {"z": agents.zeros, "pi": agents.zeros}
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, w, rho = state.t + 1, state.w, self.rho(state.t + 1)
-        z, pi, std = state.own["z"], state.own["pi"], noise_std(task, self.multiplier, self.clip)
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        w, rho, std = msg.w, self.rho(msg.t), noise_std(agents, self.multiplier, self.clip)
+        z, pi = own["z"], own["pi"]
         point = w if self.at is Point.GLOBAL else z
         for step in range(self.local_steps):
-            slope = noisy_gradients(task, point, self.clip, std, t, step)
+            slope = noisy_gradients(agents, point, self.clip, std, msg.t, step)
             z = z - (rho * (z - w) + slope + pi) / (rho + self.zeta)
             pi = pi + rho * (z - w)
             point = z
-        return State(t, (z + pi / rho).mean(0), {"z": z, "pi": pi}), Info((z, pi), model_bytes(task, models=2))
+        after = {"z": z, "pi": pi}
+        return after, after
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        return state.next((answers["z"] + answers["pi"] / self.rho(msg.t)).mean(0))
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> ICEADMM:
-    """choice["damping"] is zeta in units of the first rho."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> ICEADMM:
+    """The method with a penalty that suits its noise; choice["damping"] is zeta in units of the first rho."""
     rounds, clip, local_steps = int(choice["rounds"]), choice["clip"], int(choice["local_steps"])
     multiplier = budget.multiplier(rounds * local_steps)
-    std = math.sqrt(task.n_agents) * noise_std(task, multiplier, clip)
-    rho = cooled_penalty(task, choice["score_noise"], std, rounds)
+    rho = cooled_penalty(facts, choice["score_noise"], noise_std(facts, multiplier, clip), rounds)
     return ICEADMM(rounds, clip, multiplier, rho, choice["damping"] * rho(1), local_steps)
 
 

@@ -9,29 +9,31 @@ Both sides take the dual from the z_p that was sent, so they agree to the last b
 noise to z_p after its dual has seen the clean one: the two duals drift apart, and the agent's holds its last gradient.)
 
 With one local step at w, dual_p = f'_p(w) + xi_p =: g_p, and w does gradient descent with extrapolation,
-w+ = w - sum_p (2 g_p^t - g_p^{t-1}) / (P rho). Unlike fedgd, the server sees models and not gradients; it can compute
-one from the other, and the noise, the release and its price are the same.
+w+ = w - sum_p (2 g_p^t - g_p^{t-1}) / (P rho). The server sees models where fedgd's server sees gradients, but it can
+compute one from the other: noise, release and price are those of fedgd.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+import numpy as np
+
+from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, consensus, trust_center
-from tacit.methods.fedgd import noise_std
-from tacit.methods.inexact import cooled_penalty, noisy_gradients
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.local_models_first import CarriesModelAndDual
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, Own
+from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
+from tacit.rounds import State
 from tacit.schedule import Schedule
-from tacit.types import Array
 
 
 @dataclass(frozen=True)
-class IIADMM:
-    """z_p travels; each side keeps its own copy of dual_p."""
+class IIADMM(CarriesModelAndDual, AsksEveryone):
+    """z_p travels; agent p and the server each keep a copy of dual_p."""
 
     rounds: int
     clip: float
@@ -40,35 +42,30 @@ class IIADMM:
     local_steps: int = 1
     at: Point = Point.GLOBAL
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
-    def init(self, task: Task) -> State:
-        return start(task, z=task.zeros, dual=task.zeros, server_dual=task.zeros)
-
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, rho = state.t + 1, self.rho(state.t + 1)
-        sent, dual = self._agents(task, state, t, rho)
-        server_dual = ascent(state.own["server_dual"], state.w, sent, rho)
-        w = consensus(sent.mean(0), server_dual.mean(0), rho)
-        own = {"z": sent, "dual": dual, "server_dual": server_dual}
-        return State(t, w, own), Info((sent,), model_bytes(task))
-
-    def _agents(self, task: Task, state: State, t: int, rho: float) -> tuple[Array, Array]:
-        """What every agent sends, and its dual."""
-        dual, std = state.own["dual"], noise_std(task, self.multiplier, self.clip)
-        z = state.w if self.at is Point.GLOBAL else state.own["z"]
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        rho, dual, std = self.rho(msg.t), own["dual"], noise_std(agents, self.multiplier, self.clip)
+        z = msg.w if self.at is Point.GLOBAL else own["z"]
         for step in range(self.local_steps):
-            z = trust_center(state.w, dual, noisy_gradients(task, z, self.clip, std, t, step), rho)
-        return z, ascent(dual, state.w, z, rho)
+            z = trust_center(msg.w, dual, noisy_gradients(agents, z, self.clip, std, msg.t, step), rho)
+        return {"z": z, "dual": ascent(dual, msg.w, z, rho)}, {"z": z}
+
+    def start(self, facts: Facts) -> State:
+        return State.zero(facts.shape, dual=np.zeros((facts.n_agents, *facts.shape)))
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        rho, z = self.rho(msg.t), answers["z"]
+        dual = ascent(state.own["dual"], msg.w, z, rho)
+        return state.next(consensus(z.mean(0), dual.mean(0), rho), dual=dual)
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> IIADMM:
-    """Of several local steps only the last one's noise stays in z_p."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> IIADMM:
+    """The method with a penalty that suits its noise; of several local steps, z_p holds the noise of the last alone."""
     rounds, clip, local_steps = int(choice["rounds"]), choice["clip"], int(choice["local_steps"])
     multiplier = budget.multiplier(rounds * local_steps)
-    std = math.sqrt(task.n_agents) * noise_std(task, multiplier, clip)
-    rho = cooled_penalty(task, choice["score_noise"], std, rounds)
+    rho = cooled_penalty(facts, choice["score_noise"], noise_std(facts, multiplier, clip), rounds)
     return IIADMM(rounds, clip, multiplier, rho, local_steps)
 
 

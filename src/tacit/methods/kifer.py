@@ -2,32 +2,32 @@
 
     w = argmin_w sum_p f_p(w) + Lambda/2 |w|^2 + <b, w>,    b ~ N(0, (m c / I)^2),   m ~ s / epsilon'
 
-with m and s as in tacit.methods.perturb, and (epsilon', delta') the budget but for the hundredth that hides where the
-solve ended, by Gaussian noise. Lambda = |x| std(b) / score_noise makes the noise of a score as small as that, and is no
-less than what leaves the determinant half of epsilon'.
+with m and s as in tacit.methods.objective_perturbation. A hundredth of the budget pays for Gaussian noise that hides
+where the solve ended; (epsilon', delta') is the rest. Lambda = |x| std(b) / score_noise makes the noise of a score as
+small as score_noise, and is no less than what leaves the determinant half of epsilon'.
 """
 
 from __future__ import annotations
 
-from tacit.methods.central import MASK_SHARE, NoisyMinimum, without_noise
 from tacit.methods.method import Budget, Choice, Entry
-from tacit.methods.perturb import Normal, check, least_convexity, record_gradient, size
+from tacit.methods.noisy_minimum import NoisyMinimum, enough_convexity, without_noise
+from tacit.methods.objective_perturbation import MASK_SHARE, Normal, check_loss, record_gradient, size
 from tacit.methods.solve import convexity
-from tacit.methods.task import Task
+from tacit.methods.task import Facts
 from tacit.privacy.budget import calibrate
 from tacit.privacy.release import GeneralRelease
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> NoisyMinimum:
+def build(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
+    """The minimiser whose noise spends the budget."""
     if not budget.private:
-        return without_noise(0.0)
-    check(task)
+        return without_noise()
+    check_loss(facts)
     mask, epsilon, dp_delta = shares(budget)
-    std = record_gradient(task) * size(task, dp_delta) / epsilon  # of an entry of b, nearly
-    wanted = task.row_norm * std / choice["score_noise"]
-    lam = max(wanted, least_convexity(task, epsilon / 2) - convexity(task, 0.0, pooled=True))
-    mu = convexity(task, lam, pooled=True)
-    return NoisyMinimum(lam, Normal.of(task, mu, epsilon, dp_delta), mask)
+    std = record_gradient(facts) * size(facts, dp_delta) / epsilon  # of an entry of b, nearly
+    lam = enough_convexity(facts, choice["score_noise"], std, epsilon)
+    mu = convexity(facts, lam, pooled=True)
+    return NoisyMinimum(lam, Normal.of(facts, mu, epsilon, dp_delta), mask)
 
 
 def shares(budget: Budget) -> tuple[Normal, float, float]:

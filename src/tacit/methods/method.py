@@ -1,54 +1,194 @@
-"""A method: init and run_round -> (state, info), what it promises, and how it is built from a budget and a choice."""
+"""A method: two halves, or a curator's one; what it promises; and how it is built from a budget and a choice."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Protocol
+from functools import cached_property, lru_cache
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from tacit.methods.promise import Promise
-from tacit.methods.task import Task
+from tacit.admm.messages import Broadcast
+from tacit.methods.promise import Promise, Trusted
+from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
 from tacit.privacy.release import GaussianRelease
+from tacit.rounds import Info, State, rounds
 from tacit.types import Array
 
-Choice = Mapping[str, float]  # the constants that tuning may choose, by name
+Choice: TypeAlias = Mapping[str, float]  # the constants that tuning may choose, by name
+Own: TypeAlias = Mapping[str, Array]  # what agents keep, by name: each array has a row for every agent of the task
+Answers: TypeAlias = Mapping[str, Array]  # what agents send, by name: a row each, or their total through a secure sum
 
 
-@dataclass(frozen=True, eq=False)
-class State:
-    """The model after t rounds, and what else the next round needs, by name; leading axis P where agents keep it."""
+@runtime_checkable
+class Federated(Protocol):
+    """A method in two halves, so that any runtime can host it: agents in this process, on other ranks, or elsewhere.
 
-    t: int
-    w: Array
-    own: Mapping[str, Array] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Info:
-    """What one would plot, and `seen`: everything that those who are not trusted saw of this round."""
-
-    seen: tuple[Array, ...]
-    sent: float  # bytes that an agent sent, on average, in float32
-
-
-class Method(Protocol):
-    """A way to train."""
+    The agents' half (`carried`, `answer`) sees the records of the agents that are here, be that all of them or one. The
+    server's half (`start`, `ask`, `conclude`) sees public facts and answers. Where the promise trusts a secure sum, the
+    server is given the total of the answers and no single one.
+    """
 
     @property
     def rounds(self) -> int: ...
 
-    def promise(self, task: Task) -> Promise:
-        """What the rounds release; from public numbers of the task only."""
+    def promise(self, facts: Facts) -> Promise:
+        """What the rounds release; from public numbers only."""
         ...
 
-    def init(self, task: Task) -> State: ...
+    def carried(self, agents: Task) -> Own:
+        """What agents carry into the first round."""
+        ...
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]: ...
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        """What agents carry on, and what leaves them; of agents that were not asked, no row."""
+        ...
+
+    def start(self, facts: Facts) -> State: ...
+
+    def ask(self, facts: Facts, state: State) -> Broadcast: ...
+
+    def share(self, facts: Facts) -> float:
+        """The share of the agents that a round asks, as it is expected: how many were drawn may be private."""
+        ...
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State: ...
+
+
+@runtime_checkable
+class Curated(Protocol):
+    """A method for a curator who holds all records: it cannot be run between agents who keep theirs."""
+
+    @property
+    def rounds(self) -> int: ...
+
+    def promise(self, facts: Facts) -> Promise:
+        """What the rounds release; from public numbers only."""
+        ...
+
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        """The next model, which everybody may see."""
+        ...
+
+
+Method: TypeAlias = Federated | Curated
+
+
+class StartsAtZero:
+    """The server's model is zero before the first round, and the server keeps nothing else."""
+
+    def start(self, facts: Facts) -> State:
+        return State.zero(facts.shape)
+
+
+class AsksEveryone:
+    """The server sends its model to every agent."""
+
+    def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
+        return Broadcast(state.t + 1, state.w)
+
+    def share(self, facts: Facts) -> float:  # noqa: ARG002
+        return 1.0
+
+
+class KeepsNothing:
+    """Agents carry nothing from one round to the next."""
+
+    def carried(self, agents: Task) -> Own:  # noqa: ARG002
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinator:
+    """The server of a run: the server's half of a method on the facts of a federation (a tacit.rounds.Server)."""
+
+    method: Federated
+    facts: Facts
+
+    @property
+    def rounds(self) -> int:
+        return self.method.rounds
+
+    @cached_property
+    def promise(self) -> Promise:
+        return self.method.promise(self.facts)
+
+    def start(self) -> State:
+        return self.method.start(self.facts)
+
+    def ask(self, state: State) -> Broadcast:
+        return self.method.ask(self.facts, state)
+
+    def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
+        """The next state. Who is not trusted saw the answers, or the model alone where a trusted server adds noise."""
+        after, trusted = self.method.conclude(self.facts, state, msg, answers), self.promise.trusted
+        hidden = trusted is Trusted.SERVER and not self.promise.caveats
+        seen = (after.w,) if hidden else tuple(answers.values())
+        shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
+        sent = 4.0 * self.method.share(self.facts) * sum(map(math.prod, shapes))
+        return after, Info(after.t, _distance(after.w, state.w), seen=seen, sent=sent)
+
+
+@dataclass(frozen=True, eq=False)
+class Curator:
+    """The server of a run that a curator makes alone (a tacit.rounds.Server)."""
+
+    method: Curated
+    facts: Facts
+
+    @property
+    def rounds(self) -> int:
+        return self.method.rounds
+
+    def start(self) -> State:
+        return State.zero(self.facts.shape)
+
+    def ask(self, state: State) -> Broadcast:
+        return Broadcast(state.t + 1, state.w)
+
+    def conclude(self, state: State, msg: Broadcast, model: Array) -> tuple[State, Info]:  # noqa: ARG002
+        """The next state. Agents send nothing: their records are with the curator before the first round."""
+        return state.next(model), Info(state.t + 1, _distance(model, state.w), seen=(model,))
+
+
+def server(method: Method, facts: Facts) -> Coordinator | Curator:
+    """Who asks the questions of a run by this method."""
+    return Curator(method, facts) if isinstance(method, Curated) else Coordinator(method, facts)
+
+
+def carried(method: Method, task: Task) -> Own:
+    """What the agents of the task carry into the first round."""
+    return {} if isinstance(method, Curated) else method.carried(task)
+
+
+def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Any]:
+    """One round at the agents of the task: what they carry on, and what reaches the server."""
+    if isinstance(method, Curated):
+        return {}, method.train(task, msg)
+    own, answers = method.answer(task, own, msg)
+    if method.promise(task).trusted is Trusted.SUM:
+        answers = {name: each.sum(0) for name, each in answers.items()}
+    return own, answers
+
+
+def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
+    """The state and the info after each round of a run whose agents are all in this process."""
+    asking, own = server(method, task), carried(method, task)
+
+    def here(questions: Sequence[Broadcast]) -> list[Any]:
+        nonlocal own
+        own, answers = exchange(method, task, own, questions[0])
+        return [answers]
+
+    for ended in rounds([asking], [asking.start()], here):
+        yield ended[0]
+
+
+def _distance(a: Array, b: Array) -> float:
+    return math.sqrt(np.square(a - b).sum())
 
 
 @dataclass(frozen=True)
@@ -74,24 +214,46 @@ def _multiplier(epsilon: float, dp_delta: float, releases: int, rate: float) -> 
     return found.multiplier
 
 
+TRIALS = 4
+
+
 @dataclass(frozen=True)
 class Entry:
     """One line of the registry. Every grid has TRIALS choices, the first of them the default."""
 
     name: str
     about: str
-    build: Callable[[Task, Budget, Choice], Method]
+    build: Callable[[Facts, Budget, Choice], Method]
     grid: tuple[Choice, ...]
+    values: Mapping[str, Any] = field(default_factory=dict)  # keys of a spec that the name stands for
+    ranked: bool = True  # whether a comparison that names no methods has it
 
 
-TRIALS = 4
+@dataclass(frozen=True)
+class Composed:
+    """One line of the registry for the ADMM family: `values` names the choices of which tacit.run.compose makes agents.
+
+    `law` is the noise of the sound preset; in the paper it is that of `values`.
+    """
+
+    name: str
+    about: str
+    grid: tuple[Choice, ...]
+    values: Mapping[str, Any]
+    law: str = "gaussian"
+    ranked: bool = True
 
 
-def start(task: Task, **own: Array) -> State:
-    """Round zero, every variable zero."""
-    return State(0, np.zeros(task.shape), own)
+AnyEntry: TypeAlias = Entry | Composed
+
+SHARED = {"rounds": "run.rounds", "clip": "privacy.clip", "score_noise": "schedule.score_noise"}
 
 
-def model_bytes(task: Task, models: float = 1) -> float:
-    """Of `models` arrays of J K float32 numbers."""
-    return 4.0 * models * math.prod(task.shape)
+def key_of(constant: str) -> str:
+    """The key of a spec that holds a constant of a choice: one that methods share, or one of [method]."""
+    return SHARED.get(constant, f"method.{constant}")
+
+
+def own_constants(entry: AnyEntry) -> tuple[str, ...]:
+    """The constants of a method that [method] holds."""
+    return tuple(name for name in entry.grid[0] if name not in SHARED)

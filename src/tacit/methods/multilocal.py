@@ -12,26 +12,24 @@ Where nothing binds and all z_p agree this is fedgd with E answers a round, at p
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Prox, Trust
-from tacit.admm.updates import ascent, consensus
-from tacit.methods.fedgd import noise_std
-from tacit.methods.inexact import cooled_penalty, noisy_gradients
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.local_models_first import CarriesModelAndDual, LocalModelsFirst
+from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.schedule import Constant, Cooling, Inverse, Scaled, Schedule
 from tacit.types import Array
 
 
 @dataclass(frozen=True)
-class MultiLocal:
-    """The rule, ObjP's or ObjT's, is applied local_steps times before z_p is released."""
+class MultiLocal(CarriesModelAndDual, LocalModelsFirst):
+    """Agents apply the rule, ObjP's or ObjT's, local_steps times before they release z_p."""
 
     rounds: int
     clip: float
@@ -41,36 +39,31 @@ class MultiLocal:
     local_steps: int
     averaged: bool = True
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, count=self.local_steps)
 
-    def init(self, task: Task) -> State:
-        return start(task, z=task.zeros, dual=task.zeros)
+    def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
+        return self.rho(t)
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, rho, dual = state.t + 1, self.rho(state.t + 1), state.own["dual"]
-        z = self._released(task, state, Broadcast(t, state.w, rho))
-        w = consensus(z.mean(0), dual.mean(0), rho)
-        return State(t, w, {"z": z, "dual": ascent(dual, w, z, rho)}), Info((z,), model_bytes(task))
-
-    def _released(self, task: Task, state: State, msg: Broadcast) -> Array:
-        z, std = state.own["z"], noise_std(task, self.multiplier, self.clip)
+    def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
+        msg, std = replace(msg, rho=self.rho(msg.t)), noise_std(agents, self.multiplier, self.clip)
         total = np.zeros_like(z)
         for step in range(self.local_steps):
-            slope = noisy_gradients(task, z, self.clip, std, msg.t, step)
-            z = self._step(task, slope, z, state.own["dual"], msg)
+            z = self._step(agents, noisy_gradients(agents, z, self.clip, std, msg.t, step), z, dual, msg)
             total += z
         return total / self.local_steps if self.averaged else z
 
-    def _step(self, task: Task, slope: Array, z: Array, dual: Array, msg: Broadcast) -> Array:
+    def _step(self, facts: Facts, slope: Array, z: Array, dual: Array, msg: Broadcast) -> Array:
+        """The rule at every agent here, one after another: (P, J, K)."""
+
         def solve(g: Array, own: Local) -> Array:
-            return self.rule.solve(g, lambda _: g, own, msg, task.problem.domain)
+            return self.rule.solve(g, lambda _: g, own, msg, facts.problem.domain)
 
         return np.stack([solve(g, Local(u, own)) for g, u, own in zip(slope, z, dual, strict=True)])
 
 
-def carried(share: float, local_steps: int, averaged: bool) -> float:
-    """Std of the noise in a release over that of one local step.
+def noise_gain(share: float, local_steps: int, averaged: bool) -> float:
+    """The std of the noise in a release over that of one local step.
 
     With share = (1/eta) / (rho + 1/eta), u the mean of the z_p less w, and noise n_e in units of z,
     u_{e+1} = share u_e - n_e: the last u holds share^{E-1-e} n_e, and their mean 1/E (1 + ... + share^{E-1-e}) n_e.
@@ -80,22 +73,23 @@ def carried(share: float, local_steps: int, averaged: bool) -> float:
     return float(np.linalg.norm(weights))
 
 
-def build_objp(task: Task, budget: Budget, choice: Choice) -> MultiLocal:
-    """choice["share"] of the stiffness rho + 1/eta is the proximal term's."""
-    share, mu = choice["share"], _stiffness(task, budget, choice, choice["share"])
+def build_objp(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
+    """ObjP; the proximal term has choice["share"] of the stiffness rho + 1/eta."""
+    share, mu = choice["share"], _stiffness(facts, budget, choice, choice["share"])
     rule = Prox(Inverse(Scaled(share, mu)))
     return _build(budget, choice, Scaled(1 - share, mu), rule)
 
 
-def build_objt(task: Task, budget: Budget, choice: Choice) -> MultiLocal:
-    return _build(budget, choice, _stiffness(task, budget, choice, 0.0), Trust(Constant(choice["radius"])))
+def build_objt(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
+    """ObjT; the trust region has a constant radius."""
+    return _build(budget, choice, _stiffness(facts, budget, choice, 0.0), Trust(Constant(choice["radius"])))
 
 
-def _stiffness(task: Task, budget: Budget, choice: Choice, share: float) -> Cooling:
+def _stiffness(facts: Facts, budget: Budget, choice: Choice, share: float) -> Cooling:
     """rho + 1/eta = 1 / (P step) of one local step."""
-    std = math.sqrt(task.n_agents) * noise_std(task, _multiplier(budget, choice), choice["clip"])
-    gain = carried(share, int(choice["local_steps"]), bool(choice["averaged"]))
-    return cooled_penalty(task, choice["score_noise"], gain * std, int(choice["rounds"]))
+    std = noise_std(facts, _multiplier(budget, choice), choice["clip"])
+    gain = noise_gain(share, int(choice["local_steps"]), bool(choice["averaged"]))
+    return cooled_penalty(facts, choice["score_noise"], gain * std, int(choice["rounds"]))
 
 
 def _multiplier(budget: Budget, choice: Choice) -> float:

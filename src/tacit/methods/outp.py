@@ -17,14 +17,17 @@ that every other method minimises, and their rho is divided by P for the same re
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.admm.updates import ascent, consensus, prox_center
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.admm.messages import Broadcast
+from tacit.admm.updates import prox_center
+from tacit.methods.local_models_first import CarriesModelAndDual, LocalModelsFirst
+from tacit.methods.method import Budget, Choice, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
 from tacit.schedule import HuangStep, Schedule, Staircase
 from tacit.types import Array, Norm
@@ -33,42 +36,39 @@ REPLACED = Adjacency.REPLACE_ONE.value
 
 
 @dataclass(frozen=True)
-class OutP:
-    """With Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
+class OutP(CarriesModelAndDual, LocalModelsFirst):
+    """Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
 
     rounds: int
     multiplier: float
     rho: float
     c_w: float
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, unit=Unit.REPLACED)
 
-    def init(self, task: Task) -> State:
-        return _start(task)
+    def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
+        return self.rho
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t = state.t + 1
-        slope = task.gradients(state.own["z"], record_bound(task))
-        mu = self.rho + 1 / self.eta(task, t)
-        noise = self.gradient_noise(task) / mu * task.agents_gaussian(t)
-        return _advance(task, state, slope, noise, self.rho, self.eta(task, t))
+    def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
+        slope, eta = agents.gradients(z, record_bound(agents)), self.eta(agents, msg.t)
+        noise = self.gradient_noise(agents) / (self.rho + 1 / eta) * agents.agents_gaussian(msg.t)
+        return _step(msg.w, z, dual, slope, self.rho, eta, noise)
 
-    def gradient_noise(self, task: Task) -> float:
+    def gradient_noise(self, facts: Facts) -> float:
         """s = multiplier * 2 c1 / I: sigma_p (rho + 1 / eta_p), the same in every round."""
-        return self.multiplier * REPLACED * task.problem.weight * record_bound(task).value * task.rounding
+        return self.multiplier * REPLACED * facts.problem.weight * record_bound(facts).value * facts.rounding
 
-    def eta(self, task: Task, t: int) -> Array:
-        """Of every agent, (P, 1, 1)."""
-        problem, noise = task.problem, self.gradient_noise(task)
-        c3 = problem.loss.curvature * task.row_norm**2
+    def eta(self, agents: Task, t: int) -> Array:
+        """The proximity of every agent here, (P, 1, 1)."""
+        problem, noise, d = agents.problem, self.gradient_noise(agents), math.prod(agents.shape)
+        c3 = problem.loss.curvature * agents.row_norm**2
         convexity = problem.regularization * problem.regularizer.curvature
-        smoothness = [problem.weight * len(shard) * c3 + convexity for shard in task.shards]
-        return _column([HuangStep(own, math.prod(task.shape), noise, self.c_w)(t) for own in smoothness])
+        return _each(agents, lambda n: HuangStep(problem.weight * n * c3 + convexity, d, noise, self.c_w)(t))
 
 
 @dataclass(frozen=True)
-class Released:
+class Released(CarriesModelAndDual, LocalModelsFirst):
     """The released code: sigma^2 where the standard deviation belongs, c1 = I_p, c3 = I_p / 4, c_w = sqrt(4 J K).
 
     The loss of a record weighs 1 / I_p, and beta r'(w) stands in for (beta / P) r'(z_p).
@@ -78,7 +78,7 @@ class Released:
     multiplier: float
     rho: Schedule
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         if not self.multiplier:
             return no_privacy()
         return Promise(
@@ -90,48 +90,43 @@ class Released:
             ),
         )
 
-    def init(self, task: Task) -> State:
-        return _start(task)
+    def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
+        return self.rho(t)
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, problem, d = state.t + 1, task.problem, math.prod(task.shape)
-        sizes = [float(len(shard)) for shard in task.shards]
-        data = task.sums(task.shards, problem, state.own["z"], Declared(Norm.L2, max(sizes), public=False))
-        slope = data / _column(sizes) + problem.beta * problem.regularizer.gradient(state.w)
+    def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
+        problem, d, rho = agents.problem, math.prod(agents.shape), self.rho(msg.t)
+        bound = Declared(Norm.L2, float(max(agents.sizes)), public=False)
+        data = agents.sums(agents.shards, problem, z, bound) / agents.own_sizes
+        slope = data + problem.beta * problem.regularizer.gradient(msg.w)
         s = REPLACED * self.multiplier  # multiplier * 2 c1 / I_p, with c1 = I_p
-        eta = _column([HuangStep(n / 4, d, s, math.sqrt(4 * d))(t) for n in sizes])
-        sigma = s / (self.rho(t) + 1 / eta)
-        return _advance(task, state, slope, sigma**2 * task.agents_gaussian(t), self.rho(t), eta)
+        eta = _each(agents, lambda n: HuangStep(n / 4, d, s, math.sqrt(4 * d))(msg.t))
+        sigma = s / (rho + 1 / eta)
+        return _step(msg.w, z, dual, slope, rho, eta, sigma**2 * agents.agents_gaussian(msg.t))
 
 
-def _start(task: Task) -> State:
-    return start(task, z=task.zeros, dual=task.zeros)
+def _step(w: Array, z: Array, dual: Array, slope: Array, rho: float, eta: Array, noise: Array) -> Array:
+    """z_p with noise on it. The noise, whose law is symmetric, is subtracted as in admm.perturbation."""
+    moved: Array = prox_center(w, z, dual, slope, rho, eta) - noise
+    return moved
 
 
-def _advance(task: Task, state: State, slope: Array, noise: Array, rho: float, eta: Array) -> tuple[State, Info]:
-    """z with noise on it, w, and the dual. The noise, whose law is symmetric, is subtracted as in admm.perturbation."""
-    dual = state.own["dual"]
-    z = prox_center(state.w, state.own["z"], dual, slope, rho, eta) - noise
-    w = consensus(z.mean(0), dual.mean(0), rho)
-    return State(state.t + 1, w, {"z": z, "dual": ascent(dual, w, z, rho)}), Info((z,), model_bytes(task))
+def _each(agents: Task, value: Callable[[float], float]) -> Array:
+    """A number for every agent here, from its number of records: (P, 1, 1)."""
+    return np.array([value(n) for n in agents.own_sizes.flat])[:, None, None]
 
 
-def record_bound(task: Task) -> Declared:
-    """c1 (task.gradient_bound, with the room that float32 sums need), and the refusal of longer records."""
-    return from_row_norm(Norm.L2, task.row_norm, task.problem.loss)
+def record_bound(facts: Facts) -> Declared:
+    """c1 (facts.gradient_bound, with the room that float32 sums need), and the refusal of longer records."""
+    return from_row_norm(Norm.L2, facts.row_norm, facts.problem.loss)
 
 
-def _column(values: list[float]) -> Array:
-    return np.array(values)[:, None, None]
-
-
-def build(task: Task, budget: Budget, choice: Choice) -> OutP:
-    """rho is Huang's, for f_p that weigh records by 1 / I_p."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> OutP:
+    """The method with Huang's rho, which is for f_p that weigh records by 1 / I_p."""
     rounds = int(choice["rounds"])
-    return OutP(rounds, budget.multiplier(rounds), choice["rho"] / task.n_agents, choice["c_w"])
+    return OutP(rounds, budget.multiplier(rounds), choice["rho"] / facts.n_agents, choice["c_w"])
 
 
-def build_released(task: Task, budget: Budget, choice: Choice) -> Released:  # noqa: ARG001
+def build_released(facts: Facts, budget: Budget, choice: Choice) -> Released:  # noqa: ARG001
     """The noise that would spend the budget, were it calibrated; rho-hat of the paper at the epsilon of a round.
 
     That epsilon is what the classic formula, multiplier = sqrt(2 ln(1.25 / delta)) / epsilon, makes of the multiplier.
@@ -147,17 +142,21 @@ def _grid(rho: float) -> tuple[Choice, ...]:
     return tuple({"rounds": rounds, "rho": rho, "c_w": c_w} for rounds in (1000, 300) for c_w in (100.0, 300.0))
 
 
+_REPLACED = {"privacy.adjacency": "replace_one"}
+
 HUANG = Entry(
     "outp-huang",
     "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution",
     build,
     _grid(rho=0.1),  # their own
+    values=_REPLACED,
 )
 PLUS = Entry(
     "outp-plus",
     "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)",
     build,
     _grid(rho=0.001),
+    values=_REPLACED,
 )
 RELEASED = Entry(
     "outp-released",

@@ -12,23 +12,25 @@ at most c = row_norm sqrt 2 by itself, so nothing is clipped; solves end at grad
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from tacit.methods.exact import exact_round, exact_start
-from tacit.methods.method import Budget, Choice, Entry, Info, State
-from tacit.methods.perturb import record_gradient
+from tacit.admm.messages import Broadcast
+from tacit.methods.exact_admm import ExactADMM
+from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.noisy_gradients import cooled_penalty
+from tacit.methods.objective_perturbation import record_gradient
 from tacit.methods.promise import Promise, Unit, gaussian_releases
 from tacit.methods.solve import convexity
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency
-from tacit.schedule import Cooling, Schedule, cooled_step
+from tacit.schedule import Schedule
+from tacit.types import Array
 
 UNITS = {Adjacency.ZERO_OUT: Unit.RECORD, Adjacency.REPLACE_ONE: Unit.REPLACED}
 
 
 @dataclass(frozen=True)
-class PrimalPerturbation:
+class PrimalPerturbation(ExactADMM):
     """Agents send noisy minimisers."""
 
     rounds: int
@@ -37,41 +39,34 @@ class PrimalPerturbation:
     tolerance: float = 1e-2
     adjacency: Adjacency = Adjacency.ZERO_OUT
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    @property
+    def private(self) -> bool:
+        return self.multiplier > 0
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, unit=UNITS[self.adjacency])
 
-    def init(self, task: Task) -> State:
-        return exact_start(task, private=bool(self.multiplier))
+    def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
+        return self.rho(t)
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t = state.t + 1
-        rho = self.rho(t)
-        noise = self.noise_std(task, rho) * task.agents_gaussian(t) if self.multiplier else 0.0
-        return exact_round(task, state, rho, tau(task, self.tolerance), 0.0, noise)
+    def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:  # noqa: ARG002
+        found = self.minimisers(agents, dual, msg)
+        if not self.private:
+            return found
+        return found + self.noise_std(agents, self.rho(msg.t)) * agents.agents_gaussian(msg.t)
 
-    def noise_std(self, task: Task, rho: float) -> float:
+    def noise_std(self, facts: Facts, rho: float) -> float:
         """multiplier s."""
         moved = self.adjacency.value + 2 * self.tolerance
-        return self.multiplier * moved * record_gradient(task) / convexity(task, rho)
+        return self.multiplier * moved * record_gradient(facts) / convexity(facts, rho)
 
 
-def tau(task: Task, tolerance: float) -> float:
-    """tolerance c / I; where the loss bounds no gradient, and so nothing is private, as if c were row_norm."""
-    own = record_gradient(task)
-    return tolerance * (own if math.isfinite(own) else task.problem.weight * task.row_norm)
-
-
-def penalty(task: Task, score_noise: float, std: float, rounds: int) -> Cooling:
-    """rho^t with which the mean of z_p, noisy by std / rho^t at each agent, takes the steps of `cooled_step`."""
-    step = cooled_step(score_noise, math.sqrt(task.n_agents) * std * task.row_norm, rounds)
-    return Cooling(1 / (task.n_agents * step), rounds)
-
-
-def build(task: Task, budget: Budget, choice: Choice) -> PrimalPerturbation:
+def build(facts: Facts, budget: Budget, choice: Choice) -> PrimalPerturbation:
+    """The method with a penalty that suits its noise."""
     rounds = int(choice["rounds"])
     multiplier = budget.multiplier(rounds)
-    std = multiplier * record_gradient(task) if multiplier else 0.0
-    return PrimalPerturbation(rounds, multiplier, penalty(task, choice["score_noise"], std, rounds))
+    std = multiplier * record_gradient(facts) if multiplier else 0.0
+    return PrimalPerturbation(rounds, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds))
 
 
 ENTRY = Entry(

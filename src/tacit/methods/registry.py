@@ -1,50 +1,39 @@
-"""Every method beside the ADMM of tacit.admm, one line each."""
+"""Every method by name, one line each: where its entry is. A method is imported when it is first asked for."""
 
 from __future__ import annotations
 
-from tacit.methods import (
-    amp,
-    chaudhuri,
-    dp_fedavg,
-    dpsgd,
-    dpsgd_local,
-    dvp,
-    fedavg,
-    fedgd,
-    fedprox,
-    iceadmm,
-    iiadmm,
-    kifer,
-    multilocal,
-    nbafl,
-    outp,
-    pvp,
-    secure_sum,
-)
-from tacit.methods.method import Entry
+from tacit.methods.method import AnyEntry
+from tacit.registry import Registry
 
-METHODS: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        amp.ENTRY,
-        chaudhuri.ENTRY,
-        dp_fedavg.ENTRY,
-        dpsgd.ENTRY,
-        dpsgd_local.ENTRY,
-        dvp.ENTRY,
-        fedavg.ENTRY,
-        fedgd.ENTRY,
-        fedprox.ENTRY,
-        iceadmm.ENTRY,
-        iiadmm.ENTRY,
-        kifer.ENTRY,
-        multilocal.OBJP,
-        multilocal.OBJT,
-        nbafl.ENTRY,
-        outp.HUANG,
-        outp.PLUS,
-        outp.RELEASED,
-        pvp.ENTRY,
-        secure_sum.ENTRY,
-    )
-}
+METHODS: Registry[AnyEntry] = Registry(
+    "method",
+    {
+        "objp": "tacit.methods.admm:OBJP",
+        "objt": "tacit.methods.admm:OBJT",
+        "outp": "tacit.methods.admm:OUTP",
+        "objt-laplace": "tacit.methods.admm:OBJT_LAPLACE",
+        "admm": "tacit.methods.admm:ADMM",
+        "iadmm-prox": "tacit.methods.admm:IADMM_PROX",
+        "iadmm-trust": "tacit.methods.admm:IADMM_TRUST",
+        "amp": "tacit.methods.amp:ENTRY",
+        "chaudhuri": "tacit.methods.chaudhuri:ENTRY",
+        "dp-fedavg": "tacit.methods.dp_fedavg:ENTRY",
+        "dpsgd": "tacit.methods.dpsgd:ENTRY",
+        "dpsgd-local": "tacit.methods.dpsgd_local:ENTRY",
+        "dvp": "tacit.methods.dvp:ENTRY",
+        "fedavg": "tacit.methods.fedavg:ENTRY",
+        "fedgd": "tacit.methods.fedgd:ENTRY",
+        "fedprox": "tacit.methods.fedprox:ENTRY",
+        "iceadmm": "tacit.methods.iceadmm:ENTRY",
+        "iiadmm": "tacit.methods.iiadmm:ENTRY",
+        "kifer": "tacit.methods.kifer:ENTRY",
+        "objp-local": "tacit.methods.multilocal:OBJP",
+        "objt-local": "tacit.methods.multilocal:OBJT",
+        "nbafl": "tacit.methods.nbafl:ENTRY",
+        "outp-huang": "tacit.methods.outp:HUANG",
+        "outp-plus": "tacit.methods.outp:PLUS",
+        "outp-released": "tacit.methods.outp:RELEASED",
+        "pvp": "tacit.methods.pvp:ENTRY",
+        "secure-sum": "tacit.methods.secure_sum:ENTRY",
+    },
+)

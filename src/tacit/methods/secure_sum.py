@@ -26,20 +26,22 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
-from tacit.admm.updates import ascent, trust_center
+from tacit.admm.updates import trust_center
 from tacit.errors import IncompatibleError, SpecError
-from tacit.methods.fedgd import noise_std
-from tacit.methods.inexact import cooled_penalty, noisy_gradients
-from tacit.methods.method import Budget, Choice, Entry, Info, State, model_bytes, start
+from tacit.methods.local_models_first import CarriesModelAndDual, caught_up
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, Own, StartsAtZero
+from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
+from tacit.rounds import State
 from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class SecureSum:
-    """`colluding` agents may tell the server their noise."""
+class SecureSum(CarriesModelAndDual, StartsAtZero, AsksEveryone):
+    """Agents send z_p - dual_p / rho into a secure sum; `colluding` of them may tell the server their noise."""
 
     rounds: int
     clip: float
@@ -55,37 +57,36 @@ class SecureSum:
                 "so that one release of sensitivity clip a round fails: linearise at w."
             )
 
-    def promise(self, task: Task) -> Promise:  # noqa: ARG002
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         return gaussian_releases(self.multiplier, trusted=Trusted.SUM)
 
-    def init(self, task: Task) -> State:
-        return start(task, dual=task.zeros)
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        rho, dual = self.rho(msg.t), caught_up(own, msg, self.rho)
+        std = share_std(agents, self.multiplier, self.clip, self.colluding)
+        z = trust_center(msg.w, dual, noisy_gradients(agents, msg.w, self.clip, std, msg.t), rho)
+        return {"z": z, "dual": dual}, {"z_less_dual": z - dual / rho}
 
-    def run_round(self, task: Task, state: State) -> tuple[State, Info]:
-        t, rho, dual = state.t + 1, self.rho(state.t + 1), state.own["dual"]
-        std = share_std(task, self.multiplier, self.clip, self.colluding)
-        z = trust_center(state.w, dual, noisy_gradients(task, state.w, self.clip, std, t), rho)
-        seen = (z - dual / rho).sum(0)
-        w = seen / task.n_agents
-        return State(t, w, {"dual": ascent(dual, w, z, rho)}), Info((seen,), model_bytes(task))
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        return state.next(answers["z_less_dual"] / facts.n_agents)
 
 
-def share_std(task: Task, multiplier: float, clip: float, colluding: int) -> float:
-    """Of the noise of one agent: those that do not collude have the whole variance together."""
-    if not 0 <= colluding < task.n_agents:
+def share_std(facts: Facts, multiplier: float, clip: float, colluding: int) -> float:
+    """The std of one agent's noise: the agents that do not collude have the whole variance together."""
+    if not 0 <= colluding < facts.n_agents:
         raise SpecError(
-            f"{colluding} of {task.n_agents} agents cannot collude: at least one, the record's own, must not. "
+            f"{colluding} of {facts.n_agents} agents cannot collude: at least one, the record's own, must not. "
             "Choose a number from 0 to P - 1."
         )
-    return noise_std(task, multiplier, clip) / math.sqrt(task.n_agents - colluding)
+    return noise_std(facts, multiplier, clip) / math.sqrt(facts.n_agents - colluding)
 
 
-def build(task: Task, budget: Budget, choice: Choice) -> SecureSum:
+def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
+    """The method with a penalty that suits the noise of the sum."""
     rounds, clip = int(choice["rounds"]), choice["clip"]
-    colluding = min(int(choice["colluding"]), task.n_agents - 1)
+    colluding = min(int(choice["colluding"]), facts.n_agents - 1)
     multiplier = budget.multiplier(rounds)
-    std = math.sqrt(task.n_agents) * share_std(task, multiplier, clip, colluding)
-    return SecureSum(rounds, clip, multiplier, cooled_penalty(task, choice["score_noise"], std, rounds), colluding)
+    std = share_std(facts, multiplier, clip, colluding)
+    return SecureSum(rounds, clip, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds), colluding)
 
 
 ENTRY = Entry(

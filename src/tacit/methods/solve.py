@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.admm.agent import ROUNDING
 from tacit.errors import TacitError
-from tacit.methods.task import Sums, Task
+from tacit.methods.task import Facts, Sums, Task
 from tacit.problem.objective import BLOCK, Problem
 from tacit.problem.sensitivity import Observed, RecordBound
 from tacit.types import Array, Norm, Shard
@@ -33,21 +33,20 @@ RESOLVED = 0.5  # of tau, or what float32 sums resolve: a tenth of the worst tha
 Field = Callable[[Array], Array]  # points (P, J, K) -> gradients there
 
 
-def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float) -> Array:
+def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float, pooled: bool = False) -> Array:
     """argmin_u f_p(u) + r_p(u) of every agent, each to a gradient of norm <= tau: (P, J, K).
 
-    rest(u) is the gradient of r_p, an isotropic quadratic of curvature `stiffness`. With start (1, J, K) the pooled
-    sum_p f_p stands in place of f_p.
+    rest(u) is the gradient of r_p, an isotropic quadratic of curvature `stiffness`. Where `pooled`, the sum of
+    all f_p is minimised instead, from start (1, J, K).
     """
     p = task.problem
-    pooled = len(start) == 1
 
     def gradient(sums: Sums, u: Array, points: Array) -> Array:
         data = p.weight * sums(task.shards, p, points[0] if pooled else points, Observed(Norm.L2))
         regular = (p.beta if pooled else p.regularization) * p.regularizer.gradient(u)
         return (data.sum(0, keepdims=True) if pooled else data) + regular + rest(u)
 
-    records = task.n_records if pooled else max(map(len, task.shards))
+    records = task.n_records if pooled else max(task.sizes)
     bound = p.weight * p.loss.curvature * task.row_norm**2 * records + convexity(task, stiffness, pooled)
     search = Search(1 / bound)
     resolved = max(RESOLVED * tau, ROUNDING / 10 * records * p.weight * task.row_norm)
@@ -60,10 +59,10 @@ def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float
     return found
 
 
-def convexity(task: Task, stiffness: float, pooled: bool = False) -> float:
+def convexity(facts: Facts, stiffness: float, pooled: bool = False) -> float:
     """mu of f_p (or of sum_p f_p) and a quadratic of this curvature."""
-    weight = task.problem.beta if pooled else task.problem.regularization
-    return stiffness + weight * task.problem.regularizer.curvature
+    weight = facts.problem.beta if pooled else facts.problem.regularization
+    return stiffness + weight * facts.problem.regularizer.curvature
 
 
 def double_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:  # noqa: ARG001

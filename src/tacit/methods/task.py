@@ -108,6 +108,10 @@ class Task(Facts):
         """One model for each agent here, all zero: (P, J, K)."""
         return np.zeros((len(self.index), *self.shape))
 
+    def asked(self, to: Array | None) -> Array:
+        """The rows of the agents here that a Broadcast to these agents asks, None for all."""
+        return np.arange(len(self.index)) if to is None else np.flatnonzero(np.isin(self.index, to))
+
     @property
     def own_sizes(self) -> Array:
         """I_p of the agents here: (P, 1, 1)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -12,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
-from tacit.engine.registry import ENGINES
 from tacit.errors import Diverged
 from tacit.paper import artefact as paper
 from tacit.paper.theorem import Bound, Constants, Merit, constants, slope
 from tacit.rounds import rounds
 from tacit.run import build, sweep
+from tacit.run.compose import AdmmSetup
 from tacit.run.metrics import measure
 from tacit.run.result import summarize
 from tacit.run.sweep import Lane, Load, Member
-from tacit.run.train import Listener, Run, check_finite, nobody, settled
+from tacit.run.train import Listener, Run, check_finite, engine_for, nobody, settled
 
 POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
 
@@ -49,7 +50,7 @@ def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Run, Merit, f
     first = runs[0]
     merit = Merit.of(first.setup.problem, first.over)
     own, shape = first.spec.run, first.setup.shape
-    engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
+    engine = engine_for(runs, ExitStack())
     sums = [np.zeros((first.over.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
     measured = {int(t) for t in np.geomspace(1, own.rounds, POINTS).round()}
     start = perf_counter()
@@ -57,7 +58,7 @@ def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Run, Merit, f
     def exchange(msgs: Sequence[Broadcast]) -> list[Replies]:
         for r, total in enumerate(sums):
             total += engine.save(r)["z"]
-        return engine.exchange_all(msgs)
+        return list(engine.exchange_all(msgs))
 
     for ended in rounds([run.setup.server for run in runs], [run.state for run in runs], exchange):
         for run, (state, info), total in zip(runs, ended, sums, strict=True):
@@ -86,6 +87,7 @@ def _record(member: Member, run: Run, merit: Merit, seconds: float, path: str) -
 
 def bound_of(run: Run, merit: Merit) -> Bound:
     """The theorem's right-hand side for a run of ObjP."""
+    assert isinstance(run.setup, AdmmSetup)
     over, rho = run.over, run.setup.rho
     found: Constants = constants(run.setup.problem, over, run.setup.agents[0].method.adjacency)
     dimension = over.n_features * over.n_classes

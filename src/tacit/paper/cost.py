@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import groupby, islice
 from time import perf_counter
 
-from tacit.engine.registry import ENGINES
 from tacit.rounds import rounds
 from tacit.run import sweep
 from tacit.run.metrics import measure
 from tacit.run.sweep import Lane, Load, Member
+from tacit.run.train import engine_for
 
 ROUNDS = 3  # timed, after one that warms up
 
@@ -31,8 +32,7 @@ def seconds(members: Sequence[Member], load: Load) -> float:
 def pace(batch: Sequence[Lane]) -> tuple[float, float]:
     """Seconds that a round of a batch takes, and measuring one run of it; what they compute is thrown away."""
     runs = [run for _, run in batch]
-    own, shape = runs[0].spec.run, runs[0].setup.shape
-    engine = ENGINES[own.engine]([run.setup.agents for run in runs], shape, own.device)
+    engine = engine_for(runs, ExitStack())
     going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
     *_, (state, info) = next(going)
     start, done = perf_counter(), 0

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from tacit.errors import SpecError
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release
 
-_KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}
+_KINDS: dict[str, type[Release]] = {
+    "gaussian": GaussianRelease,
+    "laplace": LaplaceRelease,
+    "general": GeneralRelease,
+}
 
 
 def describe(release: Release) -> dict[str, Any]:
@@ -28,6 +32,22 @@ def restored(description: Mapping[str, Any]) -> Release:
     if kind is LaplaceRelease and terms["l1"] is None:
         terms["l1"] = math.inf
     return kind(**terms)
+
+
+def described(each_round: Events, once: Events) -> list[dict[str, Any]]:
+    """What a run releases as JSON; `count` where a round makes several releases of one kind, `once` where a run does."""
+    each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in each_round]
+    return each + [describe(one) | {"count": n, "once": True} for one, n in once]
+
+
+def events(descriptions: Sequence[Mapping[str, Any]], rounds: int) -> Events:
+    """What the first `rounds` rounds release, of a run that `described` described."""
+    found = []
+    for one in descriptions:
+        terms = dict(one)
+        count, once = terms.pop("count", 1), terms.pop("once", False)
+        found.append((restored(terms), count if once else count * rounds))
+    return found
 
 
 def spell(release: Release) -> str:

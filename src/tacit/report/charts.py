@@ -9,7 +9,7 @@ from functools import partial
 
 from tacit.errors import RecordError
 from tacit.privacy.budget import total
-from tacit.privacy.describe import restored
+from tacit.privacy.describe import events
 from tacit.report.artefact import Artefact, Panel, alike, chosen
 from tacit.report.chart import MOST, Chart, Line, banded
 from tacit.report.quantities import AVERAGED, KNOWN, factor, with_unit
@@ -102,11 +102,11 @@ def spent(run: Run) -> Line:
     stated = run.summary.get("releases")
     if not stated:  # results of version 0.1.0 do not state them
         return Line(run.name, (), ())
-    releases, rounds = [restored(one) for one in stated], int(run.values["run.rounds"])
+    rounds = int(run.values["run.rounds"])
     delta, pld = run.summary["accounted_delta"], run.summary["accountant"] == "pld"
     ts = sorted({max(1, round(rounds * (n / PRICED) ** 2)) for n in range(1, PRICED + 1)})  # dense where it is steep
     return Line(run.name, tuple(map(float, ts)),
-                tuple(max(total([(one, t)], delta, pld).epsilon for one in releases) for t in ts))  # fmt: skip
+                tuple(total(events(stated, t), delta, pld).epsilon for t in ts))  # fmt: skip
 
 
 def _panel(panel: Panel, runs: Sequence[Run], key: str, styles: dict[str, int]) -> Chart:

@@ -10,9 +10,9 @@ from typing import TypeAlias
 from tacit import data
 from tacit.data.classes import parse
 from tacit.data.transform import rescale_rows, with_intercept
-from tacit.engine.sums import normals
+from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError, SpecError
-from tacit.methods.method import Budget, Coordinator, Composed, Curator, Entry, Method, key_of, server
+from tacit.methods.method import Budget, Composed, Coordinator, Curator, Entry, Method, key_of, server
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -112,6 +112,8 @@ def _built(entry: Entry, spec: Spec, over: Federation, problem: Problem) -> Meth
     made = MethodSetup(
         entry.build(task, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice), task, over.public_classes
     )
+    if made.method.rounds != spec.run.rounds:
+        raise IncompatibleError(f"{entry.name} takes {made.method.rounds} round: drop --rounds.")
     asked, unit = spec.privacy.adjacency, made.promise.unit
     if not made.promise.caveats and asked != ADJACENCY.get(unit, asked):
         raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")

@@ -90,7 +90,8 @@ def check(spec: Spec, setup: Setup) -> None:
     """Refuse what cannot be guarded, before anything is written."""
     if wanted(spec):
         if not isinstance(setup, AdmmSetup):
-            raise IncompatibleError(f"{spec.algorithm.name} cannot be deployed yet: use objp or objt, or simulated noise.")
+            own = spec.algorithm.name
+            raise IncompatibleError(f"{own} has no deployed agents yet: use objp or objt, or simulated noise.")
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")

@@ -10,7 +10,7 @@ from tacit.admm.perturbation import Objective, Output
 from tacit.admm.price import release
 from tacit.methods.promise import Promise, Trusted
 from tacit.privacy.budget import Guarantee, revealed, total, upward
-from tacit.privacy.describe import describe
+from tacit.privacy.describe import described
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
@@ -50,7 +50,7 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
         "epsilon_per_round": _per_round(spec, promise) if private else None,
         "dp_delta": _delta(spec, promise, spent) if private else None,
         "accountant": None if spent is None else spent.name,
-        "releases": None if spent is None else _releases(promise),
+        "releases": None if spent is None else described(promise.each_round, promise.once),
         "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": ADJACENCY.get(promise.unit, "client"),
         "trust": _trust(spec, promise) if spent else None,
@@ -133,7 +133,8 @@ def _trust(spec: Spec, promise: Promise) -> str:
     """Who is trusted. That nobody is, holds only for agents whose ledgers outlive the process that asks them."""
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
-        return told if promise.trusted is Trusted.NOBODY else f"{told}; the method itself trusts {promise.trusted.value}"
+        trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"
+        return told + trusting
     if not spec.privacy.ledger:
         return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
     return "noise is added at each agent; no server, agent or channel is trusted"
@@ -162,12 +163,6 @@ def _words(one: Release) -> str:
         norm = one.l1 if math.isfinite(one.l1) else one.norms[1]
         return f"Laplace noise of {1 / norm:.4g} sensitivities"
     return "noise inside a minimised objective"
-
-
-def _releases(promise: Promise) -> list[dict[str, Any]]:
-    """Every release as JSON; `count` where a round makes several of one kind, `once` where a run makes one."""
-    each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in promise.each_round]
-    return each + [describe(one) | {"count": n, "once": True} for one, n in promise.once]
 
 
 def _per_round(spec: Spec, promise: Promise) -> float | None:

@@ -25,7 +25,7 @@ from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
 
-_packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # records are packed once for all runs over them
+_packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # once for all runs over the same records
 
 
 class Hosts(Protocol):

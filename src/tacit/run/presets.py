@@ -86,6 +86,7 @@ def _sound_constants(entry: Entry) -> Values:
         "privacy.mechanism": "gaussian",
         "privacy.sensitivity": "clip",
         "privacy.epsilon": 1.0,
+        "run.rounds": 1,  # of a method whose choices name none
         **entry.values,
         **{key_of(name): value for name, value in entry.grid[0].items()},
     }
@@ -104,5 +105,5 @@ def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
         rho = _RHO[source if source in _RHO else "femnist" if data.is_leaf(source) else "mnist"]
         return Spec().with_values(named | rho | dict(entry.values) | PRESETS[name](algorithm))
     if name != "sound":
-        raise IncompatibleError(f"the preset {name} is of the paper's own methods, and {algorithm} is another: use sound.")
+        raise IncompatibleError(f"the preset {name} is for the paper's own methods, not for {algorithm}: use sound.")
     return Spec().with_values(named | _sound_constants(entry))

@@ -23,8 +23,8 @@ from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
-from tacit.run.spec import Spec
 from tacit.run.result import Result
+from tacit.run.spec import Spec
 from tacit.run.train import K, Listener, Run, nobody, settled, together
 from tacit.types import Federation
 
@@ -143,8 +143,10 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
             raise Interrupted(f"{stop} of a batch of {len(runs)}; run the same command again to go on") from None
 
     for member, found in settled(batch, all_of):
-        lost = isinstance(found, Diverged)
-        yield diverged(member, found) if lost else record_of(member, found.summary, found.rounds)
+        if isinstance(found, Diverged):
+            yield diverged(member, found)
+        else:
+            yield record_of(member, found.summary, found.rounds)
     if patience.asked:  # in the last round: this batch is done, and no other begins
         raise Interrupted("stopped; run the same command again to go on")
 

@@ -43,11 +43,13 @@ from typing import Protocol
 import numpy as np
 
 from tacit.errors import DataError, IncompatibleError
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
 from tacit.problem.sensitivity import ROOM
 from tacit.problem.softmax import Softmax
 from tacit.types import Array, Norm
+
+MASK_SHARE = 0.01  # of a budget, for hiding where a solve ended
 
 
 class Noise(Protocol):
@@ -56,11 +58,11 @@ class Noise(Protocol):
     @property
     def multiplier(self) -> float: ...
 
-    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
+    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:
         """(J, K)."""
         ...
 
-    def inside(self, task: Task, mu: float) -> GeneralRelease:
+    def inside(self, facts: Facts, mu: float) -> GeneralRelease:
         """What the exact minimiser is, with this noise in its objective."""
         ...
 
@@ -75,19 +77,19 @@ class Radial:
 
     multiplier: float
 
-    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
-        return self.multiplier * task.radial(agent, t, step)
+    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:
+        return self.multiplier * facts.radial(agent, t, step)
 
-    def inside(self, task: Task, mu: float) -> GeneralRelease:
-        return GeneralRelease(1 / self.multiplier + jacobian(task, mu))
+    def inside(self, facts: Facts, mu: float) -> GeneralRelease:
+        return GeneralRelease(1 / self.multiplier + jacobian(facts, mu))
 
     def outside(self) -> Release:
         return GeneralRelease(1 / self.multiplier)
 
     @classmethod
-    def of(cls, task: Task, mu: float, epsilon: float) -> Radial:
+    def of(cls, facts: Facts, mu: float, epsilon: float) -> Radial:
         """The noise whose minimiser is epsilon-private."""
-        return cls(1 / (epsilon - jacobian(task, mu)))
+        return cls(1 / (epsilon - jacobian(facts, mu)))
 
 
 @dataclass(frozen=True)
@@ -97,20 +99,20 @@ class Normal:
     multiplier: float
     dp_delta: float = 0.0
 
-    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:
-        return self.multiplier * task.gaussian(agent, t, step)
+    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:
+        return self.multiplier * facts.gaussian(agent, t, step)
 
-    def inside(self, task: Task, mu: float) -> GeneralRelease:
-        s, m = size(task, self.dp_delta), self.multiplier
-        return GeneralRelease(s / m + 1 / (2 * m**2) + jacobian(task, mu), self.dp_delta)
+    def inside(self, facts: Facts, mu: float) -> GeneralRelease:
+        s, m = size(facts, self.dp_delta), self.multiplier
+        return GeneralRelease(s / m + 1 / (2 * m**2) + jacobian(facts, mu), self.dp_delta)
 
     def outside(self) -> Release:
         return GaussianRelease(self.multiplier)
 
     @classmethod
-    def of(cls, task: Task, mu: float, epsilon: float, dp_delta: float) -> Normal:
+    def of(cls, facts: Facts, mu: float, epsilon: float, dp_delta: float) -> Normal:
         """The noise whose minimiser is (epsilon, dp_delta)-private."""
-        s, e = size(task, dp_delta), epsilon - jacobian(task, mu)
+        s, e = size(facts, dp_delta), epsilon - jacobian(facts, mu)
         return cls((s + math.sqrt(s**2 + 2 * e)) / (2 * e), dp_delta)
 
 
@@ -120,46 +122,57 @@ class Silent:
 
     multiplier: float = 0.0
 
-    def draw(self, task: Task, agent: int, t: int, step: int) -> Array:  # noqa: ARG002
-        return np.zeros(task.shape)
+    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:  # noqa: ARG002
+        return np.zeros(facts.shape)
 
-    def inside(self, task: Task, mu: float) -> GeneralRelease:  # noqa: ARG002
+    def inside(self, facts: Facts, mu: float) -> GeneralRelease:  # noqa: ARG002
         return GeneralRelease(math.inf)
 
     def outside(self) -> Release:
         return GeneralRelease(math.inf)
 
 
-def jacobian(task: Task, mu: float) -> float:
+def jacobian(facts: Facts, mu: float) -> float:
     """(K - 1) ln(1 + B^2 / (K I mu))."""
-    k = task.shape[1]
-    return (k - 1) * math.log1p((task.row_norm / ROOM) ** 2 * task.problem.weight / (k * mu))
+    k = facts.shape[1]
+    return (k - 1) * math.log1p((facts.row_norm / ROOM) ** 2 * facts.problem.weight / (k * mu))
 
 
-def least_convexity(task: Task, epsilon: float) -> float:
+def least_convexity(facts: Facts, epsilon: float) -> float:
     """The mu at which jacobian = epsilon."""
-    k = task.shape[1]
+    k = facts.shape[1]
     share = min(epsilon / (k - 1), 700.0)  # beyond it exp overflows, and the mu is next to nothing
-    return (task.row_norm / ROOM) ** 2 * task.problem.weight / (k * math.expm1(share))
+    return (facts.row_norm / ROOM) ** 2 * facts.problem.weight / (k * math.expm1(share))
 
 
-def size(task: Task, dp_delta: float) -> float:
+def size(facts: Facts, dp_delta: float) -> float:
     """s: the norm that a standard Gaussian in K - 1 dimensions exceeds with probability dp_delta at most."""
-    return math.sqrt(task.shape[1] - 1) + math.sqrt(2 * math.log(1 / dp_delta))
+    return math.sqrt(facts.shape[1] - 1) + math.sqrt(2 * math.log(1 / dp_delta))
 
 
-def record_gradient(task: Task) -> float:
+def record_gradient(facts: Facts) -> float:
     """c / I: how far a record moves the gradient, at most."""
-    return task.problem.weight * task.gradient_bound / ROOM
+    return facts.problem.weight * facts.gradient_bound / ROOM
 
 
-def check(task: Task) -> None:
-    """Refuse what the argument does not cover: other losses, and records longer than declared."""
-    if not isinstance(task.problem.loss, Softmax):
+def tau(facts: Facts, tolerance: float) -> float:
+    """tolerance c / I; where the loss bounds no gradient, and so nothing is private, as if c were row_norm."""
+    own = record_gradient(facts)
+    return tolerance * (own if math.isfinite(own) else facts.problem.weight * facts.row_norm)
+
+
+def check_loss(facts: Facts) -> None:
+    """Refuse a loss that the argument does not cover."""
+    if not isinstance(facts.problem.loss, Softmax):
         raise IncompatibleError(
-            f"noise for an exact minimiser needs bounded gradients, and {type(task.problem.loss).__name__} has none: "
+            f"noise for an exact minimiser needs bounded gradients, and {type(facts.problem.loss).__name__} has none: "
             "use the softmax loss, or a method that clips."
         )
-    for shard in task.shards:
-        if Norm.L2.of_rows(shard.x).max(initial=0.0) > task.row_norm * (1 + 1e-6):
-            raise DataError(f"a record has l2 norm above the declared {task.row_norm:g}: rescale the rows.")
+
+
+def check_records(agents: Task) -> None:
+    """Refuse a loss that the argument does not cover, and records that are longer than declared."""
+    check_loss(agents)
+    for shard in agents.shards:
+        if Norm.L2.of_rows(shard.x).max(initial=0.0) > agents.row_norm * (1 + 1e-6):
+            raise DataError(f"a record has l2 norm above the declared {agents.row_norm:g}: rescale the rows.")

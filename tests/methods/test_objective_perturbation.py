@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import DataError, IncompatibleError
-from tacit.methods.perturb import Normal, Radial, check, jacobian, least_convexity, record_gradient
+from tacit.methods.objective_perturbation import (
+    Normal,
+    Radial,
+    check_loss,
+    check_records,
+    jacobian,
+    least_convexity,
+    record_gradient,
+)
 from tacit.methods.solve import minimise
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
@@ -100,8 +108,8 @@ def test_no_point_tells_neighbours_apart_by_more_than_the_radial_epsilon_and_som
 
 def losses(mu, noise, shown, agents=300):
     """The privacy loss of minimisers drawn with the noise `shown`, against data without the first record."""
-    own = opposed()
-    many = replace(own, shards=own.shards * agents, problem=Problem(agents, 1 / I, regularizer=NoRegularizer(), beta=0))
+    own, problem = opposed(), Problem(agents, 1 / I, regularizer=NoRegularizer(), beta=0)
+    many = Task.whole(own.shards * agents, problem, own.shape, own.row_norm)
     b = record_gradient(own) * np.stack([shown.draw(many, p, 1, 0) for p in range(agents)])
     z = minimise(many, lambda u: mu * u + b, mu, np.zeros((agents, *own.shape)), 1e-8)
     other = without_first(own)
@@ -122,7 +130,7 @@ def test_the_loss_of_gaussian_noise_passes_epsilon_more_rarely_than_delta_and_wi
 def test_the_size_of_gaussian_noise_in_the_direction_of_a_record_is_bounded_over_all_residuals():
     own = small(np.ones((2, 1)), [0, 1], 6)
     g = np.random.default_rng(3).normal(size=(200_000, 6))
-    from tacit.methods.perturb import size
+    from tacit.methods.objective_perturbation import size
 
     over = np.linalg.norm(g - g.mean(1, keepdims=True), axis=1) > size(own, 0.01)
     assert over.mean() <= 0.01
@@ -156,7 +164,7 @@ def test_the_least_convexity_is_where_the_determinant_takes_epsilon(epsilon):
 def test_what_the_argument_does_not_cover_is_refused():
     own = opposed()
     with pytest.raises(IncompatibleError, match="Squared"):
-        check(replace(own, problem=replace(own.problem, loss=Squared())))
+        check_loss(replace(own, problem=replace(own.problem, loss=Squared())))
     with pytest.raises(DataError, match="above the declared"):
-        check(replace(own, row_norm=0.5))
-    check(own)
+        check_records(replace(own, row_norm=0.5))
+    check_records(own)

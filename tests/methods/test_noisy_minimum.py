@@ -7,9 +7,9 @@ import pytest
 
 from tacit.errors import IncompatibleError
 from tacit.methods import amp, chaudhuri, kifer
-from tacit.methods.central import NoisyMinimum
-from tacit.methods.method import Budget
-from tacit.methods.perturb import Normal, Radial, jacobian, record_gradient
+from tacit.methods.method import Budget, simulate
+from tacit.methods.noisy_minimum import NoisyMinimum
+from tacit.methods.objective_perturbation import Normal, Radial, jacobian, record_gradient
 from tacit.methods.promise import Trusted
 from tacit.methods.solve import convexity
 from tacit.problem.objective import Problem
@@ -42,7 +42,7 @@ def test_chaudhuri_is_pure():
 def test_the_model_shown_is_the_minimiser_of_the_noisy_objective_and_a_little_more(noise):
     own, lam, curator = task(), 0.5, 3
     method = NoisyMinimum(lam, noise, Normal(2.0), tolerance=1e-4)
-    _, info = method.run_round(own, method.init(own))
+    _, info = next(simulate(method, own))
     mu, unit = convexity(own, lam, pooled=True), record_gradient(own)
     w = info.seen[0] - 2e-4 * unit / mu * Normal(2.0).draw(own, curator, 1, 1)
     b = unit * noise.draw(own, curator, 1, 0)
@@ -53,7 +53,7 @@ def test_without_noise_it_is_the_pooled_optimum_and_promises_nothing():
     own = task(beta=1e-2)
     for module in MODULES:
         method = module.build(own, Budget(math.inf), module.ENTRY.grid[0])
-        state, _ = method.run_round(own, method.init(own))
+        state, _ = next(simulate(method, own))
         assert np.linalg.norm(pooled_gradient(own, state.w)) <= record_gradient(own)
         assert method.promise(own).caveats
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tacit.admm.messages import Broadcast
 from tacit.admm.updates import prox_center
-from tacit.methods.task import Task, record_sum
+from tacit.methods.task import Facts, Task, record_sum
 from tacit.problem.sensitivity import Observed
 from tacit.types import Array, Norm
 
@@ -33,44 +34,43 @@ class LocalSGD:
     step: float
     mu: float = 0.0
 
-    def models(self, task: Task, w: Array, t: int, agents: Array) -> Array:
-        """What each of `agents` makes of w: (len(agents), J, K)."""
+    def models(self, agents: Task, msg: Broadcast) -> Array:
+        """What each agent that was asked makes of w: a row each, (n, J, K)."""
+        rows = agents.asked(msg.to)
         if not self.batch:
-            return self._descend(task, w)[agents]
-        return np.stack([self._train(task, w, t, p) for p in agents]) if len(agents) else np.zeros((0, *task.shape))
+            return self._descend(agents, msg.w)[rows]
+        models = np.empty((len(rows), *agents.shape))
+        for model, row in zip(models, rows, strict=True):
+            model[...] = self._train(agents, msg, row)
+        return models
 
-    def _descend(self, task: Task, w: Array) -> Array:
-        """Whole shards, every agent in one call: (P, J, K)."""
-        u = np.broadcast_to(w, (task.n_agents, *task.shape))
+    def _descend(self, agents: Task, w: Array) -> Array:
+        """Every agent here on all of its records, in one call: (P, J, K)."""
+        u = np.broadcast_to(w, agents.zeros.shape)
         for _ in range(self.epochs):
-            u = self._move(task, w, u, task.sums(task.shards, task.problem, u, WHOLE) / sizes(task))
+            u = self._move(agents, w, u, agents.sums(agents.shards, agents.problem, u, WHOLE) / agents.own_sizes)
         return u
 
-    def _train(self, task: Task, w: Array, t: int, agent: int) -> Array:
+    def _train(self, agents: Task, msg: Broadcast, row: int) -> Array:
         """One agent, batch after batch: (J, K)."""
-        u, shard = w, task.shards[agent]
+        u, shard = msg.w, agents.shards[row]
         for epoch in range(self.epochs):
-            order = np.argsort(task.uniform(agent, t, len(shard), epoch))
+            order = np.argsort(agents.uniform(agents.index[row], msg.t, len(shard), epoch))
             for start in range(0, len(shard), self.batch):
-                rows = order[start : start + self.batch]
-                u = self._move(task, w, u, record_sum(shard, task.problem, u, WHOLE, rows) / len(rows))
+                lot = order[start : start + self.batch]
+                u = self._move(agents, msg.w, u, record_sum(shard, agents.problem, u, WHOLE, lot) / len(lot))
         return u
 
-    def _move(self, task: Task, w: Array, u: Array, data: Array) -> Array:
+    def _move(self, facts: Facts, w: Array, u: Array, data: Array) -> Array:
         """The step, given the gradient of the mean loss at u."""
-        slope = data + task.problem.beta * task.problem.regularizer.gradient(u)
+        slope = data + facts.problem.beta * facts.problem.regularizer.gradient(u)
         moved: Array = prox_center(w, u, 0.0, slope, self.mu, self.step)
         return moved
 
 
-def sizes(task: Task) -> Array:
-    """I_p, which is public: (P, 1, 1)."""
-    return np.array([float(len(shard)) for shard in task.shards])[:, None, None]
-
-
-def weighted_mean(task: Task, models: Array, agents: Array) -> Array:
-    """sum_p I_p u_p / sum_p I_p over `agents`."""
-    weight = sizes(task)[agents]
+def weighted_mean(facts: Facts, models: Array, to: Array | None) -> Array:
+    """sum_p I_p u_p / sum_p I_p over the agents that were asked, None for all."""
+    weight = np.array(facts.sizes, dtype=np.float64)[slice(None) if to is None else to, None, None]
     return np.asarray((weight * models).sum(0) / weight.sum())
 
 
