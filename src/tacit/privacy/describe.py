@@ -35,7 +35,7 @@ def restored(description: Mapping[str, Any]) -> Release:
 
 
 def described(each_round: Events, once: Events) -> list[dict[str, Any]]:
-    """What a run releases as JSON; `count` where a round makes several releases of one kind, `once` where a run does."""
+    """What a run releases as JSON; `count` where a round makes several of one kind, `once` where a run does."""
     each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in each_round]
     return each + [describe(one) | {"count": n, "once": True} for one, n in once]
 
