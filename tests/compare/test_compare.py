@@ -14,20 +14,18 @@ from tacit import record
 from tacit.cli import main
 from tacit.compare import run as comparison
 from tacit.compare import table, tune
-from tacit.compare.arena import Arena, held_out
-from tacit.compare.entries import OWN, contenders
 from tacit.compare.job import Job, guarantee
-from tacit.compare.lanes import side_by_side
+from tacit.compare.job import run as run_jobs
 from tacit.compare.plan import plan
+from tacit.compare.split import held_out
 from tacit.errors import SpecError
-from tacit.methods.method import TRIALS, Budget, Entry, Info, State, start
+from tacit.methods.method import TRIALS, Budget, Composed, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
-from tacit.methods.task import plain_sums
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, GeneralRelease
-from tacit.problem.sensitivity import Clipped, Declared, Observed
-from tacit.run import build
+from tacit.problem.sensitivity import Clipped
+from tacit.run import build, sweep
 from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
 from tacit.types import Norm
@@ -50,17 +48,17 @@ class Fake:
         events = gaussian_releases(self.multiplier).each_round
         return Promise(Unit.CLIENT, Trusted.SERVER, events) if events else no_privacy()
 
-    def init(self, task):
-        return start(task)
-
-    def run_round(self, task, state):
-        ROUNDS.append(task.seed)
-        w = state.w - 50 * self.sign * task.gradients(state.w, self.bound).sum(0)
-        return State(state.t + 1, w), Info((w,), 100.0)
+    def train(self, records, msg):
+        ROUNDS.append(records.seed)
+        return msg.w - 50 * self.sign * records.gradients(msg.w, self.bound).sum(0)
 
 
-def entry(make=lambda _task, budget, choice: Fake(choice["sign"], budget.multiplier(2)), signs=(-1.0, -2.0, 1.0, -3.0)):
-    return Entry("fake", "a method of the tests", make, tuple({"sign": sign} for sign in signs))
+def faked(_facts, budget, choice):
+    return Fake(choice["sign"], budget.multiplier(2))
+
+
+def entry(make=faked, signs=(-1.0, -2.0, 1.0, -3.0), rounds=2):
+    return Entry("fake", "a method of the tests", make, tuple({"sign": sign, "rounds": rounds} for sign in signs))
 
 
 @pytest.fixture(autouse=True)
@@ -74,9 +72,8 @@ def compare(out="out", **changes):
     return comparison.run(plan(DATA | {"methods": ["fake"], "seeds": 3} | changes), Path(out))
 
 
-def arena():
-    base = plan(DATA).base
-    return Arena(base, build.federation(base))
+def records():
+    return build.federation(plan(DATA).base)
 
 
 def test_the_choice_with_the_least_error_on_held_out_records_is_run():
@@ -96,7 +93,7 @@ def test_trials_and_runs_share_no_seed_and_runs_have_the_first_ones():
 
 
 def test_tuning_holds_out_the_last_sixth_of_each_agent_and_no_test_record():
-    whole = arena().over
+    whole = records()
     split = held_out(whole)
     for shard, kept in zip(whole.shards, split.shards, strict=True):
         np.testing.assert_array_equal(kept.x, shard.x[: len(shard) - len(shard) // 6])
@@ -105,9 +102,9 @@ def test_tuning_holds_out_the_last_sixth_of_each_agent_and_no_test_record():
 
 
 def test_the_noise_of_a_trial_is_that_of_the_records_it_has():
-    whole = arena()
-    part = Arena(whole.base, held_out(whole.over))
-    assert part.task(0).problem.weight == pytest.approx(whole.task(0).problem.weight * 6 / 5)
+    whole, spec = records(), Job(plan(DATA).base, "fedgd", METHODS["fedgd"].grid[0], Budget(1.0), 0, "run").run_spec
+    part = build.setup(spec, held_out(whole))
+    assert part.problem.weight == pytest.approx(build.setup(spec, whole).problem.weight * 6 / 5)
 
 
 def test_a_row_has_the_mean_and_the_percentiles_of_its_seeds():
@@ -116,7 +113,7 @@ def test_a_row_has_the_mean_and_the_percentiles_of_its_seeds():
         run["error"] = error
     (row,) = table.rows([standing])
     assert (row["error_mean"], row["error_20"], row["error_80"]) == pytest.approx((0.3, 0.18, 0.42))
-    assert row["sent_bytes"] == 200.0
+    assert row["sent_bytes"] == 0.0  # a curator has the records
     assert "30.00%  18.00-42.00" in table.text([row])
 
 
@@ -166,14 +163,17 @@ def test_without_noise_nothing_is_private(capsys):
     assert Path("runs/compare-synthetic/error-epsiloninf.svg").exists()
 
 
-@pytest.mark.parametrize("own", OWN, ids=lambda own: own.name)
-def test_the_admm_gives_what_train_gives_under_the_sound_preset(own):
-    over, found = arena(), {}
-    jobs = [Job(over.base, own.name, own.grid[0], Budget(3.0), seed, "run") for seed in (0, 1)]
-    own.run(jobs, over, lambda job, outcome: found.update({job.seed: outcome}))
-    values = {"data.agents": 4, "data.records": 240, "data.features": 6, "privacy.epsilon": 3.0, **own.values}
+OWN = [name for name, one in METHODS.items() if isinstance(one, Composed) and one.ranked]
+
+
+@pytest.mark.parametrize("name", [*OWN, "fedgd", "secure-sum"])
+def test_a_job_gives_what_train_gives_under_the_sound_preset(name):
+    own, found = METHODS[name], {}
+    jobs = [Job(plan(DATA).base, name, own.grid[0], Budget(3.0), seed, "run") for seed in (0, 1)]
+    run_jobs(jobs, records(), lambda job, outcome: found.update({job.seed: outcome}))
+    values = {"data.agents": 4, "data.records": 240, "data.features": 6, "privacy.epsilon": 3.0}
     for seed, outcome in found.items():
-        spec = preset("sound", own.algorithm, "synthetic").with_values(values | {"run.seed": seed})
+        spec = preset("sound", name, "synthetic").with_values(values | {"run.seed": seed})
         result = tacit.train(spec)
         assert outcome.error == result.test_error
         assert outcome.promise.total(300, 1e-6).epsilon == result.summary["epsilon"]
@@ -246,61 +246,25 @@ def test_an_interruption_waits_for_the_round_and_the_rest_goes_on(rounds, record
         heard.set()
 
     class Stopping(Fake):
-        def run_round(self, task, state):
-            if task.seed == 1 and not interrupted:
-                interrupted.append(state.t)
+        def train(self, records, msg):
+            if records.seed == 1 and not interrupted:
+                interrupted.append(msg.t)
                 signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
                 assert heard.wait(60)
-            return super().run_round(task, state)
+            return super().train(records, msg)
 
     def stopping(_task, budget, choice):
         return Stopping(choice["sign"], budget.multiplier(rounds), rounds)
 
     monkeypatch.setattr(Patience, "_hear", hear)
-    monkeypatch.setattr(Arena, "lanes", 2)  # the first two seeds together, then the third
-    monkeypatch.setitem(METHODS, "fake", entry(stopping))
+    monkeypatch.setattr(sweep, "LANES", 2)  # the first two seeds together, then the third
+    monkeypatch.setitem(METHODS, "fake", entry(stopping, rounds=rounds))
     arguments = ["compare", *FLAGS, "--methods", "fake", "--seeds", "3", "--out", "o", "-q"]
     assert main(arguments) == 130
     assert "again to go on" in capsys.readouterr().err
     assert len(record.read(Path("o/records.jsonl"))) == recorded
     assert main(arguments) == 0
     assert len(record.read(Path("o/records.jsonl"))) == TRIALS + 3
-
-
-def test_runs_of_unequal_length_and_every_bound_give_side_by_side_what_each_gives_alone():
-    own, found = arena(), {}
-    bounds = [
-        Clipped(Norm.L2, 0.3), Observed(Norm.L2), Clipped(Norm.L1, 0.2), Declared(Norm.L2, 2.0), Clipped(Norm.INF, 0.1),
-    ]  # fmt: skip
-    runs = [(Fake(0.1, rounds=n, bound=b), own.task(0)) for n, b in zip((1, 4, 2, 5, 3), bounds, strict=True)]
-    models = {}
-
-    @dataclass(frozen=True)
-    class Watched:
-        method: Fake
-        r: int
-        rounds: int
-
-        def promise(self, task):
-            return self.method.promise(task)
-
-        def init(self, task):
-            return self.method.init(task)
-
-        def run_round(self, task, state):
-            state, info = self.method.run_round(task, state)
-            models[self.r] = state.w
-            return state, info
-
-    watched = [(Watched(method, r, method.rounds), task) for r, (method, task) in enumerate(runs)]
-    side_by_side(watched, lambda: own.sums, own.over.test, lambda r, outcome: found.update({r: outcome}))
-    assert sorted(found) == [0, 1, 2, 3, 4]
-    for r, (method, task) in enumerate(runs):
-        assert task.sums is plain_sums
-        state = method.init(task)
-        for _ in range(method.rounds):
-            state, _ = method.run_round(task, state)
-        np.testing.assert_allclose(models[r], state.w, atol=1e-5 * np.abs(state.w).max())
 
 
 def test_a_choice_that_diverges_or_is_refused_is_recorded_and_the_others_go_on(monkeypatch):
@@ -392,7 +356,7 @@ def test_the_list_has_every_method_with_all_that_it_declares(capsys, monkeypatch
     monkeypatch.delitem(METHODS, "fake")
     assert main(["compare", "--list", "--json"]) == 0
     listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
-    assert listed.keys() == {"objp", "objt", "outp", "objt-laplace", *METHODS} == contenders().keys()
+    assert list(listed) == list(METHODS)
     root = Path(__file__).parents[2]
     for one in listed.values():
         assert one.keys() >= {"about", "unit", "trusted", "events", "guarantee", "docs", "grid"}

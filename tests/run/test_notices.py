@@ -13,11 +13,15 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning, TacitWarning
-from tacit.run.presets import ALGORITHMS, PRESETS, preset
+from tacit.methods.method import Composed
+from tacit.methods.registry import METHODS
+from tacit.run.presets import PRESETS, preset
 from tacit.run.spec import Spec
 from tacit.run.train import train
 from tacit.types import Federation
 from tests.conftest import federation
+
+FAMILY = [name for name, entry in METHODS.items() if isinstance(entry, Composed)]
 
 
 def told_before_the_first_round(spec: Spec, over: Federation) -> tuple[list[warnings.WarningMessage], Any]:
@@ -36,7 +40,7 @@ def told_before_the_first_round(spec: Spec, over: Federation) -> tuple[list[warn
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", FAMILY)
 @pytest.mark.parametrize("public", [True, False])
 def test_not_private_is_said_once_with_every_reason_before_the_first_round(
     name: str, algorithm: str, public: bool
@@ -103,7 +107,7 @@ def test_the_advice_for_data_given_in_python_names_what_python_has() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("algorithm", FAMILY)
 def test_the_advice_for_every_other_reason_works(name: str, algorithm: str) -> None:
     early, _ = told_before_the_first_round(preset(name, algorithm).with_values({"run.rounds": 2}), federation())
     if any("--preset sound --algorithm objt" in str(one.message) for one in early):

@@ -149,7 +149,7 @@ def test_a_directory_of_another_grid_is_refused(grid, tmp_path):
     ("[0, 1]", "[]", "empty list"),
     ("[0, 1]", "[1, 1]", "same value twice"),
     ("epsilon", "epsilonn", "did you mean"),
-    ('"objp"', '"objx"', "unknown algorithm"),
+    ('"objp"', '"objx"', "unknown method"),
 ])  # fmt: skip
 def test_a_bad_grid_is_refused_before_anything_runs(grid, tmp_path, old, new, says):
     grid.write_text(grid.read_text().replace(old, new))

@@ -1,0 +1,119 @@
+"""Every method of the registry is trained, resumed, swept and reported alike: one registry, one run directory."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
+from tacit.methods.method import Entry, key_of
+from tacit.methods.registry import METHODS
+from tacit.run import build, sweep
+from tacit.run.presets import preset
+from tacit.run.train import resume, train
+from tests.run.test_train import quiet_train
+
+SMALL = {"data.source": "synthetic", "data.agents": 3, "data.records": 90, "data.features": 4}
+OTHERS = [name for name, entry in METHODS.items() if isinstance(entry, Entry)]
+
+
+def spec_of(name, **values):
+    """A short run of a method on small data."""
+    rounds = {"run.rounds": 4} if not isinstance(METHODS[name], Entry) or "rounds" in METHODS[name].grid[0] else {}
+    return preset("sound", name, "synthetic").with_values(SMALL | rounds | values)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_writes_the_same_run_directory_and_a_page(name, tmp_path, capsys):
+    out = tmp_path / "run"
+    spec = spec_of(name)
+    flags = [f"--set={key}={value}" for key, value in SMALL.items() if key != "data.source"]
+    arguments = ["train", "--algorithm", name, "--data", "synthetic", *flags, "--out", str(out), "-q", "--json"]
+    assert main([*arguments, *(["--rounds", str(spec.run.rounds)] if spec.run.rounds != 1 else [])]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert {path.name for path in out.iterdir()} == {
+        "spec.toml", "rounds.jsonl", "result.json", "model.npz", "report.html",
+    }  # fmt: skip
+    assert told["algorithm"] == name
+    assert told["guarantee"].startswith(("not private: ", "(1, 1e-06)-DP", "(0.9"))
+    assert (told["epsilon"] is None) == told["guarantee"].startswith("not private")
+    assert told["epsilon"] is None or 0.5 < told["epsilon"] <= 1
+    assert told["sent_bytes"] >= 0
+    assert told["guarantee"].split(":")[0] in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_run_that_is_stopped_ends_where_an_uninterrupted_one_does(name, tmp_path):
+    spec = spec_of(name)
+    if spec.run.rounds == 1:
+        pytest.skip("a run of one round is not stopped between rounds")
+    whole = quiet_train(spec)
+
+    def stop(done, _row):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        quiet_train(spec, out=tmp_path / "run", listener=stop)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        again = resume(tmp_path / "run")
+    np.testing.assert_array_equal(again.w, whole.w)
+    assert again.summary["sent_bytes"] == whole.summary["sent_bytes"]
+
+
+def test_a_sweep_takes_every_method_and_runs_equal_ones_together(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        '[data]\nsource = "synthetic"\nagents = 3\nrecords = 90\nfeatures = 4\n[algorithm]\n'
+        'name = ["objt", "fedgd", "secure-sum"]\n[run]\nrounds = 4\nseed = [0, 1]\n'
+    )
+    members = sweep.read(grid)
+    records = sweep.run(members, tmp_path / "out")
+    assert [one["algorithm"] for one in records] == ["objt", "objt", "fedgd", "fedgd", "secure-sum", "secure-sum"]
+    alone = quiet_train(members[3].spec)
+    assert records[3]["test_error"] == alone.test_error
+    batches = [len(batch) for batch in sweep.batches(members, build.federation, sweep.fresh)]
+    assert sorted(batches) == [2, 2, 2]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_constants_of_a_method_are_keys_of_its_spec(name):
+    spec, entry = spec_of(name), METHODS[name]
+    values = spec.values()
+    for constant, value in entry.grid[0].items():
+        if constant != "rounds":
+            assert values[key_of(constant)] == value
+    assert build.setup(spec, build.federation(spec)).method.rounds == spec.run.rounds
+
+
+@pytest.mark.parametrize(("values", "says"), [
+    ({"method.local_stepz": 2}, "did you mean 'local_steps'"),
+    ({"method.local_steps": "many"}, "takes a number"),
+    ({"schedule.rho": "static"}, "schedule.rho is for the ADMM family"),
+    ({"algorithm.order": "zwd"}, "algorithm.order is for the ADMM family"),
+    ({"privacy.adjacency": "replace_one"}, "not for replace_one"),
+    ({"run.engine": "plain"}, "no plain engine"),
+    ({"data.row_norm": "none"}, "bounded in l2"),
+    ({"privacy.noise": "exact"}, "privacy.noise is for the ADMM family"),
+])  # fmt: skip
+def test_what_a_method_does_not_read_is_refused(values, says):
+    with pytest.raises((IncompatibleError, SpecError), match=says):
+        train(spec_of("objp-local", **values))
+
+
+def test_a_preset_of_the_paper_is_refused_for_other_methods(capsys):
+    assert main(["train", "--preset", "paper", "--algorithm", "fedgd"]) == 2
+    assert "use sound" in capsys.readouterr().err
+
+
+def test_a_method_that_nobody_knows_is_refused_by_name(capsys):
+    assert main(["train", "--algorithm", "fedgg"]) == 2
+    assert "did you mean 'fedgd'" in capsys.readouterr().err
+
+
+def test_a_constant_of_one_method_does_not_follow_to_another():
+    spec = spec_of("objp-local").with_values({"algorithm.name": "fedgd"})
+    assert not any(key.startswith("method.") for key in spec.values())
