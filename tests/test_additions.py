@@ -151,7 +151,8 @@ BUILDER = Builder(lambda runs, shape, _device: Counting(runs, shape))
 
 ADDITIONS = {
     "loss": Addition(
-        "tacit/problem/huber.py", HUBER, "tacit/problem/loss.py", '"squared": ', '"huber": "tacit.problem.huber:Huber",',
+        "tacit/problem/huber.py", HUBER, "tacit/problem/loss.py", '"squared": ',
+        '"huber": "tacit.problem.huber:Huber",',
         {"problem.loss": "huber", "privacy.mechanism": "gaussian", "privacy.sensitivity": "feature_bounds"},
     ),
     "regulariser": Addition(
@@ -316,7 +317,7 @@ def test_a_registry_imports_a_member_on_its_first_use_and_refuses_other_names():
     assert "broken" in known
     assert known["square"] == 4
     assert known["ratio"](1, 2) == 0.5
-    with pytest.raises(SpecError, match="^unknown shape 'sqare': did you mean 'square'"):
+    with pytest.raises(SpecError, match=r"^unknown shape 'sqare': did you mean 'square'"):
         known["sqare"]
     with pytest.raises(SpecError, match="choose from broken, ratio, square"):
         known["xyz"]

@@ -44,8 +44,8 @@ def check(method: Method, domain: Domain) -> None:
         )
     if output and isinstance(mechanism, Laplace) and not _separable(method, domain):
         raise IncompatibleError(
-            "projection onto a Euclidean ball, or any set but a box, can lengthen a step in l1, so Laplace output noise "
-            "would be too small: use Gaussian noise, objective perturbation, or a box."
+            "projection onto a Euclidean ball, or onto any set but a box, can lengthen a step in l1, so Laplace output "
+            "noise would be too small: use Gaussian noise, objective perturbation, or a box."
         )
 
 
