@@ -1,17 +1,23 @@
 # make run    train a private federated model on the bundled MNIST
 # make test   lint, types, import rules and tests
+# make test-torch   the tests of the torch engine, with torch installed beside the rest
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
+# pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
+TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/engine/*.[ch])
 
-.PHONY: run test lint mutants bench clean
+.PHONY: run test test-torch lint mutants bench clean
 
 run: .venv/.run
 	$(BIN)/tacit train
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-torch: .venv/.torch
+	$(BIN)/python -m pytest tests/conformance/test_torch.py tests/engine/test_registry.py
 
 lint: .venv/.dev
 	$(BIN)/ruff check
@@ -34,6 +40,10 @@ bench: .venv/.dev
 .venv/.dev: $(SOURCES) | .venv/bin/python
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/.run
+
+.venv/.torch: | .venv/.dev
+	$(BIN)/pip install --quiet '$(TORCH)'
+	@touch $@
 
 clean:
 	rm -rf .venv build src/*.egg-info

@@ -14,9 +14,11 @@ from tacit.problem.softmax import Softmax
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tests.conformance.test_engines import (
-    CASES,
     FEDERATIONS,
+    POSSIBLE,
+    REFUSED,
     agree,
+    is_refused,
     keeps_the_mean_of_duals,
     lanes,
     mixed,
@@ -40,13 +42,14 @@ def follows_plain(runs):
     )
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("case", POSSIBLE.values(), ids=POSSIBLE)
 def test_torch_follows_plain_for_every_combination(case):
-    try:
-        runs = lanes(FEDERATIONS["odd"], case)
-    except IncompatibleError:
-        return  # refused by name: tests/run/test_train.py
-    follows_plain(runs)
+    follows_plain(lanes(FEDERATIONS["odd"], case))
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
+def test_a_combination_without_valid_noise_is_refused_before_an_engine_is_built(case):
+    is_refused(case, "torch")
 
 
 @pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)

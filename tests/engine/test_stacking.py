@@ -15,7 +15,7 @@ from tests.conftest import federation
 def test_blocks_hold_every_record_once(sizes, most):
     over = federation(len(sizes), sizes=tuple(sizes))
     agents = setup(preset("paper", "objt"), over).agents
-    x_norm = {Norm.L1: [Norm.L1.of_rows(shard.x) for shard in over.shards]}
+    x_norm = [{Norm.L1: Norm.L1.of_rows(shard.x)} for shard in over.shards]
     found = [[] for _ in sizes]
     padded = 0
     for block in blocks(agents, x_norm, most):

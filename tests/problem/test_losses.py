@@ -1,4 +1,4 @@
-"""Every loss passes one suite: derivative, curvature, bounds."""
+"""Every loss and every regulariser of the registries passes one suite: derivative, curvature, bounds."""
 
 import numpy as np
 import pytest
@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 
 from tacit.errors import SpecError
 from tacit.problem import objective
+from tacit.problem.loss import LOSSES
 from tacit.problem.objective import Problem
-from tacit.problem.regularizer import L2, NoRegularizer
+from tacit.problem.regularizer import REGULARIZERS
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
 from tacit.types import Norm, Shard
 
-LOSSES = [Softmax(), Squared()]
+every_loss = pytest.mark.parametrize("loss", [make() for make in LOSSES.values()], ids=LOSSES)
+every_regularizer = pytest.mark.parametrize("regularizer", [make() for make in REGULARIZERS.values()], ids=REGULARIZERS)
 
 
 def shard_and_point(seed: int, n: int = 6, features: int = 3, classes: int = 4) -> tuple[Shard, np.ndarray]:
@@ -22,8 +24,8 @@ def shard_and_point(seed: int, n: int = 6, features: int = 3, classes: int = 4) 
     return shard, rng.normal(size=(features, classes))
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("regularizer", [L2(), NoRegularizer()])
+@every_loss
+@every_regularizer
 @given(seed=st.integers(0, 10**6))
 def test_gradient_is_the_derivative_of_the_value(loss, regularizer, seed):
     shard, w = shard_and_point(seed)
@@ -34,7 +36,7 @@ def test_gradient_is_the_derivative_of_the_value(loss, regularizer, seed):
     assert slope == pytest.approx((problem.gradient(w, shard) * direction).sum(), rel=1e-6, abs=1e-7)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_loss
 @given(seed=st.integers(0, 10**6))
 def test_gradients_change_no_faster_than_the_smoothness(loss, seed):
     shard, w = shard_and_point(seed)
@@ -70,7 +72,16 @@ def test_smoothness_of_a_matrix_large_on_both_sides_falls_back_on_the_trace(monk
     assert problem.smoothness(shard) == problem.smoothness_at_most(shard)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_regularizer
+@given(seed=st.integers(0, 10**6))
+def test_a_regulariser_curves_by_exactly_its_curvature(regularizer, seed):
+    """Methods take it for strong convexity and for smoothness."""
+    u, v = np.random.default_rng(seed).normal(size=(2, 4, 3))
+    change = ((regularizer.gradient(u) - regularizer.gradient(v)) * (u - v)).sum()
+    assert change == pytest.approx(regularizer.curvature * np.square(u - v).sum())
+
+
+@every_loss
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_residuals_keep_the_precision_of_the_scores(loss, dtype):
     assert loss.residual(np.ones((2, 3), dtype), np.array([0, 2])).dtype == dtype
@@ -82,7 +93,7 @@ def test_a_weight_of_the_regulariser_that_is_no_number_of_its_kind_is_refused(be
         Problem(1, 1.0, beta=beta)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@every_loss
 @pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
 @given(seed=st.integers(0, 10**6), size=st.floats(0.01, 100))
 def test_residuals_stay_within_their_bound(loss, norm, seed, size):

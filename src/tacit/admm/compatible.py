@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+import numpy as np
+
 from tacit.admm.agent import Agent, Method
 from tacit.admm.perturbation import Output
 from tacit.admm.rule import Exact, Point, Trust
@@ -30,6 +32,11 @@ def check(method: Method, domain: Domain) -> None:
             "noise in an exact ADMM step needs the sensitivity of a minimiser, not of a gradient: "
             "use the prox or the trust rule, or the silence mechanism."
         )
+    if isinstance(rule, Trust) and not domain.contains(np.zeros((1, 1))):
+        raise IncompatibleError(
+            f"the first trust region lies around zero, and the {_name(domain)} does not hold it: use the prox rule, or "
+            "a domain that holds zero."
+        )
     if output and isinstance(rule, Trust) and not isinstance(domain, Everywhere):
         raise IncompatibleError(
             f"output noise can leave the {_name(domain)}, and a trust region around a point outside W may "
@@ -37,8 +44,8 @@ def check(method: Method, domain: Domain) -> None:
         )
     if output and isinstance(mechanism, Laplace) and not _separable(method, domain):
         raise IncompatibleError(
-            "projection onto a Euclidean ball can lengthen a step in l1, so Laplace output noise would be too "
-            "small: use Gaussian noise, objective perturbation, or a box."
+            "projection onto a Euclidean ball, or onto any set but a box, can lengthen a step in l1, so Laplace output "
+            "noise would be too small: use Gaussian noise, objective perturbation, or a box."
         )
 
 

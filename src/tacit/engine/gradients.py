@@ -7,7 +7,7 @@ The fast engine asks `choose` once for a Gradients, and calls it for every agent
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from tacit.engine import forms
 from tacit.engine.layout import aligned, of_run, width
 from tacit.engine.nonzeros import NonZeros, pack
 from tacit.engine.registry import Agents
+from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import Clipped, Declared, Observed, RecordBound
 from tacit.problem.squared import Squared
 from tacit.types import Array, Norm, Shard
@@ -26,6 +27,8 @@ BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
 # of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists
 # by row and by column take more room than the records themselves
 SPARSE_BELOW = 0.33
+
+RowNorms = dict[Norm, Array]  # |x_i| of one agent's records
 
 
 class Gradients(Protocol):
@@ -57,13 +60,10 @@ class Sparse:
         self.norm = next(iter(bound_norms(runs)), first.method.bound.norm)
         self.clip = clips(bounds)
         self.records = [pack(agent.shard, width(len(runs), n_classes)) for agent in runs[0]]
-        norms = row_norms(runs)
-        self.x_norm = [sizes.astype(np.float32) for sizes in norms[self.norm]]
+        x_norm = row_norms(runs)
+        self.x_norm = [own[self.norm].astype(np.float32) for own in x_norm]
         self.measured = np.array([isinstance(bound, Observed) for bound in bounds])
-        self.constant = np.array(
-            [[constant(run[p].method.bound, norms[run[p].method.bound.norm][p]) for run in runs]
-             for p in range(len(runs[0]))]
-        )  # fmt: skip
+        self.constant = np.array([[constant(run[p].method.bound, own) for run in runs] for p, own in enumerate(x_norm)])
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
         grad = self._buffer(point.shape)
@@ -90,16 +90,8 @@ class Dense:
         self.x_norm = row_norms(runs)
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        shard, bounds = self.runs[0][p].shard, np.zeros(len(self.runs))
-
-        def answer(r: int, score: Array, rows: slice) -> Array:
-            agent = self.runs[r][p]
-            bound, x_norm = agent.method.bound, self.x_norm[agent.method.bound.norm][p][rows]
-            residual = agent.problem.loss.residual(score, shard.y[rows])
-            bounds[r] = max(bounds[r], bound.bound(residual, x_norm))
-            return bound.shrink(residual, x_norm)
-
-        return dense_sums(shard, point, self.classes, len(self.runs), answer), bounds
+        asked = [(run[p].problem.loss, run[p].method.bound) for run in self.runs]
+        return dense_sums(self.runs[0][p].shard, self.x_norm[p], point, self.classes, asked)
 
 
 def sparse_sums(
@@ -116,19 +108,21 @@ def sparse_sums(
 
 
 def dense_sums(
-    shard: Shard, point: Array, n_classes: int, n_runs: int, answer: Callable[[int, Array, slice], Array]
-) -> Array:
-    """sum_i x_i a_i^T of one agent through BLAS; answer(r, scores, rows) gives the a_i of run r for a block."""
-    out = np.zeros_like(point)
+    shard: Shard, x_norm: RowNorms, point: Array, n_classes: int, asked: Sequence[tuple[Loss, RecordBound]]
+) -> tuple[Array, Array]:
+    """sum_i x_i a_i^T of one agent through BLAS, with the loss and the bound of each run; and each run's bound."""
+    out, largest = np.zeros_like(point), np.zeros(len(asked))
     for start in range(0, len(shard), BLOCK):
         rows = slice(start, start + BLOCK)
         score = shard.x[rows] @ point
-        for r in range(n_runs):
-            own = of_run(score, r, n_classes)
-            own[...] = answer(r, own, rows)
-        score[:, n_runs * n_classes :] = 0
+        for r, (loss, bound) in enumerate(asked):
+            own, size = of_run(score, r, n_classes), x_norm[bound.norm][rows]
+            residual = loss.residual(own, shard.y[rows])
+            largest[r] = max(largest[r], bound.bound(residual, size))
+            own[...] = bound.shrink(residual, size)
+        score[:, len(asked) * n_classes :] = 0
         out += shard.x[rows].T @ score
-    return out
+    return out, largest
 
 
 def few_nonzeros(shards: Sequence[Shard]) -> bool:
@@ -142,10 +136,10 @@ def bound_norms(runs: Sequence[Agents]) -> set[Norm]:
     return {run[0].method.bound.norm for run in runs if not isinstance(run[0].method.bound, Declared)}
 
 
-def row_norms(runs: Sequence[Agents]) -> dict[Norm, list[Array]]:
+def row_norms(runs: Sequence[Agents]) -> list[RowNorms]:
     """|x_i| of every agent's records, in every norm that a bound of these runs is in."""
     norms = {run[0].method.bound.norm for run in runs}
-    return {norm: [norm.of_rows(agent.shard.x) for agent in runs[0]] for norm in norms}
+    return [{norm: norm.of_rows(agent.shard.x) for norm in norms} for agent in runs[0]]
 
 
 def clips(bounds: Sequence[RecordBound]) -> Array:
@@ -153,10 +147,11 @@ def clips(bounds: Sequence[RecordBound]) -> Array:
     return np.array([bound.target if isinstance(bound, Clipped) else np.inf for bound in bounds], np.float32)
 
 
-def constant(bound: RecordBound, x_norm: Array) -> float:
+def constant(bound: RecordBound, x_norm: RowNorms) -> float:
     """A constant bound, after one check that the records keep it; zero where it is measured instead."""
     if isinstance(bound, Observed):
         return 0.0
-    nothing = np.zeros((len(x_norm), 1))
-    bound.shrink(nothing, x_norm)
-    return bound.bound(nothing, x_norm)
+    size = x_norm[bound.norm]
+    nothing = np.zeros((len(size), 1))
+    bound.shrink(nothing, size)
+    return bound.bound(nothing, size)

@@ -59,14 +59,11 @@ class Builder:
         return PlainEngine(runs, shape) if exact else self.build(runs, shape, device)
 
 
-ENGINES: Registry[Builder] = Registry(
-    "engine",
-    {
-        "plain": Builder(lambda runs, shape, _device: PlainEngine(runs, shape)),
-        "fast": "tacit.engine.fast:BUILDER",
-        "torch": "tacit.engine.torch:BUILDER",
-    },
-)
+ENGINES: Registry[Builder] = Registry("engine", {
+    "plain": Builder(lambda runs, shape, _device: PlainEngine(runs, shape)),
+    "fast": "tacit.engine.fast:BUILDER",
+    "torch": "tacit.engine.torch:BUILDER",
+})  # fmt: skip
 
 
 def require(engine: str, device: str) -> None:

@@ -1,8 +1,9 @@
-"""Runs on threads of their own whose questions are answered together.
+"""Answers the questions of several runs together, while each run has a thread of its own.
 
-A question waits until every run that has not left has asked one; the last of them answers all, in the order of the
-runs. The n-th answer so serves the n-th question of every run that has as many: the scheduler has no say in it. While
-a run waits, some other run neither waits nor has left, and it will ask or leave: nobody waits for ever.
+A question waits until every run that has not left has asked one. The thread of the last run then answers all questions,
+in the order of the runs. So the n-th pass serves the n-th question of every run that asks so many, whatever the
+scheduler does. Nobody waits for ever: while a run waits, another run computes, and that run will ask or leave.
+tacit.compare puts SharedSums (tacit.engine.sums) behind it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ A = TypeVar("A")
 
 
 class Rendezvous(Generic[Q, A]):
-    """`answer` takes the questions of the runs that are left, in order."""
+    """Where runs meet; `answer` takes the questions of the runs that have not left, in order."""
 
     def __init__(self, answer: Callable[[Sequence[Q]], Sequence[A]], n_runs: int) -> None:
         self.answer = answer
@@ -26,7 +27,7 @@ class Rendezvous(Generic[Q, A]):
         self.turn = threading.Condition()
 
     def ask(self, run: int, question: Q) -> A:
-        """The answer, or the error that answering met."""
+        """Returns the answer to this run's question, or raises the error that answering met."""
         with self.turn:
             self.asked[run] = question
             self._answer_if_all_asked()
@@ -37,7 +38,7 @@ class Rendezvous(Generic[Q, A]):
         return found
 
     def leave(self, run: int) -> None:
-        """This run asks no more: the others do not wait for it."""
+        """Tell that this run asks no more, so that the others do not wait for it."""
         with self.turn:
             self.here.discard(run)
             self._answer_if_all_asked()

@@ -15,6 +15,7 @@ from tacit.admm.agent import Agent
 from tacit.admm.project import TrustRegion, project
 from tacit.admm.rule import Trust
 from tacit.engine import forms
+from tacit.engine.gradients import RowNorms
 from tacit.engine.registry import Agents
 from tacit.errors import IncompatibleError
 from tacit.types import Array, Norm
@@ -60,7 +61,7 @@ class Block:
         return Block(change(self.agents), change(self.x), change(self.y), x_norm)
 
 
-def blocks(agents: Agents, x_norm: dict[Norm, list[Array]], most: int) -> Iterator[Block]:
+def blocks(agents: Agents, x_norm: Sequence[RowNorms], most: int) -> Iterator[Block]:
     """All records, at most `most` in a block, an agent with more is cut; x_norm is from gradients.row_norms."""
     pieces = [
         (p, slice(start, min(start + most, len(agent.shard))))
@@ -73,8 +74,8 @@ def blocks(agents: Agents, x_norm: dict[Norm, list[Array]], most: int) -> Iterat
             _padded([agents[p].shard.x[rows] for p, rows in group]),
             _padded([agents[p].shard.y[rows] for p, rows in group])[:, :, None, None],
             {
-                norm: _padded([size[p][rows].astype(np.float32) for p, rows in group])[:, :, None, None]
-                for norm, size in x_norm.items()
+                norm: _padded([x_norm[p][norm][rows].astype(np.float32) for p, rows in group])[:, :, None, None]
+                for norm in x_norm[0]
             },
         )
 

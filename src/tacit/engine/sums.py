@@ -1,7 +1,7 @@
-"""Sums over records for several runs in one pass, as the methods of tacit.methods ask for them.
+"""sum_i x_i a_i^T of every agent for several questions in one pass, as the methods of tacit.methods ask for them.
 
-Sums are taken in float32 and given back in float64. Threads share out agents, and each agent's sum is one thread's, so
-their number never changes a result; how many runs share a pass may change its last digits.
+The passes are those of tacit.engine.gradients. Sums are taken in float32 and given back in float64. One thread takes
+the whole sum of an agent, so the number of threads never changes a result; the number of runs may change last digits.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ class SharedSums:
         self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int, threads: int | None = None
     ) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
-        self.x_norm = {norm: [norm.of_rows(shard.x) for shard in shards] for norm in (Norm.L1, Norm.L2)}
+        self.x_norm = [{norm: norm.of_rows(shard.x) for norm in (Norm.L1, Norm.L2)} for shard in shards]
         self.kernels = compiled() if type(loss) in forms.LOSSES and few_nonzeros(shards) else None
         self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards] if self.kernels else []
         self.pool = ThreadPoolExecutor(threads or cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
         """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
-        known = type(bound) in forms.BOUNDS and bound.norm in self.x_norm
+        known = type(bound) in forms.BOUNDS and bound.norm in self.x_norm[0]
         return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
 
     def __call__(self, questions: Sequence[Question]) -> list[Array]:
-        """(P, J, K) for each question."""
+        """The answer to each question, (P, J, K)."""
         answers = [np.empty((len(self.shards), *question.points.shape[-2:])) for question in questions]
         for norm, members in _passes(questions):
             self._pass(norm, [questions[r] for r in members], [answers[r] for r in members])
@@ -58,7 +58,7 @@ class SharedSums:
     def _pass(self, norm: Norm, questions: Sequence[Question], answers: Sequence[Array]) -> None:
         """One pass over all records, into the answers."""
         for bound in (question.bound for question in questions if isinstance(question.bound, Declared)):
-            for x_norm in self.x_norm[bound.norm]:
+            for x_norm in self.x_norm:
                 constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
         packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
         common = all(question.points.ndim == 2 for question in questions)
@@ -76,17 +76,14 @@ class SharedSums:
     def _sparse(self, p: int, norm: Norm, questions: Sequence[Question], point: Array) -> Array:
         assert self.kernels is not None
         clip = clips([question.bound for question in questions])
-        out, x_norm = aligned(*point.shape), self.x_norm[norm][p].astype(np.float32)
+        out, x_norm = aligned(*point.shape), self.x_norm[p][norm].astype(np.float32)
         squared = isinstance(self.loss, Squared)
         sparse_sums(self.kernels, self.records[p], point, self.classes, squared, norm, x_norm, clip, out)
         return out
 
     def _dense(self, p: int, _norm: Norm, questions: Sequence[Question], point: Array) -> Array:
-        def answer(r: int, score: Array, rows: slice) -> Array:
-            bound = questions[r].bound
-            return bound.shrink(self.loss.residual(score, self.shards[p].y[rows]), self.x_norm[bound.norm][p][rows])
-
-        return dense_sums(self.shards[p], point, self.classes, len(questions), answer)
+        asked = [(self.loss, question.bound) for question in questions]
+        return dense_sums(self.shards[p], self.x_norm[p], point, self.classes, asked)[0]
 
 
 def _passes(questions: Sequence[Question]) -> Iterator[tuple[Norm, list[int]]]:

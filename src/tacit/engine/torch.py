@@ -22,7 +22,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
-from tacit.engine.gradients import constant, row_norms
+from tacit.engine.gradients import RowNorms, constant, row_norms
 from tacit.engine.registry import Agents, Builder
 from tacit.engine.stacking import Block, alike, blocks, project_each
 from tacit.errors import MissingDependency, SpecError
@@ -158,18 +158,18 @@ class Team:
     """Runs that differ in numbers alone, and those numbers; `stretch` is their part of the axis R."""
 
     def __init__(
-        self, runs: Sequence[Agents], stretch: slice, x_norm: dict[Norm, list[Array]], device: torch.device
+        self, runs: Sequence[Agents], stretch: slice, x_norm: Sequence[RowNorms], device: torch.device
     ) -> None:
         self.runs, self.stretch, self.device = runs, stretch, device
         self.method: Any = runs[0][0].method
         self.problem = runs[0][0].problem
-        own_norm, sized = x_norm[self.method.bound.norm], isinstance(self.problem.domain, Box | Ball)
+        sized = isinstance(self.problem.domain, Box | Ball)
         self.weight = self.each(lambda _, agent: agent.problem.weight)
         self.pull = self.each(lambda _, agent: agent.regular_slope(np.ones(1), np.ones(1)).item())  # r'(u) = c u
         self.calibration = self.each(lambda _, agent: agent.calibration)
         self.reach = self.each(lambda _, agent: agent.problem.weight * agent.method.adjacency.value)
         self.side = self.each(lambda _, agent: agent.problem.domain.radius if sized else np.inf)
-        self.constant = self.each(lambda p, agent: constant(agent.method.bound, own_norm[p]))
+        self.constant = self.each(lambda p, agent: constant(agent.method.bound, x_norm[p]))
         self.keys = torch.tensor([[agent.key for agent in across] for across in zip(*runs, strict=True)]).to(device)
 
     def each(self, number: Callable[[int, Any], float]) -> Tensor:

@@ -78,11 +78,8 @@ def _check_radius(kind: str, radius: float) -> None:
         raise SpecError(f"a {kind} needs a positive, finite radius, got {radius}: use Everywhere for no bound.")
 
 
-DOMAINS: Registry[Callable[[float], Domain]] = Registry(  # each takes problem.domain_radius
-    "domain",
-    {
-        "everywhere": lambda _: Everywhere(),
-        "box": Box,
-        "ball": Ball,
-    },
-)
+DOMAINS: Registry[Callable[[float], Domain]] = Registry("domain", {  # each takes problem.domain_radius
+    "everywhere": lambda _: Everywhere(),
+    "box": Box,
+    "ball": Ball,
+})  # fmt: skip

@@ -38,13 +38,10 @@ class Loss(Protocol):
         ...
 
 
-LOSSES: Registry[Callable[[], Loss]] = Registry(
-    "loss",
-    {
-        "softmax": "tacit.problem.softmax:Softmax",
-        "squared": "tacit.problem.squared:Squared",
-    },
-)
+LOSSES: Registry[Callable[[], Loss]] = Registry("loss", {
+    "softmax": "tacit.problem.softmax:Softmax",
+    "squared": "tacit.problem.squared:Squared",
+})  # fmt: skip
 
 
 def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:

@@ -22,7 +22,7 @@ ROUNDING = 1e-9  # well above what float64 loses in the eigenvalue
 
 @dataclass(frozen=True)
 class Problem:
-    """One agent's share of (1); every agent has the same but for the weight switch of `locally_weighted`."""
+    """One agent's share of (1). All agents have the same Problem, unless each is weighted by `locally_weighted`."""
 
     n_agents: int
     weight: float
@@ -67,7 +67,7 @@ class Problem:
         return self.weight * self.loss.curvature * eigenvalue + self.regularization * self.regularizer.curvature
 
     def locally_weighted(self, shard: Shard) -> Problem:
-        """The same with weight 1 / I_p: what the released OutP minimises."""
+        """This problem with weight 1 / I_p: what the released OutP minimises."""
         return replace(self, weight=1 / len(shard))
 
 

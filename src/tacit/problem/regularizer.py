@@ -58,10 +58,7 @@ class NoRegularizer:
         return np.zeros_like(w)
 
 
-REGULARIZERS: Registry[Callable[[], Regularizer]] = Registry(
-    "regularizer",
-    {
-        "l2": L2,
-        "none": NoRegularizer,
-    },
-)
+REGULARIZERS: Registry[Callable[[], Regularizer]] = Registry("regularizer", {
+    "l2": L2,
+    "none": NoRegularizer,
+})  # fmt: skip

@@ -58,7 +58,7 @@ class RecordBound(Protocol):
         ...
 
     def hold(self, x: Array) -> Array:
-        """The records for which the bound is true whatever they are: a deployed agent's."""
+        """The records changed so that the bound holds for any records; a deployed agent computes on these."""
         ...
 
 
@@ -108,7 +108,7 @@ class Declared:
         return self.value
 
     def hold(self, x: Array) -> Array:
-        """Rows longer than declared, in either norm, shortened to what was declared."""
+        """The records, each row that is longer than declared, in either norm, shortened to what was declared."""
         longest = ((self.norm, self.row_norm), (Norm.L2, self.euclidean_row))
         shares = [most / np.maximum(norm.of_rows(x), most) for norm, most in longest if most < math.inf]
         return np.asarray(x * np.min(shares, axis=0)[:, None]) if shares else x

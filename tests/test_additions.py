@@ -1,0 +1,324 @@
+"""A new member of a family is one new file and one line: each addition is made in a copy of src/, counted, and trained.
+
+An addition to another family is one more Addition below. Someone outside the repository adds a member in Python.
+"""
+
+import difflib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.admm import compatible
+from tacit.engine.plain import PlainEngine
+from tacit.engine.registry import ENGINES, Builder
+from tacit.errors import IncompatibleError, SpecError, TacitWarning
+from tacit.problem.domain import DOMAINS
+from tacit.problem.loss import LOSSES, one_hot
+from tacit.problem.regularizer import REGULARIZERS
+from tacit.registry import Registry
+from tacit.run.build import setup
+from tacit.run.spec import keys
+from tacit.types import Norm
+from tests.conftest import federation
+
+SRC = Path(tacit.__file__).parent.parent
+
+SMALL = {"data.source": "synthetic", "data.records": 120, "data.agents": 3, "run.rounds": 4}
+
+
+@dataclass(frozen=True)
+class Addition:
+    """What a contributor writes: a file, a line in a registry (below `after`), and a spec that uses both.
+
+    `told` are words that the engine's path must hold, for an engine; `claim` is true of the trained model w.
+    """
+
+    file: str
+    text: str
+    registry: str
+    after: str
+    line: str
+    values: dict[str, object]
+    told: str = ""
+    claim: str = "numpy.abs(w).max() > 0"
+    engines: tuple[str, str] = ("fast", "plain")
+
+
+HUBER = '''"""Huber's loss on one-hot labels."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.problem.loss import one_hot
+from tacit.types import Norm
+
+
+@dataclass(frozen=True)
+class Huber:
+    """l = h(|s - e_y|), h(d) = d^2 / 2 up to 1 and d - 1/2 beyond; a = (s - e_y) / max(1, |s - e_y|)."""
+
+    curvature: float = 1.0
+
+    def value(self, score, y):
+        distance = self.distance(score, y)[1]
+        return float(np.where(distance <= 1, distance**2 / 2, distance - 0.5).sum())
+
+    def residual(self, score, y):
+        difference, distance = self.distance(score, y)
+        return (difference / np.maximum(1, distance)[:, None]).astype(score.dtype)
+
+    def residual_bound(self, norm):
+        return math.inf if norm is Norm.L1 else 1.0
+
+    def distance(self, score, y):
+        difference = score - one_hot(y, score.shape[1], score.dtype)
+        return difference, Norm.L2.of_rows(difference)
+'''
+
+ANCHORED = '''"""A pull towards a model that is not zero."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Anchored:
+    """r(w) = |w - 1|_F^2."""
+
+    curvature: float = 2.0
+
+    def value(self, w):
+        return float(np.square(w - 1).sum())
+
+    def gradient(self, w):
+        return 2 * (w - 1)
+'''
+
+ORTHANT = '''"""A box that is not symmetric."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Orthant:
+    """W = {u : 0 <= u_jk <= radius}."""
+
+    radius: float
+
+    def project(self, c):
+        return np.clip(c, 0, self.radius)
+
+    def contains(self, u, tolerance=1e-9):
+        return bool(u.min() >= -tolerance and u.max() <= self.radius * (1 + tolerance))
+'''
+
+COUNTING = '''"""The plain engine, which counts its rounds."""
+
+from tacit.engine.plain import PlainEngine
+from tacit.engine.registry import Builder
+
+
+class Counting:
+    def __init__(self, runs, shape):
+        self.plain, self.rounds = PlainEngine(runs, shape), 0
+        self.save, self.load = self.plain.save, self.plain.load
+
+    @property
+    def path(self):
+        return f"plain, {self.rounds} rounds"
+
+    def exchange_all(self, msgs):
+        self.rounds += 1
+        return self.plain.exchange_all(msgs)
+
+
+BUILDER = Builder(lambda runs, shape, _device: Counting(runs, shape))
+'''
+
+ADDITIONS = {
+    "loss": Addition(
+        "tacit/problem/huber.py", HUBER, "tacit/problem/loss.py", '"squared": ',
+        '"huber": "tacit.problem.huber:Huber",',
+        {"problem.loss": "huber", "privacy.mechanism": "gaussian", "privacy.sensitivity": "feature_bounds"},
+    ),
+    "regulariser": Addition(
+        "tacit/problem/anchored.py", ANCHORED, "tacit/problem/regularizer.py", '"none": ',
+        '"anchored": "tacit.problem.anchored:Anchored",',
+        {"problem.regularizer": "anchored", "problem.beta": 1e6, "privacy.epsilon": float("inf")},
+        claim="(w > 0).all()",
+    ),
+    "domain with a box for the trust region": Addition(
+        "tacit/problem/orthant.py", ORTHANT, "tacit/problem/domain.py", '"ball": ',
+        '"orthant": "tacit.problem.orthant:Orthant",',
+        {"problem.domain": "orthant", "problem.domain_radius": 0.3},
+        claim="0 <= w.min() and 0 < w.max() <= 0.3",
+    ),
+    "domain with a ball for the trust region": Addition(
+        "tacit/problem/orthant.py", ORTHANT, "tacit/problem/domain.py", '"ball": ',
+        '"orthant": "tacit.problem.orthant:Orthant",',
+        {"problem.domain": "orthant", "problem.domain_radius": 0.3, "algorithm.trust_norm": "l2"},
+        claim="-1e-6 <= w.min() and 0 < w.max() <= 0.3 + 1e-6",
+    ),
+    "engine": Addition(
+        "tacit/engine/counting.py", COUNTING, "tacit/engine/registry.py", '"torch": ',
+        '"counting": "tacit.engine.counting:BUILDER",', {}, told="4 rounds", engines=("counting", "plain"),
+    ),
+}  # fmt: skip
+
+TRAIN = """
+import json, sys, warnings
+import numpy, tacit
+warnings.simplefilter("ignore")
+spec = tacit.preset("paper", "objt").with_values(json.loads(sys.argv[1]))
+results = [tacit.train(spec.with_values({"run.engine": engine})) for engine in json.loads(sys.argv[2])]
+w, other = (result.w for result in results)
+numpy.testing.assert_allclose(w, other, atol=1e-4 * numpy.abs(other).max())
+print(json.dumps({"home": tacit.__file__, "path": results[0].summary["path"], "claim": bool(CLAIM)}))
+"""
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    """A copy of src/ without the bundled images."""
+    copy = tmp_path_factory.mktemp("house") / "src"
+    shutil.copytree(SRC, copy, ignore=shutil.ignore_patterns("_mnist", "__pycache__", "*.egg-info"))
+    return copy
+
+
+def contents(src):
+    return {path.relative_to(src): path.read_bytes() for path in src.rglob("*") if path.is_file()}
+
+
+def insert(path, after, line):
+    """Write the line below the only line of the file that starts with `after`."""
+    lines = path.read_text().splitlines(keepends=True)
+    (at,) = (n for n, text in enumerate(lines) if text.strip().startswith(after))
+    lines.insert(at + 1, lines[at][: -len(lines[at].lstrip())] + line + "\n")
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)
+def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path, addition):
+    copy = tmp_path / "src"
+    shutil.copytree(untouched, copy)
+    (copy / addition.file).write_text(addition.text)
+    insert(copy / addition.registry, addition.after, addition.line)
+
+    before, after = contents(untouched), contents(copy)
+    assert after.keys() - before.keys() == {Path(addition.file)}
+    (changed,) = (path for path in before if before[path] != after[path])
+    lines = difflib.ndiff(before[changed].decode().splitlines(), after[changed].decode().splitlines())
+    assert [line[0] for line in lines if line[0] in "+-"] == ["+"]
+
+    code = TRAIN.replace("CLAIM", addition.claim)
+    arguments = [json.dumps(SMALL | addition.values), json.dumps(addition.engines)]
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert Path(told["home"]).is_relative_to(copy)
+    assert addition.told in told["path"]
+    assert told["claim"], "the model is not what the addition asks for"
+
+
+class Capped:
+    """Huber's loss on each class; |a|_inf <= 1."""
+
+    curvature = 1.0
+
+    def value(self, score, y):
+        size = np.abs(score - one_hot(y, score.shape[1]))
+        return float(np.where(size <= 1, size**2 / 2, size - 0.5).sum())
+
+    def residual(self, score, y):
+        return np.clip(score - one_hot(y, score.shape[1], score.dtype), -1, 1)
+
+    def residual_bound(self, norm):
+        return 1.0 if norm is Norm.INF else float("inf")
+
+
+@pytest.mark.parametrize("engine", ["fast", "plain"])
+def test_a_loss_given_in_python_trains_by_its_name(monkeypatch, engine):
+    monkeypatch.setitem(LOSSES, "capped", Capped)
+    choice = {"problem.loss": "capped", "privacy.sensitivity": "clip", "run.engine": engine}
+    spec = tacit.preset("paper", "objt").with_values(SMALL | choice)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TacitWarning)
+        result = tacit.train(spec)
+    assert np.isfinite(result.w).all()
+    assert ("dense" if engine == "fast" else "plain") in result.summary["path"]
+
+
+def test_an_engine_given_in_python_is_refused_the_devices_it_does_not_have(monkeypatch):
+    monkeypatch.setitem(ENGINES, "mine", Builder(lambda runs, shape, _device: PlainEngine(runs, shape)))
+    spec = tacit.preset("paper", "objt").with_values({"run.engine": "mine"})
+    assert setup(spec, federation()).agents
+    with pytest.raises(IncompatibleError, match="the mine engine runs on the cpu, not on 'cuda'"):
+        setup(spec.with_values({"run.device": "cuda"}), federation())
+
+
+REGISTRIES = {
+    "problem.loss": LOSSES, "problem.regularizer": REGULARIZERS, "problem.domain": DOMAINS, "run.engine": ENGINES
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", REGISTRIES)
+def test_the_choices_of_a_key_are_the_names_of_its_registry_at_that_time(monkeypatch, key):
+    with pytest.raises(SpecError, match=f"unknown value of {key} 'novel'"):
+        tacit.Spec().with_values({key: "novel"})
+    monkeypatch.setitem(REGISTRIES[key], "novel", object)
+    assert list(keys()[key].metadata["choices"])[-1] == "novel"
+    assert tacit.Spec().with_values({key: "novel"}).values()[key] == "novel"
+
+
+@pytest.mark.parametrize("key", REGISTRIES)
+@pytest.mark.parametrize("value", [["box"], 3, True])
+def test_a_choice_that_is_no_name_is_refused(key, value):
+    with pytest.raises(SpecError, match=f"{key} takes one of {', '.join(REGISTRIES[key])}, got"):
+        tacit.Spec().with_values({key: value})
+
+
+class Simplex:
+    """W = {u >= 0 : sum u = 1}, which does not hold zero."""
+
+    def project(self, c):
+        return c
+
+    def contains(self, u, tolerance=1e-9):
+        return bool(u.min() >= 0 and abs(u.sum() - 1) <= tolerance)
+
+
+def test_a_set_without_the_origin_goes_with_the_prox_rule_and_not_with_a_trust_region():
+    prox, trust = (setup(tacit.preset("paper", name), federation()).agents[0].method for name in ("objp", "objt"))
+    compatible.check(prox, Simplex())
+    with pytest.raises(IncompatibleError, match="the simplex does not hold it: use the prox rule"):
+        compatible.check(trust, Simplex())
+
+
+def test_a_registry_imports_a_member_on_its_first_use_and_refuses_other_names():
+    known = Registry("shape", {"square": 4, "ratio": "fractions:Fraction", "broken": "no.such.module:Name"})
+    assert list(known) == ["square", "ratio", "broken"]
+    assert "broken" in known
+    assert known["square"] == 4
+    assert known["ratio"](1, 2) == 0.5
+    with pytest.raises(SpecError, match=r"^unknown shape 'sqare': did you mean 'square'"):
+        known["sqare"]
+    with pytest.raises(SpecError, match="choose from broken, ratio, square"):
+        known["xyz"]
+    assert known.get("xyz") is None
