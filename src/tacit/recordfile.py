@@ -17,18 +17,8 @@ from tacit.jsontext import Values
 from tacit.lock import locked
 
 
-def spec_hash_of(one: Values) -> str:
-    """The key of a record where nothing else is said: equal specs are the same run."""
-    return str(one["spec_hash"])
-
-
-def as_it_is(one: Values, _where: str) -> Values:
-    """The record unchanged: every record that is whole is taken."""
-    return one
-
-
 class RecordFile:
-    """The records of a file by key. A new record is on disk before `add` returns.
+    """The records of a file by key, the hash of their specs by default. A new record is on disk before `add` returns.
 
     `accept` is called with each record and the place that errors name: it returns the record to keep, or refuses it.
     """
@@ -36,8 +26,8 @@ class RecordFile:
     def __init__(
         self,
         path: Path,
-        key: Callable[[Values], str] = spec_hash_of,
-        accept: Callable[[Values, str], Values] = as_it_is,
+        key: Callable[[Values], str] = lambda one: str(one["spec_hash"]),
+        accept: Callable[[Values, str], Values] = lambda one, _where: one,
     ) -> None:
         self.path, self._key, self._accept = path, key, accept
         self.records: dict[str, Values] = {}

@@ -12,7 +12,7 @@ from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 
 if TYPE_CHECKING:
-    from tacit.privacy.book import Account
+    from tacit.privacy.history import Account
     from tacit.privacy.ledger import Ledger
 
 
@@ -59,7 +59,7 @@ def run_show(options: argparse.Namespace) -> int:
 
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
-        accounts, limit = ledger.show(options.dp_delta), ledger.book().limit
+        accounts, limit = ledger.show(options.dp_delta), ledger.history().limit
     if options.json:
         limits = None if limit is None else asdict(limit)
         print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
@@ -102,7 +102,7 @@ def _noted(run: Path, file: str) -> str:
 
 
 def run_limit(options: argparse.Namespace) -> int:
-    from tacit.privacy.book import Limit
+    from tacit.privacy.history import Limit
 
     new = None if math.isinf(options.epsilon) else Limit(options.epsilon, options.dp_delta)
     with _open(options.file) as ledger:
