@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
+from typing import Any, TypeAlias
+
+Values: TypeAlias = dict[str, Any]  # what an object of JSON, a record or a spec says, by name
 
 
 def dumps(value: Any, indent: int | None = None) -> str:

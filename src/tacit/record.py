@@ -20,8 +20,7 @@ from typing import Any
 
 from tacit import jsontext
 from tacit.errors import RecordError, RunDirectoryError
-
-Values = dict[str, Any]
+from tacit.jsontext import Values
 
 NUMBERS = ("test_error", "test_error_averaged", "objective", "consensus_violation", "seconds", "agents", "records")
 FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl", "model_hash": "model.npz"}
@@ -81,10 +80,21 @@ def lines(records: Iterable[Values]) -> str:
 
 def read(path: Path) -> list[Values]:
     """The records of a file, each of them whole."""
+    return parsed(content(path), path)
+
+
+def content(path: Path) -> bytes:
+    """What a file of records holds."""
     try:
-        text = path.read_text(encoding="utf-8-sig")  # some editors put a mark before the first record
+        return path.read_bytes()
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+
+
+def parsed(content: bytes, path: Path) -> list[Values]:
+    """The records of the lines that a file holds, each of them whole."""
+    try:
+        text = content.decode("utf-8-sig")  # some editors put a mark before the first record
     except UnicodeDecodeError as error:
         raise RecordError(f"{path} holds no records: {error}.") from None
     return [checked(line, f"{path}, line {n}") for n, line in enumerate(text.splitlines(), 1) if line.strip()]

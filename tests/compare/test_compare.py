@@ -114,7 +114,7 @@ def test_a_row_has_the_mean_and_the_percentiles_of_its_seeds():
     (row,) = table.rows([standing])
     assert (row["error_mean"], row["error_20"], row["error_80"]) == pytest.approx((0.3, 0.18, 0.42))
     assert row["sent_bytes"] == 0.0  # a curator has the records
-    assert "30.00%  18.00-42.00" in table.text([row])
+    assert "30.00% | 18.00-42.00" in table.text([row], table.markdown)
 
 
 def test_the_guarantee_is_the_accountants_total_of_the_method_as_built():
@@ -281,7 +281,7 @@ def test_a_choice_that_diverges_or_is_refused_is_recorded_and_the_others_go_on(m
     monkeypatch.setitem(METHODS, "fake", entry(make, (0.0, 1e308, -1e308, 1.7e308)))
     (row,) = table.rows(compare("other"))
     assert row["error_mean"] is None
-    assert "no model, 4 of 4: " in table.text([row])
+    assert "no model, 4 of 4: " in table.text([row], table.markdown)
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

@@ -42,7 +42,7 @@ def refused(agent, question, reason, own=None):
 
 
 def answers(agent):
-    return len(agent.store.book().answers)
+    return len(agent.store.history().answers)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------

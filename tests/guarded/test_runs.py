@@ -10,7 +10,7 @@ import pytest
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarning, Refused, RunDirectoryError
 from tacit.privacy import chain
-from tacit.privacy.book import Limit
+from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.run import deploy, sweep
 from tacit.run import train as experiment
@@ -55,7 +55,7 @@ def test_data_priced_for_one_adjacency_are_not_released_under_another(tmp_path):
     assert not (tmp_path / "second").exists()
     assert (spent(tmp_path, "1").releases, spent(tmp_path, "1").adjacency) == (6, "zero_out")
     with Ledger.open(tmp_path / "ledgers" / "0.ledger", deploy.price) as ledger:
-        assert not ledger.book().answers
+        assert not ledger.history().answers
 
 
 def test_a_new_file_name_opens_no_new_account(tmp_path):
@@ -96,7 +96,7 @@ def test_no_agent_joins_a_run_that_another_one_refuses(tmp_path):
         train(spec(tmp_path), out=tmp_path / "second")
     assert not (tmp_path / "ledgers" / "0.ledger").exists()
     with Ledger.open(tmp_path / "ledgers" / "1.ledger", deploy.price) as ledger:
-        assert len(ledger.book().places) == 1
+        assert len(ledger.history().places) == 1
 
 
 def test_a_run_that_is_refused_on_its_way_goes_on_when_its_agents_allow_it(tmp_path):

@@ -320,19 +320,19 @@ def test_records_of_another_process_on_the_same_file_are_kept(plan, tmp_path):
 ADDS = """
 import sys
 from pathlib import Path
-from tacit import record
-from tacit.paper import archive
+from tacit import record, recordfile
+from tacit.paper.archive import Archive
 kept, path, n = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-own, write = archive.Archive(path), archive.write_whole
+own, read = Archive(path), recordfile.RecordFile._read
 print("ready", flush=True)
 sys.stdin.readline()
 
 def slowly(*arguments):
     import time
+    read(*arguments)
     time.sleep(0.2)  # between what was read and what is written
-    write(*arguments)
 
-archive.write_whole = slowly
+recordfile.RecordFile._read = slowly
 own.add([record.read(kept)[n]])
 """
 
@@ -341,6 +341,7 @@ own.add([record.read(kept)[n]])
 def test_processes_that_add_at_the_same_time_lose_nothing(plan, tmp_path):
     kept, path = tmp_path / "records.jsonl", tmp_path / "shared.jsonl"
     expected = numbers(done(plan, kept, tmp_path / "out"))
+    path.write_text('{"spec": "half a li')  # of a process that was killed
     adding = [
         subprocess.Popen([sys.executable, "-c", ADDS, str(kept), str(path), str(n)], stdin=subprocess.PIPE,
                          stdout=subprocess.PIPE)

@@ -23,7 +23,7 @@ from tacit.privacy.release import GaussianRelease
 
 GAUSSIAN = GaussianRelease(10.0)
 LIMIT = Limit(3.0, 1e-6)
-CODE = ("privacy/ledger.py", "privacy/chain.py", "privacy/book.py")
+CODE = ("privacy/ledger.py", "privacy/chain.py", "privacy/history.py")
 
 
 def price(events, dp_delta):

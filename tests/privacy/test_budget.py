@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import SpecError
-from tacit.privacy import budget, loss
+from tacit.privacy import budget, loss_distribution
 from tacit.privacy.budget import MEANING, calibrate, total, total_over_agents
 from tacit.privacy.release import Events, GaussianRelease, LaplaceRelease, Release
 
@@ -295,9 +295,9 @@ def test_pure_epsilon_is_the_sum_and_no_noise_is_no_privacy() -> None:
 
 def test_without_dp_accounting_the_other_bounds_stand_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    loss.epsilon.cache_clear()
+    loss_distribution.epsilon.cache_clear()
     guarantee = total([(LaplaceRelease(0.05), 1000)], 1e-6)
-    loss.epsilon.cache_clear()
+    loss_distribution.epsilon.cache_clear()
     assert guarantee.name == "gdp"
     assert "not installed" in guarantee.notes[0]
 

@@ -252,7 +252,7 @@ def test_a_price_that_is_no_number_is_refused(path, bad):
 def test_without_a_limit_everything_is_recorded_and_nothing_refused(path):
     with Ledger.open(path, price) as ledger:
         answer(ledger, 1, release=LaplaceRelease(float("inf")))
-        assert ledger.book().spent == {"data": Counter({LaplaceRelease(float("inf")): 1})}
+        assert ledger.history().spent == {"data": Counter({LaplaceRelease(float("inf")): 1})}
 
 
 def test_a_limit_changes_on_purpose_only_and_leaves_a_trace(path):
@@ -406,7 +406,7 @@ def test_a_ledger_killed_in_the_making_is_there_whole_or_not_at_all(fast):
         found[(place / "ledger").exists()] += 1
         with Ledger.open(place / "ledger", price, LIMIT) as ledger:
             assert ledger.verify().entries == 1
-            assert ledger.book().limit == LIMIT
+            assert ledger.history().limit == LIMIT
     assert min(found[True], found[False]) > 10
 
 
@@ -419,7 +419,7 @@ def stored(path):
     with Ledger.open(path, price) as ledger:
         return {
             (key.run, key.round): hashlib.sha256(answer(ledger, key.round, key.run, make=never).tobytes()).hexdigest()
-            for key in ledger.book().answers
+            for key in ledger.history().answers
         }
 
 
@@ -572,7 +572,7 @@ def test_a_flipped_bit_anywhere_in_the_file_is_found_or_changes_nothing(fast):
     written(path)
     whole = path.read_bytes()
     with Ledger.open(path, price) as ledger:
-        true, held = ledger.verify(), ledger.book()
+        true, held = ledger.verify(), ledger.history()
     rng = random.Random(1)
     found = 0
     for offset in [*range(100), *(rng.randrange(100, len(whole)) for _ in range(200))]:
@@ -584,7 +584,7 @@ def test_a_flipped_bit_anywhere_in_the_file_is_found_or_changes_nothing(fast):
         try:
             with Ledger.open(path, price) as ledger:
                 assert ledger.verify() == true
-                assert ledger.book() == held
+                assert ledger.history() == held
         except Refused:
             found += 1
     assert found > 20

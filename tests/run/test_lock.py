@@ -12,9 +12,10 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
+from tacit import lock
 from tacit.cli import main
 from tacit.errors import Interrupted, RunDirectoryError
-from tacit.run import build, lock, sweep
+from tacit.run import build, sweep
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import preset
 from tacit.run.train import Run, resume, together, train

@@ -11,9 +11,9 @@ from tacit.admm import compatible
 from tacit.admm.agent import Method
 from tacit.admm.price import release
 from tacit.errors import SpecError
-from tacit.privacy import audit
 from tacit.privacy.budget import Guarantee, total
 from tacit.privacy.divergence import gaussian_epsilon
+from tacit.privacy.lower_bounds import epsilon_lower_bound, mu_lower_bound, one_run_lower_bound
 from tacit.privacy.mechanism import Gaussian
 from tacit.privacy.release import LaplaceRelease
 from tacit.problem.sensitivity import Observed
@@ -210,7 +210,7 @@ def _tests(claim: Claim, trials: Trials) -> dict[str, tuple[float, Callable[[flo
     tests: dict[str, tuple[float, Callable[[float], float]]] = {
         "rates": (
             claim.epsilon,
-            lambda sure: audit.epsilon_lower_bound(trials.present, trials.absent, claim.dp_delta, sure),
+            lambda sure: epsilon_lower_bound(trials.present, trials.absent, claim.dp_delta, sure),
         )
     }
     if claim.gaussian is not None:
@@ -218,14 +218,14 @@ def _tests(claim: Claim, trials: Trials) -> dict[str, tuple[float, Callable[[flo
         tests["mu"] = (
             one.epsilon,
             lambda sure: gaussian_epsilon(
-                audit.mu_lower_bound(trials.present, trials.absent, confidence=sure, paired=trials.paired), one.dp_delta
+                mu_lower_bound(trials.present, trials.absent, confidence=sure, paired=trials.paired), one.dp_delta
             ),
         )
     if trials.coins is not None:
         scores, included = trials.coins
         tests["one run"] = (
             claim.epsilon,
-            lambda sure: audit.one_run_lower_bound(scores, included, claim.dp_delta, sure),
+            lambda sure: one_run_lower_bound(scores, included, claim.dp_delta, sure),
         )
     return tests
 

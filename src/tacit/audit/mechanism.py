@@ -1,8 +1,9 @@
 """Worst-case neighbours, a round or a few, many draws: the exact likelihood ratio against the code that answers.
 
 A draw of either data set has the same noise: their laws are compared, and a pair of draws says more of them than two
-draws apart (tacit.privacy.audit). Two further views look for noise that is not new: the difference of two agents'
-answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides more.
+draws apart (tacit.privacy.lower_bounds). Two further views look for noise that is not new: the difference
+of two agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides
+more.
 """
 
 from __future__ import annotations

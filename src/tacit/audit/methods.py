@@ -22,7 +22,7 @@ from tacit.methods.method import Budget, Entry, Method, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
-from tacit.privacy.audit import gaussian_scores
+from tacit.privacy.lower_bounds import gaussian_scores
 from tacit.problem.objective import Problem
 from tacit.types import Array, Shard
 

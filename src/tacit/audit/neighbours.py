@@ -19,7 +19,7 @@ from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Trust
 from tacit.audit.answering import Situation
 from tacit.data.transform import rescale_rows
-from tacit.privacy.audit import gaussian_scores, laplace_scores
+from tacit.privacy.lower_bounds import gaussian_scores, laplace_scores
 from tacit.privacy.mechanism import Laplace
 from tacit.problem.domain import Ball, Box
 from tacit.problem.sensitivity import Adjacency

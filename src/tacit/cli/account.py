@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
+from tacit.cli.table import table
 from tacit.errors import SpecError
 
 EPILOG = """examples:
@@ -127,7 +128,8 @@ def _text(facts: dict[str, Any], bounds: dict[str, float], guarantee: Any) -> st
     noise += f" (epsilon {per_round:.6g} a round)" if per_round else ""
     count = facts["rounds"] * facts["local_steps"]
     lines = [f"{facts['mechanism']} noise, {noise}, {count} releases, delta = {facts['dp_delta']:g}", ""]
-    for name, epsilon in sorted(bounds.items(), key=lambda item: item[1]):
-        lines.append(f"  {name:<6} {epsilon:>12.6g}   {meaning[name]}")
+    if bounds:
+        rows = [(name, f"{bounds[name]:.6g}", meaning[name]) for name in sorted(bounds, key=lambda name: bounds[name])]
+        lines.append(table(("bound", "epsilon", "meaning"), rows, right=("epsilon",)))
     total = "no finite total" if math.isinf(guarantee.epsilon) else f"{guarantee}"
     return "\n".join([*lines, "", f"total: {total}", *guarantee.notes])

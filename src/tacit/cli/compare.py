@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
+from tacit.cli.table import table as columns
 from tacit.errors import SpecError
 
 EPILOG = """examples:
@@ -76,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": cautions, "out": str(out)}))
     else:
-        layout = table.markdown if options.markdown else table.aligned
+        layout = table.markdown if options.markdown else partial(columns, right=table.NUMBERS)
         lines = [table.text(rows, layout), f"tuning: {rule}", *(f"not covered: {caution}" for caution in cautions)]
         print("\n".join(lines))
     if not options.quiet:

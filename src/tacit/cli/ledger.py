@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
+from tacit.cli.table import table
 
 if TYPE_CHECKING:
-    from tacit.privacy.book import Account
+    from tacit.privacy.history import Account
     from tacit.privacy.ledger import Ledger
 
 
@@ -59,7 +60,7 @@ def run_show(options: argparse.Namespace) -> int:
 
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
-        accounts, limit = ledger.show(options.dp_delta), ledger.book().limit
+        accounts, limit = ledger.show(options.dp_delta), ledger.history().limit
     if options.json:
         limits = None if limit is None else asdict(limit)
         print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
@@ -102,7 +103,7 @@ def _noted(run: Path, file: str) -> str:
 
 
 def run_limit(options: argparse.Namespace) -> int:
-    from tacit.privacy.book import Limit
+    from tacit.privacy.history import Limit
 
     new = None if math.isinf(options.epsilon) else Limit(options.epsilon, options.dp_delta)
     with _open(options.file) as ledger:
@@ -123,13 +124,12 @@ def _open(file: str) -> Ledger:
 def _table(account: Account) -> str:
     from tacit.privacy.budget import upward
 
-    rows = [("run", "rounds", "releases", "epsilon", "mechanism")]
-    for run in account.runs:
-        rows.append((run.run, str(run.rounds), str(run.releases), upward(run.epsilon), "; ".join(run.mechanisms)))
+    rows = [
+        (run.run, str(run.rounds), str(run.releases), upward(run.epsilon), "; ".join(run.mechanisms))
+        for run in account.runs
+    ]
     rows.append(("all runs", "", str(account.releases), upward(account.epsilon), "composed, not added"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     total = f"({upward(account.epsilon)}, {account.dp_delta:g})"
     left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
-    return "\n".join([f"{account.data_id}: spent {total}{left}, {account.adjacency}", *lines])
-
+    shown = table(("run", "rounds", "releases", "epsilon", "mechanism"), rows)
+    return f"{account.data_id}: spent {total}{left}, {account.adjacency}\n{shown}"

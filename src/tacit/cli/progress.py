@@ -1,56 +1,82 @@
-"""A progress bar with an estimate of the time left, on a terminal; one line every so often elsewhere."""
+"""How far a command is, on stderr: a bar with the time left on a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+    from tacit.jsontext import Values
 
 
 class Progress:
-    """Call it after every round; it writes to stderr at most ten times a second."""
+    """A listener of rounds: it draws the bar, prints a line, or with `verbose` prints every recorded round."""
 
     def __init__(self, rounds: int, quiet: int, verbose: int) -> None:
-        self.rounds, self.verbose = rounds, verbose
-        self.on = not quiet
-        self.bar = self.on and sys.stderr.isatty() and not verbose
+        self.rounds, self.quiet, self.verbose = rounds, quiet, verbose
+        self.on_terminal = sys.stderr.isatty()
         self.start: tuple[float, int] | None = None
         self.shown = 0.0
-        self.error: float | None = None
+        self.error = ""
+        self.bar: Bar | None = None
 
-    def __call__(self, done: int, row: dict[str, Any] | None) -> None:
+    def __call__(self, done: int, row: Values | None) -> None:
+        """Tell that so many rounds are done; `row` is what was recorded of the last one, if it was."""
+        if self.quiet:
+            return
+        if self.verbose:
+            if row is not None:
+                print(_line(row), file=sys.stderr)
+            return
+        if row is not None:
+            self.error = "" if row["test_error"] is None else f"  test error {100 * row['test_error']:.2f}%"
         now = time.monotonic()
         if self.start is None:
-            self.start = (now, done)  # a resumed run starts in the middle
-        if row is not None:
-            self.error = row["test_error"]
-        if self.on and self.verbose and row is not None:
-            print(_line(row), file=sys.stderr)
-        last = done == self.rounds
-        if self.bar and (last or now - self.shown > 0.1):
+            self.start = now, done  # a resumed run starts in the middle
+        if done == self.rounds or now - self.shown > (0.1 if self.on_terminal else 10):
             self.shown = now
-            print(f"\r\033[K{self._text(done, now)}", end="\n" if last else "", file=sys.stderr, flush=True)
-        elif self.on and not self.verbose and not self.bar and (last or now - self.shown > 10):
-            self.shown = now
-            print(self._text(done, now), file=sys.stderr, flush=True)
+            if self.on_terminal:
+                self._draw(done)
+            else:
+                print(self._text(done, now), file=sys.stderr, flush=True)
 
     def stop(self) -> None:
-        """Leave the cursor on a line of its own after an interruption."""
-        if self.bar and self.start is not None:
-            print(file=sys.stderr)
+        """Leave the cursor on a line of its own, after an interruption too."""
+        if self.bar is not None:
+            self.bar.stop()
+
+    def _draw(self, done: int) -> None:
+        if self.bar is None:
+            self.bar = _bar(self.rounds, done)
+            self.bar.start()
+        self.bar.update(self.bar.task_ids[0], completed=done, description=self.error, refresh=True)
 
     def _text(self, done: int, now: float) -> str:
         assert self.start is not None
-        width = 28
-        filled = width * done // self.rounds
         rate = (done - self.start[1]) / max(now - self.start[0], 1e-9)
         going = rate > 0 and done < self.rounds
         left = f"{_clock((self.rounds - done) / rate)} left" if going else _clock(now - self.start[0])
-        error = "" if self.error is None else f"  test error {100 * self.error:.2f}%"
-        return f"[{'#' * filled}{'.' * (width - filled)}] round {done}/{self.rounds}  {left}{error}"
+        return f"[{'#' * (28 * done // self.rounds):.<28}] round {done}/{self.rounds}  {left}{self.error}"
 
 
-def _line(row: dict[str, Any]) -> str:
+def _bar(rounds: int, done: int) -> Bar:
+    """A bar that is drawn when it is told to: no thread draws it while processes are forked."""
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    round_of = TextColumn("round {task.completed}/{task.total}")
+    left = TimeRemainingColumn(elapsed_when_finished=True)
+    bar = Bar(BarColumn(28), round_of, left, TextColumn("{task.description}"), console=Console(stderr=True),
+              auto_refresh=False)  # fmt: skip
+    bar.add_task("", total=rounds, completed=done)
+    return bar
+
+
+def _line(row: Values) -> str:
     error = "-" if row["test_error"] is None else f"{100 * row['test_error']:6.2f}%"
     return (
         f"t={row['t']:>7}  test error {error}  objective {row['objective']:.5f}  "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.progress import Progress
+from tacit.cli.table import table
 from tacit.errors import RecordError, SpecError, TacitError
 
 if TYPE_CHECKING:
@@ -240,16 +241,16 @@ def _facts(artefact: str, one: Comparison) -> dict[str, Any]:
 
 
 def _table(numbers: Sequence[tuple[str, Comparison]]) -> str:
-    size = max(len(one.label) for _, one in numbers)
-    lines = [f"{'':<14} {'number':<{size}}   paper    tacit  difference  seeds  verdict"]
-    for artefact, one in numbers:
-        ours = "      -" if one.ours is None else _shown(one.ours.mean, one)
-        apart = "       -" if one.difference is None else f"{one.difference:+8.2f}"
-        verdict = one.verdict + (f" ({one.note})" if one.note else "")
-        label, seeds = f"{artefact:<14} {one.label:<{size}}", one.ours.count if one.ours else 0
-        lines.append(f"{label} {_shown(one.paper, one)}  {ours}  {apart}    {seeds:>5}  {verdict}")
-    return "\n".join(lines)
+    head = ("artefact", "number", "paper", "tacit", "difference", "seeds", "verdict")
+    return table(head, (_cells(artefact, one) for artefact, one in numbers), right=head[2:6])
+
+
+def _cells(artefact: str, one: Comparison) -> tuple[str, ...]:
+    ours, seeds = ("-", 0) if one.ours is None else (_shown(one.ours.mean, one), one.ours.count)
+    apart = "-" if one.difference is None else f"{one.difference:+.2f}"
+    verdict = one.verdict + (f" ({one.note})" if one.note else "")
+    return (artefact, one.label, _shown(one.paper, one), ours, apart, str(seeds), verdict)
 
 
 def _shown(value: float, one: Comparison) -> str:
-    return f"{one.shown(value):>6}%" if one.factor == 100 else f"{one.shown(value):>7}"
+    return f"{one.shown(value)}{'%' if one.factor == 100 else ''}"

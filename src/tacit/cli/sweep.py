@@ -10,6 +10,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.progress import Progress
+from tacit.cli.table import table
 
 EPILOG = """a grid is a spec in which any value may be a list:
   [data]
@@ -67,13 +68,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(records: list[dict[str, Any]]) -> str:
-    size = max(len(record["name"]) for record in records)
-    lines = [f"{'run':<{size}}  test error  averaged   seconds"]
-    for record in records:
-        if "diverged" in record:
-            lines.append(f"{record['name']:<{size}}  {record['diverged']}")
-            continue
-        errors = (record["test_error"], record["test_error_averaged"])
-        cells = (f"{100 * error:>9.2f}%" if error is not None else f"{'-':>10}" for error in errors)
-        lines.append(f"{record['name']:<{size}} {' '.join(cells)} {record['seconds']:>9.1f}")
-    return "\n".join(lines)
+    head = ("run", "test error", "averaged", "seconds", "")
+    return table(head, map(_cells, records), right=head[1:4])
+
+
+def _cells(record: dict[str, Any]) -> tuple[str, ...]:
+    if "diverged" in record:
+        return (record["name"], "-", "-", "-", record["diverged"])
+    errors = (record["test_error"], record["test_error_averaged"])
+    shown = ("-" if error is None else f"{100 * error:.2f}%" for error in errors)
+    return (record["name"], *shown, f"{record['seconds']:.1f}", "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from tacit.compare.run import Standing
 from tacit.methods.promise import Trusted, Unit
 
 Row = dict[str, Any]
-Layout = Callable[[Sequence[Sequence[str]]], str]
+Layout = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
 HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
+NUMBERS = HEAD[1:6]
 
 
 def rows(standings: Sequence[Standing]) -> list[Row]:
@@ -50,25 +51,13 @@ def _row(of: Standing) -> Row:
     }
 
 
-def aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Columns for a terminal, numbers to the right; the last one is free."""
-    widths = [max(len(line[n]) for line in lines) for n in range(len(lines[0]) - 1)]
-
-    def line_of(cells: Sequence[str]) -> str:
-        sides = [str.ljust if name in ("method", "trusts") else str.rjust for name in HEAD[:-1]]
-        padded = [side(cell, width) for side, cell, width in zip(sides, cells[:-1], widths, strict=True)]
-        return "  ".join([*padded, cells[-1]])
-
-    return "\n".join(map(line_of, lines))
-
-
-def markdown(lines: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """A table of Markdown."""
-    head, *body = (f"| {' | '.join(line)} |" for line in lines)
-    return "\n".join(["", head, "|---" * len(HEAD) + "|", *body, ""])
+    body = [f"| {' | '.join(line)} |" for line in (head, *lines)]
+    return "\n".join(["", body[0], "|---" * len(head) + "|", *body[1:], ""])
 
 
-def text(table: Sequence[Row], layout: Layout = aligned) -> str:
+def text(table: Sequence[Row], layout: Layout) -> str:
     """One table a budget, and what its words mean."""
     parts = []
     for epsilon in dict.fromkeys(row["budget_epsilon"] for row in table):
@@ -76,7 +65,7 @@ def text(table: Sequence[Row], layout: Layout = aligned) -> str:
         total = "no noise (epsilon = inf)" if epsilon == float("inf") else f"epsilon {epsilon:g}"
         seeds = max(row["seeds"] for row in own)
         parts.append(f"total budget: {total}, delta {own[0]['budget_dp_delta']:g}; mean of {seeds} seeds")
-        parts.append(layout([HEAD, *map(_cells, own)]))
+        parts.append(layout(HEAD, map(_cells, own)))
     trusted = {row["trusted"] for row in table}
     words = [f"trusts {one.value}" for one in Trusted if one.name.lower() in trusted]
     units = [unit.value for unit in Unit if any(row["unit"] == unit.name.lower() for row in table)]

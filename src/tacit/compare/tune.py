@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tacit.compare.job import Job
+from tacit.jsontext import Values
 from tacit.methods.method import TRIALS, Budget, Choice
-from tacit.record import Values
 from tacit.run.spec import Spec
 
 TUNING_SEED = 1000  # of no reported run

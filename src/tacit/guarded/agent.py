@@ -24,8 +24,8 @@ from tacit.guarded.gate import Asked, Gate, Question
 from tacit.guarded.half import Half
 from tacit.message import Body
 from tacit.privacy import lattice
-from tacit.privacy.book import Key
 from tacit.privacy.exact import Law
+from tacit.privacy.history import Key
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
 from tacit.rounds import Trace

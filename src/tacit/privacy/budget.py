@@ -2,7 +2,7 @@
 
 Rounds compose; agents do not, because a record lives at one of them: the total of a run is the largest among its
 agents. Every bound that holds is computed and named, and the smallest is the guarantee; the proofs stand in
-`tacit.privacy.divergence`, and the numerical law of the loss in `tacit.privacy.loss`.
+`tacit.privacy.divergence`, and the numerical law of the loss in `tacit.privacy.loss_distribution`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.privacy import divergence, loss
+from tacit.privacy import divergence, loss_distribution
 from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, merge, pure_epsilon
 from tacit.types import Array
 
@@ -36,7 +36,7 @@ def upward(epsilon: float) -> str:
 
 
 @dataclass(frozen=True)
-class Bound:
+class ValidEpsilon:
     """One valid epsilon, by the name of its argument."""
 
     name: str
@@ -53,7 +53,7 @@ class Guarantee:
     """A run is (epsilon, dp_delta)-differentially private by each bound listed, smallest epsilon first."""
 
     dp_delta: float
-    bounds: tuple[Bound, ...]
+    bounds: tuple[ValidEpsilon, ...]
     notes: tuple[str, ...] = ()
 
     @property
@@ -78,8 +78,8 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     epsilons = {"basic": _basic(made, dp_delta), "rdp": _rdp(made, dp_delta), "gdp": _gdp(made, dp_delta)}
     note = ""
     if pld and any(not isinstance(r, GaussianRelease) or r.sampled for r, _ in made):  # for the others gdp is exact
-        epsilons["pld"], note = loss.epsilon(made, dp_delta)
-    held = [Bound(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
+        epsilons["pld"], note = loss_distribution.epsilon(made, dp_delta)
+    held = [ValidEpsilon(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
     return Guarantee(dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (note,) if note else ())
 
 

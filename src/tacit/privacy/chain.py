@@ -37,7 +37,7 @@ START = "0" * 64
 
 
 @dataclass(frozen=True)
-class Entry:
+class ChainEntry:
     """The n-th entry, n = 1, 2, ...; the key is unique."""
 
     n: int
@@ -114,7 +114,7 @@ class Chain:
             raise self.corrupt("the record of its last entry is missing")
         return rows[0][1], rows[0][2]
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[ChainEntry]:
         """Every entry in order, its hash checked against all before it; at the end the tip must agree."""
         n, before = 0, START
         for row in self._connection.execute("SELECT n, key, body, hash FROM entry ORDER BY n"):
@@ -124,15 +124,15 @@ class Chain:
             if not all(isinstance(text, str) for text in row[1:]) or link(before, row[1], row[2]) != row[3]:
                 raise self.corrupt(f"entry {n} was altered")
             before = row[3]
-            yield Entry(n, row[1], json.loads(row[2]), before)
+            yield ChainEntry(n, row[1], json.loads(row[2]), before)
         if (n, before) != self.tip():
             raise self.corrupt(f"entries after the {n}-th are missing")
 
-    def append(self, key: str, body: dict[str, Any], payload: bytes | None = None) -> Entry:
+    def append(self, key: str, body: dict[str, Any], payload: bytes | None = None) -> ChainEntry:
         """One more entry, at the end; the body should hold the digest of its payload."""
         n, before = self.tip()
         text = canonical(body)
-        entry = Entry(n + 1, key, body, link(before, key, text))
+        entry = ChainEntry(n + 1, key, body, link(before, key, text))
         self._connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (entry.n, key, text, entry.hash))
         if payload is not None:
             self._connection.execute("INSERT INTO payload VALUES (?, ?)", (entry.n, payload))

@@ -22,7 +22,7 @@ import io
 import secrets
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,14 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import BudgetExhausted, IncompatibleError, SpecError
-from tacit.privacy.book import (
+from tacit.privacy.budget import upward
+from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.describe import describe
+from tacit.privacy.history import (
     ZERO_OUT,
     Account,
     Answer,
-    Book,
+    History,
     Key,
     Limit,
     Price,
@@ -42,11 +45,7 @@ from tacit.privacy.book import (
     changed,
     check_adjacency,
     forgotten,
-    limit_terms,
 )
-from tacit.privacy.budget import upward
-from tacit.privacy.chain import Chain, canonical
-from tacit.privacy.describe import describe
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
 from tacit.types import Array
@@ -68,7 +67,7 @@ class Ledger:
     def __init__(self, chain: Chain, price: Price) -> None:
         self._chain = chain
         self._price = price
-        self._book = Book()
+        self._history = History()
         self._version = -1
         self._safe: tuple[str, Limit, Counter[Release]] | None = None
 
@@ -116,7 +115,7 @@ class Ledger:
         with self._chain.transaction():
             if not self._agreed(data_id, terms):
                 body = {"kind": "run", "data": data_id, "terms": terms.described(), "at": _now()}
-                self._book.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+                self._history.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
 
     def check_terms(self, data_id: str, terms: Terms) -> None:
         """Refuse what `join` would refuse, and write nothing."""
@@ -125,9 +124,9 @@ class Ledger:
 
     def _agreed(self, data_id: str, terms: Terms) -> bool:
         """Whether the terms are in force already; Refused where they cannot be."""
-        book = self._current()
-        check_adjacency(book, data_id, terms.adjacency)
-        place = book.place(data_id, terms.run)
+        history = self._current()
+        check_adjacency(history, data_id, terms.adjacency)
+        place = history.place(data_id, terms.run)
         if place.agreed(terms):
             return True
         self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))
@@ -142,12 +141,12 @@ class Ledger:
         one `adjacency`: data whose answers were priced for another are refused.
         """
         with self._chain.transaction():
-            book = self._current()
-            check_adjacency(book, key.data_id, adjacency)
-            answer = book.answers.get(key)
+            history = self._current()
+            check_adjacency(history, key.data_id, adjacency)
+            answer = history.answers.get(key)
             if answer is not None:
                 return self._again(answer, asked, release)
-            book.place(key.data_id, key.run).check_next(key, release, adjacency)
+            history.place(key.data_id, key.run).check_next(key, release, adjacency)
             self._check_limit(key.data_id, release)
             payload = _pack(make())
             body = {
@@ -155,14 +154,14 @@ class Ledger:
                 "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": _digest(payload),
                 "at": _now(),
             }  # fmt: skip
-            book.add(self._chain.append(str(key), body, payload))
+            history.add(self._chain.append(str(key), body, payload))
         return _unpack(payload)
 
     def set_limit(self, limit: Limit | None) -> None:
         """Put another limit in force; the change is an entry like any other."""
         with self._chain.transaction():
-            book = self._current()
-            book.add(self._chain.append(f"limit {book.tip[0]}", _limit_body(limit)))
+            history = self._current()
+            history.add(self._chain.append(f"limit {history.tip[0]}", _limit_body(limit)))
 
     def forget(self, run: str, before: int) -> int:
         """Drop the stored answers of a run to rounds < before, which then can never be sent again; their count."""
@@ -177,45 +176,45 @@ class Ledger:
         """Read everything again, stored answers included; a `head` noted earlier must still be in the chain."""
         with self._chain.transaction():
             self._chain.check_storage()
-            book = self._read()
+            history = self._read()
             held = set(self._chain.payloads())
-            for answer in book.answers.values():
+            for answer in history.answers.values():
                 if answer.n in held:
                     self._stored(answer)
-            if not held <= {a.n for a in book.answers.values()}:
+            if not held <= {a.n for a in history.answers.values()}:
                 raise self._chain.corrupt("it stores an answer that no entry speaks of")
             if head is not None and head.lower() not in {entry.hash for entry in self._chain.entries()}:
                 raise self._chain.corrupt(f"it does not go through {head[:12]}..., the head noted earlier")
-        return Verified(*book.tip, len(book.answers), len(book.answers) - len(held))
+        return Verified(*history.tip, len(history.answers), len(history.answers) - len(held))
 
-    def book(self) -> Book:
+    def history(self) -> History:
         """Everything on record; a copy to look at."""
         with self._chain.transaction():
             return self._read()
 
     def show(self, dp_delta: float | None = None) -> tuple[Account, ...]:
         """What each data set has spent at dp_delta (that of the limit, or else 1e-6)."""
-        book = self.book()
+        history = self.history()
         if dp_delta is None:
-            dp_delta = book.limit.dp_delta if book.limit is not None else 1e-6
-        return accounts(book, self._price, dp_delta)
+            dp_delta = history.limit.dp_delta if history.limit is not None else 1e-6
+        return accounts(history, self._price, dp_delta)
 
-    def _current(self) -> Book:
-        """The book, read again from the first entry when anything but this object has written."""
+    def _current(self) -> History:
+        """The history, read again from the first entry when anything but this object has written."""
         version = self._chain.changed_by_others()
-        if version != self._version or self._book.tip != self._chain.tip():
-            self._book = self._read()
+        if version != self._version or self._history.tip != self._chain.tip():
+            self._history = self._read()
             self._version = version
-        return self._book
+        return self._history
 
-    def _read(self) -> Book:
-        book = Book()
+    def _read(self) -> History:
+        history = History()
         for entry in self._chain.entries():
             try:
-                book.add(entry)
+                history.add(entry)
             except (KeyError, TypeError, ValueError, SpecError) as error:
                 raise self._chain.corrupt(f"entry {entry.n} is of no kind this version of tacit knows") from error
-        return book
+        return history
 
     def _again(self, answer: Answer, asked: str, release: Release) -> Array:
         key = answer.key
@@ -238,10 +237,10 @@ class Ledger:
         When it would not, the same is asked of more such releases, as many as already made, then half as many, ...:
         fewer cost less, so the rounds up to there need no composition of their own.
         """
-        limit = self._book.limit
+        limit = self._history.limit
         if limit is None:
             return
-        after = self._book.spent.get(data_id, Counter()) + Counter({release: count})
+        after = self._history.spent.get(data_id, Counter()) + Counter({release: count})
         if self._safe and self._safe[:2] == (data_id, limit) and after <= self._safe[2]:
             return
         epsilon = self._price(tuple(after.items()), limit.dp_delta)
@@ -262,7 +261,8 @@ class Ledger:
 
 
 def _limit_body(limit: Limit | None) -> dict[str, Any]:
-    return {"kind": "limit", **limit_terms(limit), "at": _now(), "nonce": secrets.token_hex(16)}  # no two heads agree
+    terms = {"epsilon": None, "dp_delta": None} if limit is None else asdict(limit)
+    return {"kind": "limit", **terms, "at": _now(), "nonce": secrets.token_hex(16)}  # no two heads agree
 
 
 def _now() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from tacit.privacy.book import ZERO_OUT, Key, Place, changed, forgotten
+from tacit.privacy.history import ZERO_OUT, Key, Place, changed, forgotten
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
 from tacit.types import Array

@@ -15,9 +15,9 @@ from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
 from tacit.guarded.half import AdmmHalf
 from tacit.privacy import lattice
-from tacit.privacy.book import Limit
 from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
+from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import Events, Release
@@ -162,7 +162,7 @@ def _check_ledger(
     name: str, ledger: Ledger, data_id: str, half: AdmmHalf, ours: Terms, spec: Spec, started: bool
 ) -> None:
     """Refuse what the ledger would refuse when other agents have joined, and names that mean another thing there."""
-    book = ledger.book()
+    book = ledger.history()
     released = book.place(data_id, ours.run).releases
     if released and not started:
         raise IncompatibleError(

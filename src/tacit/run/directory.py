@@ -21,8 +21,8 @@ import numpy as np
 from tacit import jsontext, record
 from tacit.data.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
+from tacit.lock import locked
 from tacit.run import toml
-from tacit.run.lock import locked
 from tacit.run.spec import Spec
 from tacit.types import Array
 

@@ -44,4 +44,6 @@ def read(path: Path) -> dict[str, Any]:
 def _literal(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    if isinstance(value, str):  # JSON's escapes are TOML's, but for one character that only TOML wants escaped
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import SpecError
-from tacit.privacy.audit import (
+from tacit.privacy.divergence import gaussian_epsilon
+from tacit.privacy.lower_bounds import (
     _luck,
     clopper_pearson,
     epsilon_lower_bound,
@@ -19,7 +20,6 @@ from tacit.privacy.audit import (
     mu_lower_bound,
     one_run_lower_bound,
 )
-from tacit.privacy.divergence import gaussian_epsilon
 
 REPEATS = 200
 

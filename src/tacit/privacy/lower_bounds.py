@@ -21,14 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from statistics import NormalDist
 
 import numpy as np
+from scipy import special
 
 from tacit.errors import SpecError
 from tacit.types import Array
 
-_NORMAL = NormalDist()
 _CHOOSING = 4  # one pair in four chooses the threshold, the others certify
 _MOST, _REST, _LITTLE = 0.7, 0.25, 0.05  # of the risk, for the rate that decides, its opposite and how often both speak
 _THRESHOLDS = 100  # that a test is chosen from: with more, luck would choose
@@ -97,7 +96,7 @@ def mu_lower_bound(
         gap = more - _rate_at_most(int((second & ~first).sum()), n, _REST * risk)
     else:
         gap = 2 * _rate_at_least(int(first.sum() + (~second).sum()), 2 * n, risk) - 1
-    return 2 * _NORMAL.inv_cdf((1 + gap) / 2) if gap > 0 else 0.0
+    return 2 * float(special.ndtri((1 + gap) / 2)) if gap > 0 else 0.0
 
 
 def one_run_lower_bound(scores: Array, included: Array, dp_delta: float, confidence: float = 0.95) -> float:
@@ -157,39 +156,32 @@ def _luck(records: int, guesses: int, right: int, epsilon: float, dp_delta: floa
     F independent of W, 0 <= F and E F <= 2 m delta for m records (Steinke, Nasr & Jagielski 2023). The worst F sits
     on 0 and one i, so P[W + F >= v] <= P[W >= v] + 2 m delta max_i P[v - i <= W < v] / i.
     """
-    law = np.exp(_log_binomial(guesses, 1 / (1 + math.exp(-epsilon))))
+    law = _binomial(guesses, 1 / (1 + math.exp(-epsilon)))
     below = np.cumsum(law[:right][::-1]) / np.arange(1, right + 1)
     return float(law[right:].sum() + 2 * records * dp_delta * below.max(initial=0.0))
 
 
 def _rate_at_least(successes: int, trials: int, risk: float) -> float:
-    """The p at which P[Bin(n, p) >= successes] = risk, rounded down."""
-    if successes == 0:
-        return 0.0
-    low, high = 0.0, 1.0
-    while high - low > 1e-12:
-        p = (low + high) / 2
-        tail = np.exp(_log_binomial(trials, p)[successes:]).sum()
-        low, high = (p, high) if tail <= risk else (low, p)
-    return low
+    """The p at which P[Bin(n, p) >= successes] = risk: this tail is an incomplete beta function of p."""
+    return float(special.betaincinv(successes, trials - successes + 1, risk)) if successes else 0.0
 
 
 def _rate_at_most(successes: int, trials: int, risk: float) -> float:
-    """The p at which P[Bin(n, p) <= successes] = risk, rounded up."""
+    """The p at which P[Bin(n, p) <= successes] = risk."""
     return 1 - _rate_at_least(trials - successes, trials, risk)
 
 
-def _log_binomial(n: int, p: float) -> Array:
-    """ln P[Bin(n, p) = k] for k = 0 .. n."""
-    k, log_choose = _log_choose(n)
-    return np.asarray(log_choose + k * (math.log(p) - math.log1p(-p)) + n * math.log1p(-p))
+def _binomial(n: int, p: float) -> Array:
+    """P[Bin(n, p) = k] for k = 0 .. n."""
+    k = np.arange(n + 1)
+    return np.asarray(np.exp(_log_choose(n) + k * math.log(p) + (n - k) * math.log1p(-p)))
 
 
 @lru_cache(maxsize=64)
-def _log_choose(n: int) -> tuple[Array, Array]:
-    """k = 0 .. n, and ln C(n, k)."""
-    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    return np.arange(n + 1), log_factorial[n] - log_factorial - log_factorial[::-1]
+def _log_choose(n: int) -> Array:
+    """ln C(n, k) for k = 0 .. n."""
+    log_factorial = special.gammaln(np.arange(1, n + 2))
+    return np.asarray(log_factorial[n] - log_factorial - log_factorial[::-1])
 
 
 def _best_test(pairs: Array, dp_delta: float) -> tuple[float, bool]:

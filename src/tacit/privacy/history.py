@@ -6,11 +6,11 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from tacit.errors import QuestionChanged, Refused, SpecError, TermsChanged
-from tacit.privacy.chain import Entry, canonical
+from tacit.privacy.chain import ChainEntry, canonical
 from tacit.privacy.describe import restored, spell
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
@@ -106,7 +106,7 @@ class Place:
 
 
 @dataclass
-class Book:
+class History:
     """The chain, read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
 
     tip: tuple[int, str] = (0, "")
@@ -120,7 +120,7 @@ class Book:
         """The place in a run; an empty one where there is none yet."""
         return self.places.get((data_id, run), Place())
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: ChainEntry) -> None:
         """One more entry, in order."""
         body = entry.body
         if body["kind"] == "limit":
@@ -157,9 +157,9 @@ def forgotten(key: Key) -> Refused:
     )
 
 
-def check_adjacency(book: Book, data_id: str, adjacency: str) -> None:
+def check_adjacency(history: History, data_id: str, adjacency: str) -> None:
     """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
-    held = book.adjacency.get(data_id, adjacency)
+    held = history.adjacency.get(data_id, adjacency)
     if held != adjacency and (held, adjacency) != (UNRECORDED, ZERO_OUT):
         raise Refused(
             f"what {data_id!r} has given away is priced for {held}, and this run for {adjacency}: they are kept "
@@ -192,19 +192,20 @@ class Account:
     runs: tuple[RunSpent, ...]
 
 
-def accounts(book: Book, price: Price, dp_delta: float) -> tuple[Account, ...]:
+def accounts(history: History, price: Price, dp_delta: float) -> tuple[Account, ...]:
     """Every data set with all its runs. Epsilons of runs do not add up: the total is composed anew."""
-    limit = book.limit.epsilon if book.limit is not None and book.limit.dp_delta == dp_delta else None
+    limit = history.limit.epsilon if history.limit is not None and history.limit.dp_delta == dp_delta else None
     found = []
-    for data_id, spent in book.spent.items():
-        answers = [answer for answer in book.answers.values() if answer.key.data_id == data_id]
-        runs = tuple(
-            _run_spent(run, [answer for answer in answers if answer.key.run == run], price, dp_delta)
-            for run in dict.fromkeys(answer.key.run for answer in answers)
-        )
+    for data_id, spent in history.spent.items():
+        runs: dict[str, list[Answer]] = {}
+        for answer in history.answers.values():
+            if answer.key.data_id == data_id:
+                runs.setdefault(answer.key.run, []).append(answer)
+        told = tuple(_run_spent(run, answers, price, dp_delta) for run, answers in runs.items())
         epsilon = price(tuple(spent.items()), dp_delta)
         remaining = None if limit is None else max(0.0, limit - epsilon)
-        found.append(Account(data_id, book.adjacency[data_id], len(answers), epsilon, dp_delta, limit, remaining, runs))
+        adjacency = history.adjacency[data_id]
+        found.append(Account(data_id, adjacency, spent.total(), epsilon, dp_delta, limit, remaining, told))
     return tuple(found)
 
 
@@ -212,8 +213,3 @@ def _run_spent(run: str, answers: Sequence[Answer], price: Price, dp_delta: floa
     made = Counter(answer.release for answer in answers)
     rounds = len({answer.key.round for answer in answers})
     return RunSpent(run, rounds, len(answers), tuple(map(spell, made)), price(tuple(made.items()), dp_delta))
-
-
-def limit_terms(limit: Limit | None) -> dict[str, Any]:
-    """A limit as JSON."""
-    return {"epsilon": None, "dp_delta": None} if limit is None else asdict(limit)
