@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from tacit import record
+from tacit.data.spec import DataSpec
 from tacit.errors import RecordError, SpecError
 from tacit.paper.artefact import key_of, spec_of
 from tacit.run import toml
 from tacit.run.directory import write_whole
 from tacit.run.lock import locked
-from tacit.run.spec import DataSpec, Spec
+from tacit.run.spec import Spec
 
 Values = dict[str, Any]
 

@@ -7,16 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tacit import data
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Method
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
-from tacit.data.classes import parse
+from tacit.data import sources
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.batch import require
-from tacit.errors import IncompatibleError, SpecError
+from tacit.errors import IncompatibleError
 from tacit.guarded.agent import DELTA_FOR_THE_GRID
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
@@ -36,7 +35,7 @@ from tacit.problem.sensitivity import (
 )
 from tacit.problem.softmax import Softmax
 from tacit.problem.squared import Squared
-from tacit.run.spec import DataSpec, ScheduleSpec, Spec
+from tacit.run.spec import ScheduleSpec, Spec
 from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
 
@@ -58,35 +57,16 @@ class Setup:
 
 
 def federation(spec: Spec) -> Federation:
-    """Load and transform what [data] names."""
+    """Load and transform the records that [data] names."""
+    return transformed(spec, sources.load(spec.data.checked()))
+
+
+def transformed(spec: Spec, loaded: Federation) -> Federation:
+    """Add the intercept and do the rescaling that [data] asks for, unless `loaded` has the intercept already."""
     d = spec.data
-    loaded = data.load(
-        d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
-        test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        class_names=None if d.class_names is None else parse(d.class_names), bounds=_declared_bounds(d),
-        schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers, class_count=d.class_count,
-        records=d.records, features=d.features, classes=d.classes,
-    )  # fmt: skip
-    return transformed(spec, loaded)
-
-
-def transformed(spec: Spec, over: Federation) -> Federation:
-    """With the intercept and the rescaling that [data] asks for, if it has them not yet."""
-    d = spec.data
-    if d.intercept and over.features[-1:] != ("intercept",):
-        over = with_intercept(over)
-    return over if d.row_norm == "none" else rescale_rows(over, d.row_norm, d.row_bound, d.row_mode)
-
-
-def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
-    if d.low is None and d.high is None:
-        return None
-    if d.low is None or d.high is None or not -math.inf < d.low < d.high < math.inf:
-        raise SpecError(
-            f"data.low and data.high go together, both finite and low < high: got {d.low} and {d.high}. "
-            "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
-        )
-    return d.low, d.high
+    if d.intercept and loaded.features[-1:] != ("intercept",):
+        loaded = with_intercept(loaded)
+    return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
 
 
 def setup(spec: Spec, over: Federation) -> Setup:

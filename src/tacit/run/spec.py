@@ -8,45 +8,13 @@ import math
 import reprlib
 import types
 import typing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, unknown
+from tacit.speckey import key as _key
 from tacit.types import is_unicode
-
-
-def _key(default: Any, about: str, *choices: str) -> Any:
-    return field(default=default, metadata={"about": about, "choices": choices})
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    source: str = _key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
-    agents: int | None = _key(None, "number of agents, where the source does not say")
-    partition: str | None = _key(
-        None, "how records are dealt to agents", "contiguous", "shuffled", "dirichlet", "unequal"
-    )
-    alpha: float = _key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
-    seed: int = _key(0, "seed of the partition and of synthetic data")
-    test: str | None = _key(None, "a table of test records; without it test_fraction is held out")
-    test_fraction: float = _key(0.2, "share of each agent's records held out for testing; 0 for no test set")
-    label_column: str = _key("label", "the column that holds the label")
-    agent_column: str = _key("agent", "the column that names the agent")
-    class_names: str | None = _key(None, "tables: the public classes, with commas between them, or K for 0 to K-1")
-    schema: str | None = _key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
-    low: float | None = _key(None, "tables, LEAF without invert: the public lower bound of every feature")
-    high: float | None = _key(None, "tables, LEAF without invert: the public upper bound of every feature")
-    invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")
-    dedup: bool = _key(False, "LEAF: drop the record that its pipeline writes twice")
-    strangers: bool = _key(True, "LEAF: test on users without training records too")
-    class_count: int | None = _key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
-    records: int = _key(2000, "synthetic: records in all")
-    features: int = _key(20, "synthetic: features")
-    classes: int = _key(3, "synthetic: classes")
-    intercept: bool = _key(False, "append a feature that is always one")
-    row_norm: str = _key("none", "rescale each record to row_bound in this norm", "none", "l1", "l2")
-    row_bound: float = _key(1.0, "the norm that row_norm rescales to")
-    row_mode: str = _key("clip", "clip: only longer records; unit: all records", "clip", "unit")
 
 
 @dataclass(frozen=True)
