@@ -25,7 +25,7 @@ OUT = Path(__file__).parent.parent / "records" / "tune-sound.jsonl"
 
 def split() -> Federation:
     """Ten agents of 5,000 and a validation set in the place of the test set, rows of norm one."""
-    train, _ = mnist.load()
+    train, _ = mnist.read()
     shards = tuple(Shard(train.x[i : i + 5000], train.y[i : i + 5000]) for i in range(0, 50_000, 5000))
     whole = Federation(shards, Shard(train.x[50_000:], train.y[50_000:]), 10, "mnist train split", bounds=(0.0, 1.0))
     return rescale_rows(whole, "l2", 1.0, "unit")

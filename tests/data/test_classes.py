@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tacit.compare.arena import held_out
 
 from tacit.cli import main
-from tacit.compare.arena import held_out
 from tacit.data import load
-from tacit.data.classes import parse
+from tacit.data.classes import parse_classes
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.errors import DataError, IncompatibleError, OwnerWarning, SpecError
 from tacit.run import build
@@ -213,10 +213,10 @@ def test_an_absent_record_moves_no_gradient(tmp_path: Path, engine: str) -> None
 ])  # fmt: skip
 def test_classes_are_names_with_commas_or_their_number(text: str, classes: tuple[str, ...] | None) -> None:
     if classes is not None:
-        assert parse(text) == classes
+        assert parse_classes(text) == classes
         return
     with pytest.raises(SpecError, match=r"--classes|data\.class_names"):
-        parse(text)
+        parse_classes(text)
 
 
 def test_named_classes_are_public(tmp_path: Path) -> None:

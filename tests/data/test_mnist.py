@@ -20,7 +20,7 @@ IMAGES = struct.pack(">BBBB3I", 0, 0, 8, 3, 2, 2, 2) + bytes(range(8))
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[Shard, Shard]:
-    return mnist.load()
+    return mnist.read()
 
 
 def test_sizes_types_and_range_are_those_of_mnist(digits: tuple[Shard, Shard]) -> None:
@@ -56,7 +56,7 @@ def test_md5_sums_are_those_published() -> None:
 def test_changed_bytes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(IMAGES))
     with pytest.raises(DataError, match="sha256 differs"):
-        mnist.load(tmp_path)
+        mnist.read(tmp_path)
 
 
 @pytest.mark.parametrize("content", [gzip.compress(IMAGES)[:-9], b"not gzip", None])
@@ -64,7 +64,7 @@ def test_a_truncated_foreign_or_missing_archive_is_refused(tmp_path: Path, conte
     if content is not None:
         (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):
-        mnist.load(tmp_path)
+        mnist.read(tmp_path)
 
 
 def test_read_idx_gives_the_array_in_row_order() -> None:

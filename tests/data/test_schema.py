@@ -17,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import encode, load
-from tacit.data.columns import Cells
-from tacit.data.kinds import Categorical, Label, Numeric, Tally
+from tacit.data.column_kinds import CategoricalColumn, LabelColumn, NumericColumn, Tally
+from tacit.data.formats import read_raw
 from tacit.data.schema import Schema, parse
+from tacit.data.table import RawTable
 from tacit.data.transform import with_intercept
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.run import build
@@ -87,8 +88,8 @@ def write_schema(path: Path, text: str = PATIENTS) -> Path:
     return path
 
 
-def cells(columns: dict[str, list[Any]] = RECORDS) -> Cells:
-    return Cells("t.csv", {name: np.array(column, dtype=object) for name, column in columns.items()})
+def raw(columns: dict[str, list[Any]] = RECORDS) -> RawTable:
+    return RawTable("t.csv", {name: np.array(column, dtype=object) for name, column in columns.items()})
 
 
 def without(*names: str) -> dict[str, list[Any]]:
@@ -99,7 +100,7 @@ def without(*names: str) -> dict[str, list[Any]]:
 
 
 def test_each_cell_is_encoded_by_its_declaration_and_what_changed_is_counted() -> None:
-    table, counts = encode.encode(cells(), parse(PATIENTS), training=True)
+    table, counts = encode.encode(raw(), parse(PATIENTS), training=True)
     assert table.x.tolist() == ENCODED
     assert table.x.dtype == np.float32
     assert table.features == ("age", "smoker=never", "smoker=former", "smoker=current", "stage=2", "stage=3")
@@ -118,10 +119,10 @@ TEXT = st.one_of(
     st.sampled_from(["a", "b", "?", " 3.0 ", "3", "nan", "-inf", "1e999", "True", "1_000", "٣"]),
 )
 FINITE = st.floats(-1e300, 1e300)
-NUMERIC = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: Numeric(*ends))
+NUMERIC = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: NumericColumn(*ends))
 CATEGORICAL = st.lists(st.sampled_from(["a", "b", "3", "c", "0.5"]), min_size=2, unique=True).flatmap(
     lambda values: st.builds(
-        Categorical,
+        CategoricalColumn,
         st.just(tuple(values)),
         *(st.none() | st.sampled_from(values) for _ in ("drop", "other", "missing")),
     )
@@ -139,13 +140,13 @@ def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Array]]:
         texts = st.lists(TEXT, min_size=n, max_size=n).map(lambda found: np.array(found, dtype=object))
         numbers = st.lists(st.floats(width=32), min_size=n, max_size=n).map(lambda found: np.array(found, np.float32))
         columns[name] = draw(texts | numbers)
-    return Schema(declared | {"y": Label(("0", "1"))}, marks=("?", "-9")), columns
+    return Schema(declared | {"y": LabelColumn(("0", "1"))}, marks=("?", "-9")), columns
 
 
 @given(tables())
 def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
     schema, columns = found
-    table, counts = encode.encode(Cells("t", columns), schema)
+    table, counts = encode.encode(RawTable("t", columns), schema)
     assert table.x.shape == (counts.records, len(schema.features))
     assert table.x.dtype == np.float32
     assert table.x.min() >= 0
@@ -159,18 +160,18 @@ def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple
 def test_a_row_depends_on_its_own_record_alone(found: tuple[Schema, dict[str, Array]], random: Any) -> None:
     schema, columns = found
     n = len(columns["c0"])
-    whole, counts = encode.encode(Cells("t", columns), schema)
+    whole, counts = encode.encode(RawTable("t", columns), schema)
     order = random.sample(range(n), n)
-    shuffled, same = encode.encode(Cells("t", {name: column[order] for name, column in columns.items()}), schema)
+    shuffled, same = encode.encode(RawTable("t", {name: column[order] for name, column in columns.items()}), schema)
     assert np.array_equal(shuffled.x, whole.x[order])
     assert same == counts
-    alone = [encode.encode(Cells("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
+    alone = [encode.encode(RawTable("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
     assert np.array_equal(np.concatenate([table.x for table, _ in alone]), whole.x)
     assert sum((one for _, one in alone), encode.Counts(0, {})) == counts
 
 
 @given(NUMERIC, FINITE)
-def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: Numeric, value: float) -> None:
+def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: NumericColumn, value: float) -> None:
     x, tally = kind.encode(np.array([value, kind.lo, kind.hi]), ())
     expected = (min(max(value, kind.lo), kind.hi) - kind.lo) / (kind.hi - kind.lo)
     assert x[:, 0].tolist() == pytest.approx([expected, 0, 1], rel=1e-6, abs=1e-30)
@@ -179,19 +180,19 @@ def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: Numeric, val
 
 def test_the_row_bounds_are_reached() -> None:
     schema = parse(PATIENTS)
-    table, _ = encode.encode(cells({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
+    table, _ = encode.encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
     assert [float(norm.of_rows(table.x)[0]) for norm in Norm] == [schema.row_bound(norm) for norm in Norm]
     assert (schema.row_bound(Norm.L1), schema.row_bound(Norm.L2)) == (3, math.sqrt(3))
 
 
 def test_a_missing_number_can_be_declared_in_the_units_of_the_column() -> None:
-    x, tally = Numeric(0, 10, missing=9).encode(np.array(["", "1"], dtype=object), ())
+    x, tally = NumericColumn(0, 10, missing=9).encode(np.array(["", "1"], dtype=object), ())
     assert x[:, 0].tolist() == pytest.approx([0.9, 0.1])
     assert tally == Tally(missing=1)
 
 
 def test_a_numeric_mark_is_missing_however_it_is_written() -> None:
-    kind, marks = Numeric(-10, 10), ("-9",)
+    kind, marks = NumericColumn(-10, 10), ("-9",)
     texts, _ = kind.encode(np.array(["-9", "-9.0", "-9e0"], dtype=object), marks)
     numbers, tally = kind.encode(np.array([-9.0, -9, -9]), marks)
     assert texts.tolist() == numbers.tolist() == [[0.5]] * 3
@@ -218,12 +219,13 @@ def test_csv_parquet_and_npz_encode_alike(tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": [1.5, 9.0, None], "c": c, "y": y, "agent": agent}), tmp_path / "t.parquet")
     np.savez(tmp_path / "t.npz", x=np.array([u, c]).T, features=["u", "c"], y=y, agent=agent)
     for kind in ("csv", "parquet", "npz"):
-        table, counts = encode.read(tmp_path / f"t.{kind}", parse(text), training=True)
+        table = encode.read(tmp_path / f"t.{kind}", parse(text), training=True)
         assert table.x.tolist() == [[0.375, 1, 0], [1, 0, 1], [0.5, 0, 0]]
         assert table.labels is not None
         assert table.agents is not None
         assert (table.labels.tolist(), table.agents.tolist()) == (["0", "1", "1"], ["b", "a", "b"])
-        assert counts.columns == {"u": Tally(clipped=1, missing=1), "c": Tally(unknown=1)}
+        counts = encode.count(read_raw(tmp_path / f"t.{kind}"), parse(text)).columns
+        assert counts == {"u": Tally(clipped=1, missing=1), "c": Tally(unknown=1), "y": Tally(), "agent": Tally()}
 
 
 def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Path) -> None:
@@ -231,24 +233,25 @@ def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Pa
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     unused = 'b={kind="ignore"}\nl={kind="ignore"}'
     text = '[columns]\nu={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\n' + unused
-    table, counts = encode.read(tmp_path / "t.parquet", parse(text), training=True)
+    table = encode.read(tmp_path / "t.parquet", parse(text), training=True)
     assert table.x.tolist() == [[0.5], [0.5]]
-    assert counts.columns == {"u": Tally(missing=2)}
+    counts = encode.count(read_raw(tmp_path / "t.parquet"), parse(text))
+    assert counts.columns == {"u": Tally(missing=2), "y": Tally()}
 
 
 def test_a_feature_of_an_npz_cannot_be_called_as_its_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", x=[[1.0]], y=[0], features=["y"])
     with pytest.raises(DataError, match="2 columns are named 'y'"):
-        encode.read_cells(tmp_path / "t.npz")
+        list(read_raw(tmp_path / "t.npz"))
 
 
 def test_numbered_arrays_of_an_npz_are_agents(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", x_0=[[1.0], [2.0]], y_0=[0, 1], x_7=[[3.0]], y_7=[1])
     text = '[columns]\nx0={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\nagent={kind="agent"}'
-    table, counts = encode.read(tmp_path / "t.npz", parse(text), training=True)
+    table = encode.read(tmp_path / "t.npz", parse(text), training=True)
     assert table.agents is not None
     assert (table.x.ravel().tolist(), table.agents.tolist()) == ([0.25, 0.5, 0.75], ["0", "0", "7"])
-    assert counts.records == 3
+    assert encode.count(read_raw(tmp_path / "t.npz"), parse(text)).records == 3
 
 
 # --- what a schema may say
@@ -307,7 +310,7 @@ def test_a_schema_without_features_is_refused(text: str) -> None:
 
 
 def test_an_underscore_in_a_number_makes_it_unreadable_here_as_in_tables_without_schema() -> None:
-    x, tally = Numeric(0, 20).encode(np.array(["1_0", "10"], dtype=object), ())
+    x, tally = NumericColumn(0, 20).encode(np.array(["1_0", "10"], dtype=object), ())
     assert tally == Tally(unreadable=1)
     assert x.tolist() == [[0.5], [0.5]]
 
@@ -332,18 +335,18 @@ def test_an_unreadable_schema_is_refused(tmp_path: Path) -> None:
 )
 def test_columns_that_do_not_match_are_named(columns: dict[str, list[Any]], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        encode.encode(cells(columns), parse(PATIENTS), training=True)
+        encode.encode(raw(columns), parse(PATIENTS), training=True)
 
 
 def test_ignored_columns_may_be_absent_and_predicting_needs_features_only() -> None:
     schema = parse(PATIENTS)
-    assert encode.encode(cells(without("name")), schema, training=True)[0].x.tolist() == ENCODED
-    table, _ = encode.encode(cells(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
+    assert encode.encode(raw(without("name")), schema, training=True)[0].x.tolist() == ENCODED
+    table, _ = encode.encode(raw(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
     assert table.x.tolist() == ENCODED
     assert table.labels is None
     assert table.agents is None
     with pytest.raises(DataError, match="lacks 'age'"):
-        encode.encode(cells(without("age")), schema)
+        encode.encode(raw(without("age")), schema)
 
 
 # --- federations

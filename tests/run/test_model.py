@@ -15,7 +15,7 @@ import pytest
 import tacit
 from tacit import record
 from tacit.cli import main
-from tacit.data.kinds import Categorical
+from tacit.data.column_kinds import CategoricalColumn
 from tacit.errors import DataError, RunDirectoryError
 from tacit.run.directory import RunDirectory
 
@@ -251,7 +251,7 @@ def test_a_record_is_predicted_the_same_however_it_is_given(tmp_path: Path) -> N
 @pytest.mark.parametrize("spelled", [("true", "false"), ("True", "False")])
 def test_a_truth_value_is_the_category_that_the_schema_spells(spelled: tuple[str, str]) -> None:
     """A CSV file says true; a DataFrame or a Parquet file made of it holds a truth value."""
-    kind = Categorical(spelled)
+    kind = CategoricalColumn(spelled)
     typed, _ = kind.encode(np.array([True, False, True]), ())
     text, _ = kind.encode(np.array([spelled[0], spelled[1], spelled[0]], dtype=object), ())
     np.testing.assert_array_equal(typed, text)

@@ -18,6 +18,7 @@ from tacit.cli.options import (
 
 
 def add_to(commands: Commands) -> None:
+    """Add `tacit data` and its actions to the commands."""
     parser = commands.add_parser("data", help="look at data", description="Look at data before training on them.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     describe = actions.add_parser(
@@ -35,6 +36,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Print what a federation holds."""
     from tacit.data.describe import describe, table
     from tacit.run import build, toml
     from tacit.run.spec import Spec

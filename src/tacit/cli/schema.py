@@ -23,6 +23,7 @@ They are printed here for their owner, and are part of nothing that training wri
 
 
 def add_to(actions: Commands) -> None:
+    """Add `check` and `schema init` to the actions of `tacit data`."""
     check = actions.add_parser(
         "check",
         help="count what a schema changes in a table, locally",
@@ -50,13 +51,12 @@ def add_to(actions: Commands) -> None:
 
 
 def run_init(options: argparse.Namespace) -> int:
-    from tacit.data.draft import draft
-    from tacit.data.encode import read_cells
-    from tacit.data.tables import suffix
+    """Draft a schema.toml from a table, and warn of what was read from its records."""
+    from tacit.data.formats import read_raw
+    from tacit.data.schema_draft import draft_schema
 
-    files = read_cells(options.file)
-    label = options.label_column or ("y" if suffix(options.file) == ".npz" else "label")
-    text, looked = draft(files, options.file.name, label, options.agent_column)
+    tables = list(read_raw(options.file))
+    text, looked = draft_schema(tables, options.file.name, options.label_column, options.agent_column)
     try:
         with options.out.open("x", encoding="utf-8") as file:  # never over a schema someone has edited
             file.write(text)
@@ -75,12 +75,14 @@ def run_init(options: argparse.Namespace) -> int:
 
 
 def run_check(options: argparse.Namespace) -> int:
+    """Print what a schema changes in a table; fail where training would not use all records."""
     from tacit.data import schema as schemas
-    from tacit.data.encode import count, read_cells
+    from tacit.data.encode import count
+    from tacit.data.formats import read_raw
     from tacit.types import Norm
 
     schema = schemas.read(options.schema)
-    counts = count(read_cells(options.file), schema)
+    counts = count(read_raw(options.file), schema)
     bounds = {norm.value: schema.row_bound(norm) for norm in (Norm.L1, Norm.L2)}
     if options.json:
         facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
@@ -103,10 +105,11 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def _table(schema: Schema, counts: Counts) -> str:
+    """Write the counts by column, as aligned text."""
     kinds = ("clipped", "missing", "unreadable", "unknown")
     rows = [["column", "kind", *kinds]]
     for name, tally in counts.as_dict().items():
-        rows.append([name, type(schema.columns[name]).__name__.lower(), *(str(tally[kind]) for kind in kinds)])
+        rows.append([name, schema.columns[name].kind, *(str(tally[kind]) for kind in kinds)])
     wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join([row[0].ljust(wide[0]), row[1].ljust(wide[1]), *map(str.rjust, row[2:], wide[2:])]) for row in rows
@@ -114,7 +117,7 @@ def _table(schema: Schema, counts: Counts) -> str:
 
 
 def _warn(schema: Schema, counts: Counts) -> None:
-    """What the owner should look at: columns that are mostly changed, and numbers still read from the data."""
+    """Warn of what the owner should look at: columns that are mostly changed, and numbers still read from the data."""
     for name in schema.encoded:
         for what, times in counts.as_dict()[name].items():
             if 2 * times > counts.records:

@@ -14,8 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.data.columns import plain
 from tacit.data.partition import distinct
+from tacit.data.table import plain
 from tacit.errors import DataError, OwnerWarning, SpecError
 from tacit.types import Array, Federation, Shard
 
@@ -26,18 +26,18 @@ _WHOLE = re.compile(r"-?[0-9]+")
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # any number, whole or not
 
 
-def parse(text: str) -> tuple[str, ...]:
-    """The classes that --classes names: "ill,well", or K for 0 .. K-1."""
+def parse_classes(text: str) -> tuple[str, ...]:
+    """Read the classes that --classes names: "ill,well", or K for 0 .. K-1."""
     if re.fullmatch("[0-9]+", text.strip()):
         count = int(text) if len(text) < 10 else MOST + 1
         if not 2 <= count <= MOST:
             raise SpecError(f"--classes (data.class_names) takes 2 to {MOST} classes, got {text}.")
         return tuple(map(str, range(count)))
-    return declared(text.split(","))
+    return check_class_names(text.split(","))
 
 
-def declared(names: Sequence[str]) -> tuple[str, ...]:
-    """Class names as labels are written, after a check that there are two, none empty and none twice."""
+def check_class_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Return class names as labels are written, after a check that there are two, none empty and none twice."""
     if isinstance(names, str):
         raise SpecError(f"class_names takes a list of names, got the text {names!r}: split it.")
     known = tuple(map(plain, names))
@@ -49,8 +49,8 @@ def declared(names: Sequence[str]) -> tuple[str, ...]:
     return known
 
 
-def found(source: str, labels: set[str]) -> tuple[str, ...]:
-    """The classes that labels name, sorted; labels that are no classes are refused."""
+def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
+    """Return the classes that labels name, sorted; labels that are no classes are refused."""
     names = distinct(labels)
     if len(names) < 2:
         raise DataError(f"{source}: every record has the label {names[0]!r}: a classifier needs two classes.")
@@ -64,26 +64,26 @@ def found(source: str, labels: set[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def numbers(labels: Array, classes: Sequence[str]) -> Array:
-    """The number of each label's class (I,), -1 where it names none."""
+def class_numbers(labels: Array, classes: Sequence[str]) -> Array:
+    """Return the number of each label's class (I,), -1 where the label names none."""
     number = {name: k for k, name in enumerate(classes)}
     return np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
 
 
-def without_unknown(over: Federation, known: Sequence[Array], in_test: Array) -> Federation:
-    """The federation whose records that are not `known`, one mask an agent, are absent in their place.
+def without_unknown(federation: Federation, known: Sequence[Array], in_test: Array) -> Federation:
+    """Make records absent in their place where they are not `known`, one mask an agent.
 
     Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
     out of the test set. Bounds then hold zero, whether there is such a record or not.
     """
-    bounds = over.bounds
+    bounds = federation.bounds
     public = replace(
-        over,
-        shards=tuple(map(_absent, over.shards, known)),
-        test=over.test if in_test.all() else over.test.rows(in_test),
+        federation,
+        shards=tuple(map(_absent, federation.shards, known)),
+        test=federation.test if in_test.all() else federation.test.rows(in_test),
         bounds=None if bounds is None else (min(bounds[0], 0.0), max(bounds[1], 0.0)),
     )
-    _tell_the_owner(public, [int((~mask).sum()) for mask in known], int((~in_test).sum()))
+    _tell_of_unknown(public, [int((~mask).sum()) for mask in known], int((~in_test).sum()))
     return public
 
 
@@ -93,21 +93,21 @@ def _absent(shard: Shard, known: Array) -> Shard:
     return replace(shard, x=np.where(known[:, None], shard.x, 0), present=known)
 
 
-def _tell_the_owner(over: Federation, counts: Sequence[int], in_test: int) -> None:
-    told = [f"{_records(n)} of agent {name!r}" for name, n in zip(over.agents, counts, strict=True) if n]
+def _tell_of_unknown(federation: Federation, counts: Sequence[int], in_test: int) -> None:
+    told = [f"{_records(n)} of agent {name!r}" for name, n in zip(federation.agents, counts, strict=True) if n]
     if len(told) > 8:
         told = [*told[:8], f"those of {len(told) - 8} more agents"]
     if in_test:
         told.append(_records(in_test, "test record"))
     if told:
-        tell(
+        tell_owner(
             f"labels that name no declared class: {', '.join(told)}. Such records count as absent in training and are "
             "left out of the test. Mend or drop them (with a schema, tacit data check counts them)."
         )
 
 
-def tell(message: str) -> None:
-    """Tell the owner of the records, and nobody else: where warnings are errors it is no reason to stop either."""
+def tell_owner(message: str) -> None:
+    """Warn the owner of the records, and nobody else; the run goes on, even where warnings are errors."""
     with suppress(OwnerWarning):
         warnings.warn(f"for the owner's eyes alone: {message}", OwnerWarning, stacklevel=3)
 

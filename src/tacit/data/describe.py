@@ -10,10 +10,10 @@ from tacit.types import Federation
 
 
 def describe(federation: Federation, *, labels: bool = False) -> dict[str, Any]:
-    """Plain numbers, fit for JSON. `sd` is the sample standard deviation (divisor P - 1), 0 for one agent.
+    """Describe a federation in plain numbers, fit for JSON.
 
-    The density is the share of non-zero features in the training records. With `labels`, also how many
-    records of each class each agent has.
+    `sd` is the sample standard deviation (divisor P - 1), 0 for one agent. The density is the share of
+    non-zero features in the training records. With `labels`, also how many records of each class each agent has.
     """
     sizes = np.array([len(shard) for shard in federation.shards])
     nonzero = sum(int(np.count_nonzero(shard.x)) for shard in federation.shards)
@@ -40,7 +40,7 @@ def describe(federation: Federation, *, labels: bool = False) -> dict[str, Any]:
 
 
 def table(*federations: Federation) -> str:
-    """The paper's Table 1 for these federations, as aligned text."""
+    """Write the paper's Table 1 for these federations, as aligned text."""
     rows = [
         ["", "# of data", "# of features", "# of classes", "# of agents", "# of data per agent", ""],
         ["", "(I)", "(J)", "(K)", "(P)", "mean", "stdev"],

@@ -20,22 +20,15 @@ from typing import Any
 import numpy as np
 
 from tacit.data.classes import without_unknown
+from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Array, Federation, Shard
 
 PATTERNS = ("*.json", "*.json.gz")
 
 
-def load(
-    directory: str | Path,
-    *,
-    invert: bool = True,
-    dedup: bool = False,
-    strangers: bool = True,
-    n_classes: int | None = None,
-    bounds: tuple[float, float] | None = None,
-) -> Federation:
-    """The federation of a LEAF directory.
+def load(spec: DataSpec) -> Federation:
+    """Load the federation of a LEAF directory.
 
     `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part. It is for grey levels:
     a feature outside [0, 1] is refused, so [0, 1] is a public bound of every feature.
@@ -43,45 +36,48 @@ def load(
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
     `strangers` are users of test/ without training records: false tests on the others alone.
-    `n_classes` is public where it is given (62 for FEMNIST), and records of other labels then count as absent; else it
-    is 1 + the largest label.
+    `class_count` is public where it is given (62 for FEMNIST), and records of other labels then count as absent; else
+    the number of classes is 1 + the largest label.
     `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
-    root = Path(directory)
-    if invert and bounds is not None:
+    if spec.agents is not None or spec.partition is not None:
+        raise DataError(f"{spec.source} already names its agents, one a user: drop agents and partition.")
+    if spec.invert and spec.bounds is not None:
         raise IncompatibleError(
             "inverted features lie in [0, 1]: drop the bounds (data.low, data.high), or data.invert = false."
         )
-    train, test = (_read(root / part, invert) for part in ("train", "test"))
-    if dedup:
+    root = Path(spec.source)
+    train, test = (_read(root / part, spec.invert) for part in ("train", "test"))
+    if spec.dedup:
         train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
         train = {user: shard for user, shard in train.items() if len(shard)}
     if not train:
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
-    if not strangers:
+    if not spec.strangers:
         test = {user: shard for user, shard in test.items() if user in train}
         if not test:
             raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
-    _check_widths(root, [*train.items(), *test.items()])
+    members = [*train.items(), *test.items()]
+    _check_widths(root, members)
     shards = list(train.values())
     pooled = _pool(list(test.values()), shards[0].x.shape[1])
-    counted = _count_classes(root, [*train.items(), *test.items()]) if n_classes is None else n_classes
-    known = [(shard.y >= 0) & (shard.y < counted) for shard in (*shards, pooled)]
+    n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
+    known = [(shard.y >= 0) & (shard.y < n_classes) for shard in (*shards, pooled)]
     *shards, pooled = (replace(s, y=np.where(k, s.y, 0)) for s, k in zip((*shards, pooled), known, strict=True))
-    over = Federation(
+    federation = Federation(
         shards=tuple(shards),
         test=pooled,
-        n_classes=counted,
+        n_classes=n_classes,
         name=root.resolve().name,
         agents=tuple(train),
-        bounds=(0.0, 1.0) if invert else bounds,
-        public_classes=n_classes is not None,
+        bounds=(0.0, 1.0) if spec.invert else spec.bounds,
+        public_classes=spec.class_count is not None,
     )
-    return over if n_classes is None else without_unknown(over, known[:-1], known[-1])
+    return without_unknown(federation, known[:-1], known[-1]) if federation.public_classes else federation
 
 
 def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
-    """1 + the largest label, which must not be a label that no count of classes explains."""
+    """Return 1 + the largest label, which must not be a label that no count of classes explains."""
     for user, shard in members:
         if shard.y.min() < 0:
             raise DataError(f"{root}, user {user!r}: label {shard.y.min()}: labels must be >= 0. Check the file.")
@@ -95,13 +91,13 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The JSON files by shard number: 2 before 10."""
+    """List the JSON files by shard number: 2 before 10."""
     found = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     return sorted(found, key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])
 
 
 def _read(folder: Path, invert: bool) -> dict[str, Shard]:
-    """User -> records, users in the order of the files; one with records in two files gets both."""
+    """Read user -> records, users in the order of the files; a user with records in two files gets both."""
     files = _files(folder)
     if not files:
         raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
@@ -148,7 +144,7 @@ def _shard(records: Any, count: int, invert: bool) -> Shard | None:
 
 
 def _once(train: Shard, test: Shard | None) -> Shard:
-    """The training records without repeats, and without those of the same user's test records."""
+    """Return the training records without repeats, and without those of the same user's test records."""
     seen = set() if test is None else set(_keys(test))
     kept = []
     for i, key in enumerate(_keys(train)):

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.data.partition import deal
+from tacit.data.spec import DataSpec
 from tacit.errors import DataError
-from tacit.types import Array, Shard
+from tacit.types import Array, Federation, Shard
 
 # sha256 of the unpacked files
 SHA256 = {
@@ -31,13 +33,20 @@ SHA256 = {
 _IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
-def load(directory: Path | None = None) -> tuple[Shard, Shard]:
-    """(train, test): x (60000, 784) and (10000, 784) in [0, 1], labels 0..9."""
+def load(spec: DataSpec) -> Federation:
+    """Load the digits, dealt to the agents; contiguous blocks, as in the paper, unless a partition is given."""
+    train, test = read()
+    pooled = Federation((train,), test, 10, name="mnist", bounds=(0.0, 1.0))
+    return deal(pooled, spec.partition or "contiguous", spec.n_agents, spec.seed, spec.alpha)
+
+
+def read(directory: Path | None = None) -> tuple[Shard, Shard]:
+    """Read (train, test): x (60000, 784) and (10000, 784) in [0, 1], labels 0..9."""
     return _digits("train", directory), _digits("t10k", directory)
 
 
 def read_idx(data: bytes) -> Array:
-    """The array in an idx file: 0 0 type ndim, then ndim sizes of four bytes, then the numbers row by row."""
+    """Read the array in an idx file: 0 0 type ndim, then ndim sizes of four bytes, then the numbers row by row."""
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
         raise DataError("not an idx file (its first bytes are not 0 0 type ndim): check that it is unpacked.")
     dtype, ndim = np.dtype(_IDX_TYPES[data[2]]), data[3]

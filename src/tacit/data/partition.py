@@ -5,33 +5,20 @@
     dirichlet    label skew: each class is spread over the agents by Dirichlet(alpha, ..., alpha)
     unequal      sizes spread log-normally, records at random
     by_column    one agent for each distinct value
+
+A new partition is one function, in a file of its own where it is long, and one line of `PARTITIONS`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import Array
-
-PARTITIONS = ("contiguous", "shuffled", "dirichlet", "unequal")
-
-
-def by_name(name: str, y: Array, n_agents: int, seed: int, alpha: float = 0.5) -> list[Array]:
-    """The partition called `name`, drawn from `seed`."""
-    rng = np.random.default_rng(seed)
-    if name == "contiguous":
-        return contiguous(y, n_agents)
-    if name == "shuffled":
-        return shuffled(y, n_agents, rng)
-    if name == "dirichlet":
-        return dirichlet(y, n_agents, rng, alpha)
-    if name == "unequal":
-        return unequal(y, n_agents, rng)
-    raise unknown("partition", name, PARTITIONS)
+from tacit.types import Array, Federation
 
 
 def contiguous(y: Array, n_agents: int) -> list[Array]:
@@ -91,7 +78,7 @@ def by_column(values: Array) -> list[Array]:
 
 
 def distinct(values: Iterable[object]) -> list[str]:
-    """The distinct values as sorted text; by number where all are integers."""
+    """List the distinct values as sorted text; by number where all are integers."""
     names = {str(value) for value in values}
     try:
         return sorted(names, key=lambda name: (int(name), name))
@@ -110,3 +97,28 @@ def check_counts(n_records: int, n_agents: int) -> None:
         raise SpecError(f"the number of agents must be at least 1, got {n_agents}.")
     if n_records < n_agents:
         raise DataError(f"{n_records} records cannot give {n_agents} agents one each: take fewer agents.")
+
+
+# name -> (labels, number of agents, generator, alpha) -> the records of each agent
+PARTITIONS: dict[str, Callable[[Array, int, np.random.Generator, float], list[Array]]] = {
+    "contiguous": lambda y, n_agents, _rng, _alpha: contiguous(y, n_agents),
+    "shuffled": lambda y, n_agents, rng, _alpha: shuffled(y, n_agents, rng),
+    "dirichlet": dirichlet,
+    "unequal": lambda y, n_agents, rng, _alpha: unequal(y, n_agents, rng),
+}
+
+
+def by_name(name: str, y: Array, n_agents: int, seed: int, alpha: float = 0.5) -> list[Array]:
+    """Cut the records by the partition called `name`, drawn from `seed`."""
+    if name not in PARTITIONS:
+        raise unknown("partition", name, PARTITIONS)
+    return PARTITIONS[name](y, n_agents, np.random.default_rng(seed), alpha)
+
+
+def deal(pooled: Federation, name: str, n_agents: int, seed: int, alpha: float) -> Federation:
+    """Deal the records of a federation of one agent to `n_agents`, by the partition called `name`."""
+    (everything,) = pooled.shards
+    parts = by_name(name, everything.y, n_agents, seed, alpha)
+    # parts are sorted: a run of neighbours can be a view, which spares a copy of all of MNIST
+    rows = [slice(part[0], part[-1] + 1) if part[-1] - part[0] < len(part) else part for part in parts]
+    return replace(pooled, shards=tuple(map(everything.rows, rows)), agents=())

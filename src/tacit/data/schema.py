@@ -33,76 +33,72 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from tacit import tomltext
-from tacit.data.columns import plain, some
-from tacit.data.kinds import Agent, Categorical, Feature, Ignored, Kind, Label, Numeric
+from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
+from tacit.data.table import plain, some
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import Norm
-
-# kind -> the keys it takes beside kind and read_from_data; the first of them it cannot do without
-_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "numeric": (("lo", "hi"), ("missing",)),
-    "categorical": (("values",), ("drop", "other", "missing")),
-    "label": (("classes",), ()),
-    "agent": ((), ()),
-    "ignore": ((), ()),
-}
 
 
 @dataclass(frozen=True, eq=False)
 class Schema:
     """The columns of a table by name; every number here is public."""
 
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, Column]
     marks: tuple[str, ...] = ()
     drafted: tuple[str, ...] = ()  # columns whose numbers or lists still come from the data
     text: str = ""  # the TOML it was read from
     source: str = "schema"
 
     def __post_init__(self) -> None:
-        for kind, name, least in ((Label, "label", 1), (Agent, "agent", 0)):
-            found = [column for column, is_a in self.columns.items() if isinstance(is_a, kind)]
-            if not least <= len(found) <= 1:
-                raise SpecError(f'{len(found) or "no"} columns have kind = "{name}": give it to one.')
+        for kind, least in (("label", 1), ("agent", 0)):
+            found = len(self._of_kind(kind))
+            if not least <= found <= 1:
+                raise SpecError(f'{found or "no"} columns have kind = "{kind}": give it to one.')
         if not self.encoded:
             raise SpecError("no column is numeric or categorical: a model needs at least one.")
         for column, feature in self.encoded.items():
-            both = sorted(set(feature.values) & set(self.marks)) if isinstance(feature, Categorical) else []
+            both = sorted(set(feature.values) & set(self.marks)) if isinstance(feature, CategoricalColumn) else []
             if both:
                 raise SpecError(f"{both[0]!r} is a value of {column!r} and a missing mark: it cannot be both.")
         name, times = Counter(self.features).most_common(1)[0]
         if times > 1:
             raise SpecError(f"{times} features would be called {name!r}: rename a column.")
 
+    def _of_kind(self, kind: str) -> list[str]:
+        """List the columns of one kind."""
+        return [name for name, column in self.columns.items() if column.kind == kind]
+
     @property
     def label(self) -> str:
         """The column that holds the label."""
-        return next(name for name, kind in self.columns.items() if isinstance(kind, Label))
+        return self._of_kind("label")[0]
 
     @property
     def agent(self) -> str | None:
         """The column that names the agent, if there is one."""
-        return next((name for name, kind in self.columns.items() if isinstance(kind, Agent)), None)
+        return next(iter(self._of_kind("agent")), None)
 
     @property
     def classes(self) -> tuple[str, ...]:
-        kind = self.columns[self.label]
-        assert isinstance(kind, Label)
-        return kind.classes
+        """The classes that the label column declares."""
+        column = self.columns[self.label]
+        assert isinstance(column, LabelColumn)
+        return column.classes
 
     @property
-    def encoded(self) -> dict[str, Feature]:
+    def encoded(self) -> dict[str, FeatureColumn]:
         """The columns that become features."""
-        return {name: kind for name, kind in self.columns.items() if isinstance(kind, Numeric | Categorical)}
+        return {name: c for name, c in self.columns.items() if isinstance(c, NumericColumn | CategoricalColumn)}
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Their names: age, smoker=former, ..."""
+        """The names of the features: age, smoker=former, ..."""
         return tuple(feature for name, kind in self.encoded.items() for feature in kind.features(name))
 
     @property
@@ -120,7 +116,7 @@ class Schema:
         Training needs all but the ignored, and no others. Otherwise the label and the agent may be absent, and
         other columns are not looked at.
         """
-        needed = self.encoded if not training else [n for n, k in self.columns.items() if not isinstance(k, Ignored)]
+        needed = [name for name, c in self.columns.items() if c.kind != "ignore"] if training else self.encoded
         lacks = [name for name in needed if name not in found]
         if lacks:
             raise DataError(f"{source} lacks {some(lacks)} of {self.source}: add, or take out of the schema.")
@@ -138,12 +134,12 @@ class Schema:
 
 
 def read(path: str | Path) -> Schema:
-    """The schema in a TOML file."""
+    """Read the schema in a TOML file."""
     return parse(tomltext.text_of(path), str(path))
 
 
 def parse(text: str, source: str = "schema") -> Schema:
-    """The schema in a TOML text; `source` names it in errors."""
+    """Read the schema in a TOML text; `source` names it in errors."""
     document = tomltext.loads(text, source)
     try:
         for key in document:
@@ -163,42 +159,33 @@ def parse(text: str, source: str = "schema") -> Schema:
         raise SpecError(f"{source}: {error}") from None
 
 
-def _column(name: str, keys: Any) -> Kind:
+def _column(name: str, keys: Any) -> Column:
+    """Read the declaration of one column."""
     where = f"columns.{name}"
     if not isinstance(keys, dict):
         raise SpecError(f"{where} is {keys!r}: write [{where}] and its keys under it.")
     kind = keys.get("kind")
     if not isinstance(kind, str):
-        raise SpecError(f"{where} needs a kind: one of {', '.join(_KEYS)}.")
-    if kind not in _KEYS:
-        raise unknown(f"kind of column {name!r}", kind, _KEYS)
-    needed, optional = _KEYS[kind]
+        raise SpecError(f"{where} needs a kind: one of {', '.join(KINDS)}.")
+    if kind not in KINDS:
+        raise unknown(f"kind of column {name!r}", kind, KINDS)
+    known = {field.name: field for field in fields(KINDS[kind])}
     for key in keys:
-        if key not in (valid := (*needed, *optional, "kind", "read_from_data")):
+        if key not in (valid := (*known, "kind", "read_from_data")):
             raise unknown(f"key of {kind} column {name!r}", key, valid)
-    for key in needed:
-        if key not in keys:
+    for key, field in known.items():
+        if field.default is MISSING and key not in keys:
             raise SpecError(f"{where} has no {key}: a {kind} column needs it.")
     if not isinstance(keys.get("read_from_data", False), bool):
         raise SpecError(f"{where}.read_from_data takes true or false, got {keys['read_from_data']!r}.")
     try:
-        return _kind(kind, {key: keys[key] for key in (*needed, *optional) if key in keys})
+        return KINDS[kind](**{key: _READ[str(known[key].type)](key, keys[key]) for key in known if key in keys})
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
 
 
-def _kind(kind: str, keys: dict[str, Any]) -> Kind:
-    if kind == "numeric":
-        return Numeric(**{key: _real(key, value) for key, value in keys.items()})
-    if kind == "categorical":
-        values = _texts("values", keys.pop("values"))
-        return Categorical(values, **{key: _texts(key, [value])[0] for key, value in keys.items()})
-    if kind == "label":
-        return Label(_texts("classes", keys["classes"]))
-    return Agent() if kind == "agent" else Ignored()
-
-
 def _real(key: str, value: Any) -> float:
+    """Read a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise SpecError(f"{key} takes a number, got {value!r}.")
     try:
@@ -208,10 +195,19 @@ def _real(key: str, value: Any) -> float:
 
 
 def _texts(key: str, values: Any) -> tuple[str, ...]:
-    """A list of texts or numbers, as the texts that a file would hold."""
+    """Read a list of texts or numbers, as the texts that a file would hold."""
     if not isinstance(values, list):
         raise SpecError(f"{key} takes a list, got {values!r}.")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int | float):
             raise SpecError(f"{key} takes texts and numbers, got {value!r}: write it in quotes, as the file does.")
     return tuple(plain(value) for value in values)
+
+
+# the type of a column's key, as its class writes it -> how the key is read
+_READ: dict[str, Callable[[str, Any], Any]] = {
+    "float": _real,
+    "float | None": _real,
+    "tuple[str, ...]": _texts,
+    "str | None": lambda key, value: _texts(key, [value])[0],
+}

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from tacit.data import partition
+from tacit.data.spec import DataSpec
 from tacit.errors import SpecError
 from tacit.types import Array, Federation, Shard
 
@@ -14,6 +15,14 @@ from tacit.types import Array, Federation, Shard
 _SIGNAL = 4.0
 
 _MOST = 1e9  # numbers in all: 4 GB of features
+
+
+def load(spec: DataSpec) -> Federation:
+    """Draw the federation of a spec: its agents get equal numbers of records, unless a partition is given."""
+    sizes = (spec.records, spec.features, spec.classes)
+    if spec.partition is None:
+        return make(spec.n_agents, *sizes, seed=spec.seed)
+    return partition.deal(make(1, *sizes, seed=spec.seed), spec.partition, spec.n_agents, spec.seed, spec.alpha)
 
 
 def make(
@@ -29,7 +38,7 @@ def make(
     n_test: int | None = None,
     seed: int = 0,
 ) -> Federation:
-    """A federation drawn from `seed`; the test records follow the mixture of the agents.
+    """Draw a federation from `seed`; the test records follow the mixture of the agents.
 
     `density`        the share of features that are not zero
     `heterogeneity`  h in [0, 1]: agent p draws x = (1 - h) u + h m_p, u uniform and m_p its own mean

@@ -1,155 +1,148 @@
-"""CSV, Parquet and NPZ files, one or a directory of them, in; one `Table` out.
-
-    CSV, Parquet    named columns: one may hold labels, one the agent of each record, the rest are features
-    NPZ             see `tacit.data.npz`
-    a directory     files with an agent column are put under one another; without, each file is an agent
-"""
+"""The federation of a table: who holds which record, which records are held out, which classes there are."""
 
 from __future__ import annotations
 
-import csv
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
-from tacit.data.columns import NOT_NUMBERS, Table, feature_names, names, no_labels, number, stack
-from tacit.data.npz import read_npz
-from tacit.data.parquet import read_parquet
-from tacit.errors import DataError, SpecError
-from tacit.types import Array
+from tacit.data import encode, numbers
+from tacit.data.classes import class_numbers, found_classes, tell_owner, without_unknown
+from tacit.data.partition import by_column, by_name, distinct
+from tacit.data.schema import Schema
+from tacit.data.schema import read as read_schema
+from tacit.data.spec import DataSpec
+from tacit.data.table import FeatureTable, align, missing_column
+from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.types import Array, Federation, Shard
 
-SUFFIXES = (".csv", ".parquet", ".npz")
 
+def load(spec: DataSpec) -> Federation:
+    """Load the federation of a table, or of a directory of tables.
 
-def read(
-    path: str | Path,
-    *,
-    label_column: str = "label",
-    agent_column: str = "agent",
-    need_labels: bool = False,
-    blank_labels: bool = False,
-) -> Table:
-    """The table in a file or directory.
-
-    Without a label column its labels are None, unless needed. An empty label is refused, unless `blank_labels`.
+    Agents are those of the agent column, else the records are cut into agents. Without a test table, a fraction of
+    each agent's records is held out. Classes that are not declared are the labels found, sorted: what is found is not
+    public, and the federation says so.
     """
-    path = Path(path)
-    if label_column == agent_column:
-        raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
-    if path.is_dir():
-        return _read_directory(path, label_column, agent_column, need_labels, blank_labels)
-    (file,) = table_files(path)
-    if suffix(file) == ".npz":
-        return read_npz(file, need_labels, blank_labels)
-    reader = _read_csv if suffix(file) == ".csv" else read_parquet
-    return reader(file, label_column, agent_column, need_labels, blank_labels)
+    schema = None if spec.schema is None else read_schema(spec.schema)
+    if schema is not None:
+        _check_schema(schema, spec)
+    classes = spec.declared_classes if schema is None else schema.classes
+    bounds = spec.bounds if schema is None else (0.0, 1.0)
 
+    def read(path: str, training: bool) -> FeatureTable:
+        if schema is not None:
+            return encode.read(path, schema, training=training)
+        named = {"label_column": spec.label_column, "agent_column": spec.agent_column}
+        return numbers.read(path, need_labels=True, blank_labels=classes is not None, **named)
 
-def suffix(path: Path) -> str:
-    """Which format a file name promises: .CSV is .csv."""
-    return path.suffix.lower()
-
-
-def table_files(path: Path) -> list[Path]:
-    """The file itself, or the table files directly in a directory, by name; each agent's once."""
-    if not path.is_dir():
-        if suffix(path) not in SUFFIXES:
-            raise DataError(f"{path} is no table tacit reads: convert it to one of {', '.join(SUFFIXES)}.")
-        if not path.is_file():
-            raise DataError(f"{path} does not exist: check the path.")
-        return [path]
-    files = sorted(file for file in path.iterdir() if suffix(file) in SUFFIXES and file.is_file())
-    if not files:
-        raise DataError(f"{path} holds no table: put a file for each agent in it.")
-    stem, times = Counter(file.stem for file in files).most_common(1)[0]
-    if times > 1:
-        raise DataError(f"{path} has {times} files for {stem!r}: keep one, records would count twice.")
-    return files
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line, cells) of the header, its names stripped, and of every row under it that is not blank."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file, strict=True)
-            header = [name.strip() for name in next(rows, [])]
-            yield rows.line_num, header
-            for row in filter(None, rows):
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{path}, line {rows.line_num}: {len(row)} cells under a header of {len(header)}: "
-                        "every row needs one cell a column; quote cells that hold commas."
-                    )
-                yield rows.line_num, row
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
-
-
-def _read_directory(directory: Path, label_column: str, agent_column: str, need: bool, blank: bool) -> Table:
-    files = table_files(directory)
-    tables = [
-        read(path, label_column=label_column, agent_column=agent_column, need_labels=need, blank_labels=blank)
-        for path in files
-    ]
-    mute = [table for table in tables if table.agents is None]
-    if mute and len(mute) < len(tables):
-        raise DataError(f"{mute[0].source} has no agent column, other files do: give it to all or none.")
-    if mute:
-        stems = [path.stem for path in files]
-        tables = [replace(t, agents=np.full(len(t), stem)) for t, stem in zip(tables, stems, strict=True)]
-    return stack(str(directory), tables)
-
-
-def _read_csv(path: Path, label_column: str, agent_column: str, need_labels: bool, blank_labels: bool) -> Table:
-    rows = csv_rows(path)
-    _, header = next(rows)
-    features = feature_names(str(path), header, (label_column, agent_column))
-    if need_labels and label_column not in header:
-        raise no_labels(str(path), label_column, header)
-    at = [header.index(name) for name in features]
-    x: list[Array] = []
-    cells: dict[str, list[str]] = {name: [] for name in (label_column, agent_column) if name in header}
-    with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
-        for line, row in rows:
-            x.append(_numbers(path, line, features, [row[j] for j in at]))
-            for name, column in cells.items():
-                column.append(row[header.index(name)])
-    blank = {label_column: blank_labels, agent_column: False}
-    named = {name: names(str(path), name, column, blank[name]) for name, column in cells.items()}
-    return Table(
-        str(path),
-        features,
-        np.array(x, dtype=np.float32).reshape(len(x), len(features)),
-        named.get(label_column),
-        named.get(agent_column),
+    table = read(spec.source, training=True)
+    parts, agents = _agents(table, spec, schema)
+    tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
+    labels, test_labels = _labels(table), _labels(tested)
+    known = found_classes(table.source, {*labels.tolist(), *test_labels.tolist()}) if classes is None else classes
+    if spec.test is None:
+        parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
+    else:
+        rows = np.arange(len(tested))
+    x, y = _within(table, bounds), class_numbers(labels, known)
+    x_test = x if tested is table else _within(tested, bounds)
+    y_test = class_numbers(test_labels, known)[rows]
+    federation = Federation(
+        shards=tuple(Shard(x[part], y[part].clip(0)) for part in parts),
+        test=Shard(x_test[rows], y_test.clip(0)),
+        n_classes=len(known),
+        name=Path(spec.source).resolve().stem,
+        agents=tuple(agents),
+        classes=known,
+        features=table.features,
+        bounds=bounds,
+        active=None if schema is None else schema.active,
+        schema="" if schema is None else schema.text,
+        public_classes=classes is not None,
     )
+    return without_unknown(federation, [y[part] >= 0 for part in parts], y_test >= 0) if classes else federation
 
 
-def _numbers(path: Path, line: int, features: tuple[str, ...], cells: list[str]) -> Array:
-    try:
-        values = np.array(list(map(float, cells)), dtype=np.float32)
-    except ValueError:
-        _refuse(path, line, features, cells)
-    # one look at the row for what `number` refuses: a call for every cell would double the time
-    if "_" in "".join(cells) or not np.isfinite(values).all():
-        _refuse(path, line, features, cells)
-    return values
+def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple[list[Array], list[str]]:
+    """Return (the records of each agent, the names of the agents if there are any)."""
+    if table.agents is not None:
+        if spec.agents is not None or spec.partition is not None:
+            raise DataError(f"{spec.source} already names its agents: drop agents and partition.")
+        return by_column(table.agents), distinct(table.agents)
+    if spec.agents is None and schema is not None:
+        raise DataError(f'{schema.source} names no agents: give a column kind = "agent", or say into how many to cut.')
+    if spec.agents is None or spec.agent_column != "agent":
+        todo = "Name the agent column, or say into how many agents to cut the records."
+        raise missing_column(spec.source, spec.agent_column, table.features, todo)
+    # the order of the labels is all a partition needs of them
+    y = np.unique(_labels(table), return_inverse=True)[1]
+    parts = by_name(spec.partition or "shuffled", y, spec.agents, spec.seed, spec.alpha)
+    if spec.partition == "dirichlet" and spec.test is None:
+        # the labels decide how large the agents are, and must not decide whether a fraction is refused
+        _check_fraction(spec.test_fraction, largest=-(-len(table) // spec.agents))
+    return parts, []
 
 
-def _refuse(path: Path, line: int, features: tuple[str, ...], cells: list[str]) -> NoReturn:
-    """Name the cell of a row that is no finite number."""
-    for name, cell in zip(features, cells, strict=True):
-        where = f"{path}, line {line}, column {name!r}"
-        if not cell.strip():
-            raise DataError(f"{where} is empty: impute it or drop the record.")
-        try:
-            value = np.float32(number(cell))
-        except ValueError:
-            raise DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}") from None
-        if not np.isfinite(value):
-            raise DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
-    raise AssertionError("every cell of the row is a finite number")
+def _within(table: FeatureTable, bounds: tuple[float, float] | None) -> Array:
+    """Return the features in their declared range: numbers outside are moved to its end, and the owner is told."""
+    x = table.x
+    outside = 0 if bounds is None else int(((x < bounds[0]) | (x > bounds[1])).sum())
+    if bounds is None or not outside:
+        return x
+    tell_owner(
+        f"{outside} numbers of {table.source} lie outside the declared range {bounds} and are moved to its end. Widen "
+        "data.low and data.high if they are right."
+    )
+    return np.clip(x, *bounds)
+
+
+def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:
+    """Return (what each agent keeps, what is held out): round(fraction I_p) of each agent p at random, never all."""
+    _check_fraction(fraction, largest=max(map(len, parts)))
+    kept, held = [], []
+    for p, part in enumerate(parts):
+        order = np.random.default_rng([seed, p]).permutation(part)
+        n_test = _held_out(fraction, len(part))
+        held.append(np.sort(order[:n_test]))
+        kept.append(np.sort(order[n_test:]))
+    return kept, np.concatenate(held)
+
+
+def _held_out(fraction: float, n_records: int) -> int:
+    """Return how many records of an agent are held out."""
+    return min(round(fraction * n_records), n_records - 1)
+
+
+def _check_fraction(fraction: float, largest: int) -> None:
+    """Refuse a number that is no fraction, and a fraction of which even the largest agent has no record."""
+    if not 0 <= fraction < 1:
+        raise SpecError(f"test_fraction must be in [0, 1), got {fraction}: 0.2 holds out one in five.")
+    if fraction and not _held_out(fraction, largest):
+        raise DataError(
+            f"no agent has enough records to hold out a fraction of {fraction}: "
+            "give a test file, raise the fraction, or set it to 0 for no test set."
+        )
+
+
+def _check_schema(schema: Schema, spec: DataSpec) -> None:
+    """Refuse options that say what the schema says already, and a schema with numbers that were read from the data."""
+    schema.check_public()
+    roles = (("label", spec.label_column, schema.label), ("agent", spec.agent_column, schema.agent))
+    for role, given, declared in roles:
+        if given not in (role, declared):
+            says = f"{declared!r}" if declared else "not declared"
+            raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
+    if spec.class_names is not None or spec.bounds is not None:
+        raise IncompatibleError(
+            f"{schema.source} declares the classes and scales features to [0, 1]: drop yours (--classes, data.low, "
+            "data.high)."
+        )
+
+
+def _labels(table: FeatureTable) -> Array:
+    """Return the labels of a table, which must be there."""
+    if table.labels is None:
+        raise DataError(f"{table.source} has no labels: name its label column.")
+    return table.labels

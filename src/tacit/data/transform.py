@@ -21,7 +21,7 @@ _MARGIN = 1 - 1e-6
 
 
 def with_intercept(federation: Federation) -> Federation:
-    """x -> (x, 1): a last feature of ones, named "intercept" where features have names; zero in an absent record."""
+    """Append a feature of ones, named "intercept" where features have names; the one is zero in an absent record."""
     names = federation.features
     if "intercept" in names:
         raise DataError("the features already include 'intercept': add it once.")
@@ -37,7 +37,7 @@ def with_intercept(federation: Federation) -> Federation:
 
 
 def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:
-    """Every record to norm at most B, in float64 and after rounding to float32.
+    """Rescale every record to norm at most B, in float64 and after rounding to float32.
 
     clip    x * min(1, B / |x|)    shorter records stay as they are
     unit    x * B / |x|            all get the norm B (less one part in a million); zero stays zero
@@ -64,7 +64,7 @@ def _rescale(x: Array, norm: Norm, bound: float, mode: str) -> Array:
 
 
 def _bounds(bounds: tuple[float, float] | None, bound: float, mode: str) -> tuple[float, float]:
-    """What is known of a feature afterwards: |x_j| <= |x| <= B, its sign, and if clipped its old range."""
+    """Return what is known of a feature afterwards: |x_j| <= |x| <= B, its sign, and if clipped its old range."""
     low, high = (-np.inf, np.inf) if bounds is None else bounds
     if mode == "unit":
         low, high = (-np.inf if low < 0 else 0.0), (np.inf if high > 0 else 0.0)

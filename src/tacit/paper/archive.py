@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from tacit import record
+from tacit.data.spec import DataSpec
 from tacit.errors import RecordError, SpecError
 from tacit.jsontext import Values
 from tacit.paper.artefact import key_of, spec_of
 from tacit.recordfile import RecordFile
 from tacit.run import toml
-from tacit.run.spec import DataSpec, Spec
+from tacit.run.spec import Spec
 
 
 class Archive(RecordFile):

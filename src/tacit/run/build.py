@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from tacit import data
-from tacit.data.classes import parse
+from tacit.data import sources
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.kernels import normals
-from tacit.errors import IncompatibleError, SpecError
+from tacit.errors import IncompatibleError
 from tacit.methods.method import Budget, Composed, Coordinator, Curator, Entry, Method, key_of, server
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
@@ -22,7 +20,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run.compose import AdmmSetup, composed
 from tacit.run.presets import preset
-from tacit.run.spec import DataSpec, Spec
+from tacit.run.spec import Spec
 from tacit.types import Federation
 
 
@@ -55,35 +53,16 @@ Setup: TypeAlias = AdmmSetup | MethodSetup
 
 
 def federation(spec: Spec) -> Federation:
-    """Load and transform what [data] names."""
+    """Load and transform the records that [data] names."""
+    return transformed(spec, sources.load(spec.data.checked()))
+
+
+def transformed(spec: Spec, loaded: Federation) -> Federation:
+    """Add the intercept and do the rescaling that [data] asks for, unless `loaded` has the intercept already."""
     d = spec.data
-    loaded = data.load(
-        d.source, agents=d.agents, partition=d.partition, alpha=d.alpha, seed=d.seed, test=d.test,
-        test_fraction=d.test_fraction, label_column=d.label_column, agent_column=d.agent_column,
-        class_names=None if d.class_names is None else parse(d.class_names), bounds=_declared_bounds(d),
-        schema=d.schema, invert=d.invert, dedup=d.dedup, strangers=d.strangers, class_count=d.class_count,
-        records=d.records, features=d.features, classes=d.classes,
-    )  # fmt: skip
-    return transformed(spec, loaded)
-
-
-def transformed(spec: Spec, over: Federation) -> Federation:
-    """With the intercept and the rescaling that [data] asks for, if it has them not yet."""
-    d = spec.data
-    if d.intercept and over.features[-1:] != ("intercept",):
-        over = with_intercept(over)
-    return over if d.row_norm == "none" else rescale_rows(over, d.row_norm, d.row_bound, d.row_mode)
-
-
-def _declared_bounds(d: DataSpec) -> tuple[float, float] | None:
-    if d.low is None and d.high is None:
-        return None
-    if d.low is None or d.high is None or not -math.inf < d.low < d.high < math.inf:
-        raise SpecError(
-            f"data.low and data.high go together, both finite and low < high: got {d.low} and {d.high}. "
-            "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
-        )
-    return d.low, d.high
+    if d.intercept and loaded.features[-1:] != ("intercept",):
+        loaded = with_intercept(loaded)
+    return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
 
 
 def setup(spec: Spec, over: Federation) -> Setup:

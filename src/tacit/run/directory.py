@@ -19,7 +19,7 @@ from typing import IO, Any
 import numpy as np
 
 from tacit import jsontext, record
-from tacit.data.npz import read_arrays
+from tacit.data.formats.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
 from tacit.run import toml

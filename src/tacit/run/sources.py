@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit import data
+from tacit.data.spec import DataSpec
 from tacit.errors import DataError, RecordError
 from tacit.run import build
-from tacit.run.spec import DataSpec, Spec
+from tacit.run.spec import Spec
 from tacit.types import Federation
 
 GIVEN = "given in Python: "

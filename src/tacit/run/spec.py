@@ -8,10 +8,10 @@ import math
 import reprlib
 import types
 import typing
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
 from tacit.methods.method import own_constants
@@ -19,118 +19,84 @@ from tacit.methods.registry import METHODS
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
 from tacit.problem.regularizer import REGULARIZERS
+from tacit.speckey import key as declare
 from tacit.types import is_unicode
-
-
-def _key(default: Any, about: str, *names: str, choices: Collection[str] = ()) -> Any:
-    """A key: its default, what it is about, and the names it takes, or the registry that holds them."""
-    return field(default=default, metadata={"about": about, "choices": names or choices})
-
-
-@dataclass(frozen=True)
-class DataSpec:
-    source: str = _key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
-    agents: int | None = _key(None, "number of agents, where the source does not say")
-    partition: str | None = _key(
-        None, "how records are dealt to agents", "contiguous", "shuffled", "dirichlet", "unequal"
-    )
-    alpha: float = _key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
-    seed: int = _key(0, "seed of the partition and of synthetic data")
-    test: str | None = _key(None, "a table of test records; without it test_fraction is held out")
-    test_fraction: float = _key(0.2, "share of each agent's records held out for testing; 0 for no test set")
-    label_column: str = _key("label", "the column that holds the label")
-    agent_column: str = _key("agent", "the column that names the agent")
-    class_names: str | None = _key(None, "tables: the public classes, with commas between them, or K for 0 to K-1")
-    schema: str | None = _key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
-    low: float | None = _key(None, "tables, LEAF without invert: the public lower bound of every feature")
-    high: float | None = _key(None, "tables, LEAF without invert: the public upper bound of every feature")
-    invert: bool = _key(True, "LEAF images: use 1 - x, so that ink is 1")
-    dedup: bool = _key(False, "LEAF: drop the record that its pipeline writes twice")
-    strangers: bool = _key(True, "LEAF: test on users without training records too")
-    class_count: int | None = _key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
-    records: int = _key(2000, "synthetic: records in all")
-    features: int = _key(20, "synthetic: features")
-    classes: int = _key(3, "synthetic: classes")
-    intercept: bool = _key(False, "append a feature that is always one")
-    row_norm: str = _key("none", "rescale each record to row_bound in this norm", "none", "l1", "l2")
-    row_bound: float = _key(1.0, "the norm that row_norm rescales to")
-    row_mode: str = _key("clip", "clip: only longer records; unit: all records", "clip", "unit")
 
 
 @dataclass(frozen=True)
 class ProblemSpec:
-    loss: str = _key("softmax", "the loss", choices=LOSSES)
-    regularizer: str = _key("l2", "r(w)", choices=REGULARIZERS)
-    beta: float = _key(1e-6, "weight of the regulariser")
-    domain: str = _key("everywhere", "the set W", choices=DOMAINS)
-    domain_radius: float = _key(1.0, "radius of the box or ball W")
+    loss: str = declare("softmax", "the loss", choices=LOSSES)
+    regularizer: str = declare("l2", "r(w)", choices=REGULARIZERS)
+    beta: float = declare(1e-6, "weight of the regulariser")
+    domain: str = declare("everywhere", "the set W", choices=DOMAINS)
+    domain_radius: float = declare(1.0, "radius of the box or ball W")
 
 
 @dataclass(frozen=True)
 class AlgorithmSpec:
-    name: str = _key("objt", "the method; the keys below are choices of the ADMM family", choices=METHODS)
-    rule: str = _key("trust", "the local step", "exact", "prox", "trust")
-    order: str = _key("wzd", "which of w and z moves first", "wzd", "zwd")
-    linearize_at: str = _key("z", "where the loss is linearised", "z", "w")
-    perturbation: str = _key("objective", "where noise enters", "objective", "output", "none")
-    trust_norm: str = _key("inf", "norm of the trust region", "inf", "l2")
-    tolerance: float = _key(1e-10, "of the exact local solve")
-    gradient_weight: str = _key("global", "1/I, or 1/I_p as the released OutP", "global", "local")
-    regularize_at: str = _key("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
+    name: str = declare("objt", "the method; the keys below are choices of the ADMM family", choices=METHODS)
+    rule: str = declare("trust", "the local step", "exact", "prox", "trust")
+    order: str = declare("wzd", "which of w and z moves first", "wzd", "zwd")
+    linearize_at: str = declare("z", "where the loss is linearised", "z", "w")
+    perturbation: str = declare("objective", "where noise enters", "objective", "output", "none")
+    trust_norm: str = declare("inf", "norm of the trust region", "inf", "l2")
+    tolerance: float = declare(1e-10, "of the exact local solve")
+    gradient_weight: str = declare("global", "1/I, or 1/I_p as the released OutP", "global", "local")
+    regularize_at: str = declare("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
 
 
 @dataclass(frozen=True)
 class ScheduleSpec:
-    rho: str = _key(
+    rho: str = declare(
         "dynamic", "c1 1.2^floor(t/period) + c2/epsilon; rho_static; or 1/(P step), rising as steps fall to zero",
         "dynamic", "static", "cooling",
     )  # fmt: skip
-    rho_c1: float = _key(2.0, "of the dynamic rho")
-    rho_c2: float = _key(5.0, "of the dynamic rho")
-    rho_period: float = _key(10_000.0, "of the dynamic rho")
-    rho_static: float = _key(1.0, "the static rho")
-    step: float | None = _key(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
-    score_noise: float = _key(1.5, "noise that a record's scores may gather in the run, where step is unset")
-    rho_factor: float = _key(1.0, "multiplies rho; 0.01 is the paper's OutP+")
-    eta: str = _key("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
-    eta_a: float = _key(1.0, "a of eta; multiplies Huang's step")
-    c_w: float = _key(10.0, "Huang's bound on the norm of the optimum")
-    radius: str = _key("power", "a/t^2, or a", "power", "constant")
-    radius_a: float = _key(1.0, "a of the trust radius")
+    rho_c1: float = declare(2.0, "of the dynamic rho")
+    rho_c2: float = declare(5.0, "of the dynamic rho")
+    rho_period: float = declare(10_000.0, "of the dynamic rho")
+    rho_static: float = declare(1.0, "the static rho")
+    step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
+    score_noise: float = declare(1.5, "noise that a record's scores may gather in the run, where step is unset")
+    rho_factor: float = declare(1.0, "multiplies rho; 0.01 is the paper's OutP+")
+    eta: str = declare("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
+    eta_a: float = declare(1.0, "a of eta; multiplies Huang's step")
+    c_w: float = declare(10.0, "Huang's bound on the norm of the optimum")
+    radius: str = declare("power", "a/t^2, or a", "power", "constant")
+    radius_a: float = declare(1.0, "a of the trust radius")
 
 
 @dataclass(frozen=True)
 class PrivacySpec:
-    mechanism: str = _key("laplace", "the noise", "laplace", "gaussian", "silence")
-    epsilon: float = _key(0.05, "the budget; inf for no noise")
-    covers: str = _key("round", "what epsilon covers: one round, as in the paper, or the whole run", "round", "run")
-    dp_delta: float = _key(1e-6, "delta of (epsilon, delta)")
-    sensitivity: str = _key(
+    mechanism: str = declare("laplace", "the noise", "laplace", "gaussian", "silence")
+    epsilon: float = declare(0.05, "the budget; inf for no noise")
+    covers: str = declare("round", "what epsilon covers: one round, as in the paper, or the whole run", "round", "run")
+    dp_delta: float = declare(1e-6, "delta of (epsilon, delta)")
+    sensitivity: str = declare(
         "observed", "where the bound of a record comes from",
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
     )  # fmt: skip
-    clip: float = _key(1.0, "the clipping norm of sensitivity = clip")
-    adjacency: str = _key(
+    clip: float = declare(1.0, "the clipping norm of sensitivity = clip")
+    adjacency: str = declare(
         "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
     )
-    noise: str = _key(
+    noise: str = declare(
         "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
     )
-    ledger: str | None = _key(None, "directory of the agents' ledgers; each release is written there before it leaves")
-    data_id: str | None = _key(None, "name of the data in the ledgers, for good; default: the name of the source")
-    limit: float | None = _key(None, "epsilon that an agent's ledger allows over all runs on the same data")
-    squared_std: bool = _key(False, "released OutP: sigma^2 where sigma belongs")
+    ledger: str | None = declare(None, "directory of the agents' ledgers; each release is written there before it leaves")
+    data_id: str | None = declare(None, "name of the data in the ledgers, for good; default: the name of the source")
+    limit: float | None = declare(None, "epsilon that an agent's ledger allows over all runs on the same data")
+    squared_std: bool = declare(False, "released OutP: sigma^2 where sigma belongs")
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    preset: str = _key("released", "where the other values came from")
-    name: str | None = _key(None, "of the run in the ledgers; drawn at random where a ledger is kept")
-    rounds: int = _key(100, "T")
-    seed: int = _key(0, "seed of the noise")
-    record_every: int | None = _key(None, "rounds between two records; default about 100 records in all")
-    engine: str = _key("fast", "who computes a round", choices=ENGINES)
-    device: str = _key("cpu", "where the torch engine computes", choices=DEVICES)
+    preset: str = declare("released", "where the other values came from")
+    name: str | None = declare(None, "of the run in the ledgers; drawn at random where a ledger is kept")
+    rounds: int = declare(100, "T")
+    seed: int = declare(0, "seed of the noise")
+    record_every: int | None = declare(None, "rounds between two records; default about 100 records in all")
+    engine: str = declare("fast", "who computes a round", choices=ENGINES)
+    device: str = declare("cpu", "where the torch engine computes", choices=DEVICES)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import encode
-from tacit.data.draft import draft
-from tacit.data.kinds import Categorical, Numeric
+from tacit.data.column_kinds import CategoricalColumn, NumericColumn
+from tacit.data.encode import count
+from tacit.data.formats import read_raw
 from tacit.data.schema import parse
+from tacit.data.schema_draft import draft_schema
 from tacit.errors import DataError, InputError, SpecError
-from tests.data.test_schema import RECORDS, TEXT, cells, without, write_csv
+from tests.data.test_schema import RECORDS, TEXT, raw, without, write_csv
 
 INFINITE = re.compile(r"[+-]?(inf|infinity|1e999)", re.IGNORECASE)
 
@@ -28,14 +29,14 @@ INFINITE = re.compile(r"[+-]?(inf|infinity|1e999)", re.IGNORECASE)
     )
 )
 def test_a_draft_is_a_schema_of_its_own_file_and_is_refused_for_training(columns: dict[str, list[str]]) -> None:
-    found = cells(columns | {"u": ["1", "2", "3", "4"], "label": ["é\x7f😀", '"', "\\", "\n#"]})
-    text, looked = draft([found], "a\nb.csv", "label")
+    found = raw(columns | {"u": ["1", "2", "3", "4"], "label": ["é\x7f😀", '"', "\\", "\n#"]})
+    text, looked = draft_schema([found], "a\nb.csv", "label")
     schema = parse(text)
     assert schema.drafted == tuple(looked)
     assert {"u", "label"} <= set(looked)
     with pytest.raises(SpecError, match="read from the data"):
         schema.check_public()
-    counts = encode.count([found], schema)
+    counts = count([found], schema)
     for name, tally in counts.columns.items():
         infinite = sum(bool(INFINITE.fullmatch(cell.strip())) for cell in columns.get(name, []))
         assert tally.unknown == tally.unreadable == 0
@@ -56,13 +57,13 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
         "outcome": ["ill", "well"] * 30,
     }
     path = write_csv(tmp_path / "t.csv", columns)
-    text, looked = draft(encode.read_cells(path), "t.csv", "outcome", "site")
+    text, looked = draft_schema(list(read_raw(path)), "t.csv", "outcome", "site")
     schema = parse(text)
     assert (schema.label, schema.agent) == ("outcome", "site")
     assert schema.encoded == {
-        "age": Numeric(20, 31.5),
-        "blood group": Categorical(("0", "AB")),
-        "constant": Numeric(7, 14),
+        "age": NumericColumn(20, 31.5),
+        "blood group": CategoricalColumn(("0", "AB")),
+        "constant": NumericColumn(7, 14),
     }
     assert looked == ["age", "blood group", "constant", "outcome"]
 
@@ -78,9 +79,9 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
 )
 def test_a_draft_needs_its_label_and_agent_columns(label: str, agent: str | None, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        draft([cells(RECORDS | {"one": ["1"] * 6})], "t.csv", label, agent)
+        draft_schema([raw(RECORDS | {"one": ["1"] * 6})], "t.csv", label, agent)
 
 
 def test_a_draft_of_files_that_differ_is_refused() -> None:
     with pytest.raises(DataError, match="'age' is a column of only one"):
-        draft([cells(), cells(without("age"))], "t", "outcome")
+        draft_schema([raw(), raw(without("age"))], "t", "outcome")

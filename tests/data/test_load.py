@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import load
-from tacit.data.federate import hold_out
+from tacit.data.tables import hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
 from tacit.run import build
 from tacit.run.spec import Spec

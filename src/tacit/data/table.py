@@ -1,6 +1,9 @@
-"""A `Table`: records as numbers, before they are dealt out to agents; `Cells`: records as a file has them.
+"""Records on their way from a file to the agents.
 
-Labels, agents and categories are text here: 3, 3.0 and "3" are one name, whatever the format.
+    RawTable        columns as the file has them
+    FeatureTable    features as numbers, labels and agents as text
+
+Labels, agents and categories are text: 3, 3.0 and "3" are one name, whatever the format.
 """
 
 from __future__ import annotations
@@ -8,8 +11,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -20,14 +23,41 @@ from tacit.types import Array
 _WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 
 
-NOT_NUMBERS = (
-    "declare the columns in a schema (tacit data schema init), encode this one as numbers, or drop it; if it holds "
-    "the labels or the agents, name it as the label or agent column."
-)
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Records of one source as the file has them: columns (n,) by name, of numbers, text or None."""
+
+    source: str
+    columns: Mapping[str, Array]
+    lines: Sequence[int] = ()  # the line of each record, where the format has lines
+    roles: tuple[str, str] | None = None  # the columns of labels and of agents, where the format names them itself
+    not_numbers: Mapping[str, str] = field(default_factory=dict)  # column -> type, where the format has other types
+
+    def __post_init__(self) -> None:
+        if not len(self):
+            what = "records" if self.columns else "features"
+            raise DataError(f"{self.source} holds no {what}: check the file.")
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def where(self, i: int, column: str) -> str:
+        """Name a cell in an error: its source, line or record, and column."""
+        place = f"line {self.lines[i]}" if self.lines else f"record {i + 1}"
+        return f"{self.source}, {place}, column {column!r}"
+
+    def texts(self, column: str | None, blank: bool = False) -> Array | None:
+        """Return labels or agents as text, None without such a column; an empty cell is refused unless `blank`."""
+        if column is None or column not in self.columns:
+            return None
+        found = list(map(plain, self.columns[column].tolist()))
+        if "" in found and not blank:
+            raise DataError(f"{self.where(found.index(''), column)} is empty: fill it in or drop the record.")
+        return np.array(found, dtype=str)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FeatureTable:
     """Records of one source: x (I, J) float32; labels (I,) and agents (I,) as text, or None where absent."""
 
     source: str
@@ -37,40 +67,16 @@ class Table:
     agents: Array | None = None
 
     def __post_init__(self) -> None:
-        with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused below
-            x = np.asarray(self.x).astype(np.float32, copy=False)
-        if not x.size:
-            what = "features" if len(x) else "records"
+        if not self.x.size:
+            what = "features" if len(self.x) else "records"
             raise DataError(f"{self.source} holds no {what}: check the file.")
-        if not np.isfinite([x.min(), x.max()]).all():
-            i, j = np.argwhere(~np.isfinite(x))[0]
-            raise DataError(
-                f"{self.source}: column {self.features[j]!r}, record {i + 1} is {x[i, j]} in float32: "
-                "impute it or drop the record."
-            )
-        object.__setattr__(self, "x", x)
 
     def __len__(self) -> int:
         return len(self.x)
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Columns of one source (I,) by name: numbers where the format has numbers, else text, "" where empty."""
-
-    source: str
-    columns: Mapping[str, Array]
-
-    def __post_init__(self) -> None:
-        if not len(self):
-            raise DataError(f"{self.source} holds no records: check the file.")
-
-    def __len__(self) -> int:
-        return len(next(iter(self.columns.values()), ()))
-
-
-def align(table: Table, features: Sequence[str], reference: str) -> Table:
-    """The table with its columns in the order of `features`; other columns than those are refused."""
+def align(table: FeatureTable, features: Sequence[str], reference: str) -> FeatureTable:
+    """Put the columns of a table in the order of `features`; a table with other columns is refused."""
     if tuple(features) == table.features:
         return table
     lacks = [name for name in features if name not in set(table.features)]
@@ -82,13 +88,15 @@ def align(table: Table, features: Sequence[str], reference: str) -> Table:
     return replace(table, features=tuple(features), x=table.x[:, [position[name] for name in features]])
 
 
-def stack(source: str, tables: Sequence[Table]) -> Table:
-    """The records of all tables under one another; labels or agents only where every table has them."""
+def stack(source: str, tables: Sequence[FeatureTable]) -> FeatureTable:
+    """Put the records of all tables under one another; labels or agents only where every table has them."""
     first, *rest = tables
+    if not rest:
+        return replace(first, source=source)
     aligned = [first, *(align(table, first.features, first.source) for table in rest)]
     labels = [table.labels for table in aligned if table.labels is not None]
     agents = [table.agents for table in aligned if table.agents is not None]
-    return Table(
+    return FeatureTable(
         source,
         first.features,
         np.concatenate([table.x for table in aligned]),
@@ -97,8 +105,8 @@ def stack(source: str, tables: Sequence[Table]) -> Table:
     )
 
 
-def feature_names(source: str, columns: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
-    """The columns that hold neither labels nor agents, after a check that each has its own name."""
+def check_column_names(source: str, columns: Sequence[str]) -> None:
+    """Refuse columns without a name of their own."""
     if not columns:
         raise DataError(f"{source} is empty: the first row must name the columns.")
     for position, (name, times) in enumerate(Counter(columns).items(), start=1):
@@ -108,7 +116,6 @@ def feature_names(source: str, columns: Sequence[str], roles: Sequence[str]) -> 
             raise DataError(f"{source}: {times} columns are named {name!r}: rename or drop all but one.")
         if name.startswith("__index_level_"):
             raise DataError(f"{source}: {name!r} is a pandas index, not a feature: write with index=False.")
-    return tuple(name for name in columns if name not in roles)
 
 
 def missing_column(source: str, column: str, columns: Sequence[str], what_to_do: str) -> DataError:
@@ -119,24 +126,8 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
     return DataError(f"{source} has no column {column!r}: {hint} {what_to_do}")
 
 
-def no_labels(source: str, label_column: str, columns: Sequence[str]) -> DataError:
-    """The error for a table whose labels are needed and not there."""
-    return missing_column(source, label_column, columns, "Name the label column; the first row is the header.")
-
-
-def names(source: str, column: str, values: Iterable[object], blank: bool = False) -> Array:
-    """Labels or agents as text, whole numbers without a decimal point; an empty one is refused unless `blank`."""
-    found = []
-    for i, value in enumerate(values, start=1):
-        text = plain(value)
-        if not text and not blank:
-            raise DataError(f"{source}: {column!r} of record {i} is empty: fill it in or drop the record.")
-        found.append(text)
-    return np.array(found, dtype=str)
-
-
 def plain(value: object) -> str:
-    """A cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
+    """Return a cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value).strip()
     if not text or _is_nan(value):
         return ""
@@ -145,7 +136,7 @@ def plain(value: object) -> str:
 
 
 def _is_nan(value: object) -> bool:
-    """Whether a value differs from itself, as NaN does; a value that cannot tell (the NA of pandas) is none either."""
+    """Tell whether a value differs from itself, as NaN does; the NA of pandas cannot tell, and counts as NaN too."""
     try:
         return bool(value != value)
     except TypeError:
@@ -153,12 +144,12 @@ def _is_nan(value: object) -> bool:
 
 
 def number(text: str) -> float:
-    """The number a cell holds. ValueError where it holds none: 1_0 is ten to Python alone."""
+    """Return the number that a cell holds. ValueError where it holds none: 1_0 is ten to Python alone."""
     if "_" in text:
         raise ValueError(f"{text!r} is not a number")
     return float(text)
 
 
 def some(columns: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
+    """List the first few names, and say how many more there are."""
     return ", ".join(map(repr, columns[:8])) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tacit.data.columns import Cells, missing_column, plain
-from tacit.data.kinds import as_numbers
+from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
+from tacit.data.table import RawTable, missing_column, plain
 from tacit.errors import DataError, SpecError
 from tacit.types import Array
 
@@ -35,14 +35,17 @@ _LOOKED = "# READ FROM THE DATA: replace by {what}"
 _FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
 
 
-def draft(
-    files: Sequence[Cells], source: str, label_column: str, agent_column: str | None = None
+def draft_schema(
+    tables: Sequence[RawTable], source: str, label_column: str | None = None, agent_column: str | None = None
 ) -> tuple[str, list[str]]:
-    """(the TOML text, the columns whose numbers or lists were read from the data).
+    """Return (the TOML text, the columns whose numbers or lists were read from the data).
 
-    Without `agent_column`, a column called "agent" is taken for it if there is one.
+    Without `label_column`, the label is the column that the format names, else "label". Without `agent_column`, a
+    column called "agent" is taken for it if there is one.
     """
-    first, *rest = files
+    first, *rest = tables
+    if label_column is None:
+        label_column = first.roles[0] if first.roles else "label"
     if label_column == agent_column:
         raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
     for name in (label_column, agent_column):
@@ -54,7 +57,7 @@ def draft(
             raise DataError(f"{odd!r} is a column of only one of {first.source} and {other.source}: make them alike.")
     sections, looked = [], []
     for name in first.columns:
-        pooled = [file.columns[name] for file in files]
+        pooled = [table.columns[name] for table in tables]
         if name == label_column:
             lines = _label(source, name, pooled)
         elif name == (agent_column or "agent"):
@@ -69,6 +72,7 @@ def draft(
 
 
 def _label(source: str, name: str, columns: list[Array]) -> list[str]:
+    """Draft the lines of the label column."""
     classes = _values(columns)
     if len(classes) < 2:
         raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
@@ -77,6 +81,7 @@ def _label(source: str, name: str, columns: list[Array]) -> list[str]:
 
 
 def _feature(columns: list[Array]) -> list[str]:
+    """Draft the lines of another column: numeric where all cells are numbers, categorical where values are few."""
     parsed = [as_numbers(column, MARKS) for column in columns]
     value = np.concatenate([numbers for numbers, _ in parsed])
     finite = value[np.isfinite(value)]
@@ -97,21 +102,26 @@ def _feature(columns: list[Array]) -> list[str]:
 
 
 def _values(columns: list[Array]) -> list[str]:
+    """List the texts in a column, sorted."""
     return distinct({plain(cell) for column in columns for cell in column.tolist()} - {""})
 
 
 def _key(name: str) -> str:
+    """Write a key of TOML."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _list(values: Iterable[str]) -> str:
+    """Write a list of texts in TOML."""
     return "[" + ", ".join(map(_text, values)) + "]"
 
 
 def _text(value: str) -> str:
+    """Write a text in TOML."""
     # a TOML text is a JSON text, but for surrogate pairs and DEL
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _number(value: float) -> str:
+    """Write a number in TOML."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -1,10 +1,10 @@
-"""What a column may be, and how a numeric or categorical one becomes features in [0, 1].
+"""What a schema may declare a column to be, and how a numeric or categorical one becomes features in [0, 1].
 
-    Numeric       (v - lo) / (hi - lo), clipped to [0, 1]: one feature
-    Categorical   one feature a value, 1 where it is the record's: at most one of them is not zero
-    Label         the class of a record
-    Agent         who holds it
-    Ignored       left out
+    NumericColumn       (v - lo) / (hi - lo), clipped to [0, 1]: one feature
+    CategoricalColumn   one feature a value, 1 where it is the record's: at most one of them is not zero
+    LabelColumn         the class of a record
+    AgentColumn         the agent that holds a record
+    IgnoredColumn       left out
 
 Every cell has an encoding, and it depends on that cell and on declared constants alone: nothing is learnt from
 other records, and no record can make the encoding fail. What had to be changed is counted in a `Tally`.
@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import astuple, dataclass
+from operator import add
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from tacit.data.columns import number, plain
+from tacit.data.table import number, plain
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -37,18 +38,14 @@ class Tally:
     unknown: int = 0  # values that are not in the list
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.clipped + other.clipped,
-            self.missing + other.missing,
-            self.unreadable + other.unreadable,
-            self.unknown + other.unknown,
-        )
+        return Tally(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True)
-class Numeric:
+class NumericColumn:
     """A number in [lo, hi]; missing cells are read as `missing`, by default the middle."""
 
+    kind: ClassVar[str] = "numeric"
     lo: float
     hi: float
     missing: float | None = None
@@ -59,18 +56,16 @@ class Numeric:
         if self.missing is not None and not self.lo <= self.missing <= self.hi:
             raise SpecError(f"missing = {self.missing:g} lies outside [{self.lo:g}, {self.hi:g}]: choose within.")
 
-    @property
-    def middle(self) -> float:
-        return self.lo + (self.hi - self.lo) / 2  # lo + hi may overflow
-
     def features(self, column: str) -> tuple[str, ...]:
+        """Name the feature: as the column."""
         return (column,)
 
     def encode(self, cells: Array, marks: Collection[str]) -> tuple[Array, Tally]:
-        """((n, 1) float32 in [0, 1], what was changed)."""
+        """Return ((n, 1) float32 in [0, 1], what was changed)."""
         value, unreadable = as_numbers(cells, marks)
         absent = np.isnan(value)
-        value[absent] = self.middle if self.missing is None else self.missing
+        middle = self.lo + (self.hi - self.lo) / 2  # lo + hi may overflow
+        value[absent] = middle if self.missing is None else self.missing
         outside = (value < self.lo) | (value > self.hi)
         x = (np.clip(value, self.lo, self.hi) - self.lo) / (self.hi - self.lo)
         tally = Tally(clipped=int(outside.sum()), missing=int(absent.sum()) - unreadable, unreadable=unreadable)
@@ -78,7 +73,7 @@ class Numeric:
 
 
 @dataclass(frozen=True)
-class Categorical:
+class CategoricalColumn:
     """One of `values`, one-hot.
 
     drop      a value that has no feature of its own: its records have zeros
@@ -86,6 +81,7 @@ class Categorical:
     missing   the value that missing cells are read as, by default zeros
     """
 
+    kind: ClassVar[str] = "categorical"
     values: tuple[str, ...]
     drop: str | None = None
     other: str | None = None
@@ -104,10 +100,11 @@ class Categorical:
         return tuple(value for value in self.values if value != self.drop)
 
     def features(self, column: str) -> tuple[str, ...]:
+        """Name the features: smoker=former, ..."""
         return tuple(f"{column}={value}" for value in self.kept)
 
     def encode(self, cells: Array, marks: Collection[str]) -> tuple[Array, Tally]:
-        """((n, values kept) float32, at most one 1 a row, what was changed)."""
+        """Return ((n, values kept) float32, at most one 1 a row; what was changed)."""
         values = set(self.values)
         text = [_spelled(cell, values) for cell in cells.tolist()]
         absent = np.array([not cell or cell in marks for cell in text], dtype=bool)
@@ -121,41 +118,51 @@ class Categorical:
 
 
 @dataclass(frozen=True)
-class Label:
+class LabelColumn:
     """One of `classes`. A record of another class counts as absent."""
 
+    kind: ClassVar[str] = "label"
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
         check_list("classes", self.classes, least=2)
 
     def tally(self, cells: Array) -> Tally:
-        """How many cells name no class."""
+        """Count the cells that name no class."""
         text = [plain(cell) for cell in cells.tolist()]
         missing = text.count("")
         return Tally(missing=missing, unknown=sum(cell not in self.classes for cell in text) - missing)
 
 
 @dataclass(frozen=True)
-class Agent:
+class AgentColumn:
     """The name of the agent that holds the record."""
 
+    kind: ClassVar[str] = "agent"
+
     def tally(self, cells: Array) -> Tally:
-        """How many cells are empty."""
+        """Count the empty cells."""
         return Tally(missing=sum(not plain(cell) for cell in cells.tolist()))
 
 
 @dataclass(frozen=True)
-class Ignored:
+class IgnoredColumn:
     """A column that is not used, and need not be there."""
 
+    kind: ClassVar[str] = "ignore"
 
-Feature: TypeAlias = Numeric | Categorical
-Kind: TypeAlias = Feature | Label | Agent | Ignored
+
+FeatureColumn: TypeAlias = NumericColumn | CategoricalColumn
+Column: TypeAlias = FeatureColumn | LabelColumn | AgentColumn | IgnoredColumn
+
+# what `kind` of a schema.toml says -> the class; the fields of the class are the keys that the column takes
+KINDS: dict[str, type[Column]] = {
+    column.kind: column for column in (NumericColumn, CategoricalColumn, LabelColumn, AgentColumn, IgnoredColumn)
+}
 
 
 def check_list(name: str, values: tuple[str, ...], least: int) -> None:
-    """Enough values, none empty, none twice."""
+    """Refuse a list with too few values, an empty one, or one that is there twice."""
     if len(values) < least:
         raise SpecError(f"{name} needs at least {least} of them, got {len(values)}: list every one there can be.")
     if "" in values:
@@ -166,7 +173,7 @@ def check_list(name: str, values: tuple[str, ...], least: int) -> None:
 
 
 def as_numbers(cells: Array, marks: Collection[str]) -> tuple[Array, int]:
-    """(float64, NaN where missing or unreadable; how many were unreadable)."""
+    """Return (float64, NaN where missing or unreadable; how many were unreadable)."""
     unreadable = 0
     if cells.dtype.kind in "biuf":
         value = cells.astype(np.float64)
@@ -183,12 +190,13 @@ def as_numbers(cells: Array, marks: Collection[str]) -> tuple[Array, int]:
 
 
 def _spelled(cell: object, values: Collection[str]) -> str:
-    """A cell as text; a truth value of a typed file as the list spells it: True, or true as CSV files have it."""
+    """Return a cell as text; a truth value of a typed file as the list spells it: True, or true as in CSV files."""
     text = plain(cell)
     return text.lower() if isinstance(cell, bool) and text not in values else text
 
 
 def _number(text: str) -> float | None:
+    """Return the number that a text holds, 1 and 0 for true and false, or None."""
     if text.lower() in _BOOLEANS:
         return _BOOLEANS[text.lower()]
     try:

@@ -1,0 +1,50 @@
+"""CSV files: the first row names the columns, and every cell is text."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from tacit.data.table import RawTable, check_column_names
+from tacit.errors import DataError
+
+CELLS = 100_000  # in one raw table: text takes much more memory than the numbers made of it
+
+
+def read(path: Path) -> Iterator[RawTable]:
+    """Read a CSV file as runs of records."""
+    rows = _rows(path)
+    _, header = next(rows)
+    check_column_names(str(path), header)
+    n_rows = 1 + CELLS // len(header)
+    yield _raw_table(path, header, list(islice(rows, n_rows)))  # refused where there is no record
+    while run := list(islice(rows, n_rows)):
+        yield _raw_table(path, header, run)
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Give (line, cells) of the header, its names stripped, and of every row under it that is not blank."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = csv.reader(file, strict=True)
+            header = [name.strip() for name in next(rows, [])]
+            yield rows.line_num, header
+            for row in filter(None, rows):
+                if len(row) != len(header):
+                    raise DataError(
+                        f"{path}, line {rows.line_num}: {len(row)} cells under a header of {len(header)}: "
+                        "every row needs one cell a column; quote cells that hold commas."
+                    )
+                yield rows.line_num, row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
+
+
+def _raw_table(path: Path, header: list[str], run: list[tuple[int, list[str]]]) -> RawTable:
+    """Turn rows of text into columns."""
+    cells = np.array([row for _, row in run], dtype=object).reshape(len(run), len(header))
+    return RawTable(str(path), dict(zip(header, cells.T, strict=True)), lines=[line for line, _ in run])

@@ -1,0 +1,100 @@
+"""Where records come from: every source by its name, or by what lies at a path.
+
+A new source is one file, with a function from a `DataSpec` to a `Federation`, and one line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from pkgutil import resolve_name
+
+from tacit.data.spec import DataSpec
+from tacit.errors import DataError, IncompatibleError, InputError, unknown
+from tacit.types import Federation, is_unicode
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """One source: how errors call it, its loader "module:function", and what it takes."""
+
+    title: str
+    loader: str  # imported on first use, so that the command line starts quickly
+    takes: tuple[str, ...] = ()  # of the options that are not for every source
+    classes: str = ""  # how its classes are declared, where they can be
+    fits: Callable[[Path], bool] = Path.exists  # whether it lies at a path; not asked of a source with a name
+
+    def refuse_foreign(self, spec: DataSpec) -> None:
+        """Refuse an option that was given and is for other sources."""
+        for option, called in OPTIONS.items():
+            if getattr(spec, option) is None or option in self.takes:
+                continue
+            titles = " and ".join(source.title for source in (*NAMED.values(), *AT_PATHS) if option in source.takes)
+            declares = self.classes and option in ("class_names", "class_count")
+            advice = f": {self.classes}" if declares else ", which says its own: drop it"
+            raise IncompatibleError(f"{called} is for {titles}, and this is {self.title}{advice}.")
+
+
+def _is_leaf(path: Path) -> bool:
+    """Tell whether a directory is LEAF's: it has JSON files in train/ and in test/."""
+    return path.is_dir() and all(any((path / part).glob("*.json*")) for part in ("train", "test"))
+
+
+NAMED = {
+    "mnist": DataSource("MNIST", "tacit.data.mnist:load"),
+    "synthetic": DataSource("synthetic data", "tacit.data.synthetic:load"),
+}
+
+# from the general to the special: the last that fits a path is taken
+AT_PATHS = [
+    DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds"),
+               "name the classes (--classes or --schema)"),
+    DataSource("LEAF", "tacit.data.leaf:load", ("bounds", "class_count"),
+               "say how many classes there are (data.class_count)", _is_leaf),
+]  # fmt: skip
+
+# options that are for some sources alone, and how errors call them
+OPTIONS = {
+    "test": "test",
+    "class_names": "class_names (--classes)",
+    "schema": "schema",
+    "bounds": "bounds (data.low, data.high)",
+    "class_count": "class_count",
+}
+
+
+def load(spec: DataSpec) -> Federation:
+    """Load the federation that a spec names, before the intercept and the rescaling."""
+    for path in (spec.source, spec.test, spec.schema):
+        if path is not None and not is_unicode(path):  # no spec or report of a run could hold the name
+            raise DataError(f"the name {path!r} is not UTF-8: rename the file or folder.")
+    source = find(spec.source)
+    source.refuse_foreign(spec)
+    federation: Federation = resolve_name(source.loader)(spec)
+    if not federation.public_classes and len({k for shard in federation.shards for k in shard.y.tolist()}) < 2:
+        raise DataError(f"every training record of {spec.source} has one label: a classifier needs two classes.")
+    return federation
+
+
+def find(source: str) -> DataSource:
+    """Find the source that a name or a path means; a name of ours wins over a file that is called so."""
+    if source in NAMED:
+        return NAMED[source]
+    for candidate in reversed(AT_PATHS):
+        if candidate.fits(Path(source)):
+            return candidate
+    raise _absent(source)
+
+
+def is_leaf(source: str) -> bool:
+    """Tell whether `source` names a LEAF directory."""
+    return source not in NAMED and _is_leaf(Path(source))
+
+
+def _absent(source: str) -> InputError:
+    """The error for a source that is neither a name nor a path."""
+    path = Path(source)
+    if path.name == source and not path.suffix:
+        return unknown("data source", source, [*NAMED, "a file or directory that exists"])
+    return DataError(f"{source} does not exist: check the path, it is taken from the current directory.")

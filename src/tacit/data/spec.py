@@ -1,0 +1,74 @@
+"""`DataSpec`: the section [data] of a spec. It says which records there are, who holds them and what is public."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tacit.data.classes import check_class_names, parse_classes
+from tacit.data.partition import PARTITIONS
+from tacit.data.transform import MODES, NORMS
+from tacit.errors import SpecError
+from tacit.speckey import key
+
+
+@dataclass(frozen=True)
+class DataSpec:
+    """The records that a run is about, as plain values."""
+
+    source: str = key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
+    agents: int | None = key(None, "number of agents, where the source does not say")
+    partition: str | None = key(None, "how records are dealt to agents", choices=PARTITIONS)
+    alpha: float = key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
+    seed: int = key(0, "seed of the partition and of synthetic data")
+    test: str | None = key(None, "a table of test records; without it test_fraction is held out")
+    test_fraction: float = key(0.2, "share of each agent's records held out for testing; 0 for no test set")
+    label_column: str = key("label", "the column that holds the label")
+    agent_column: str = key("agent", "the column that names the agent")
+    class_names: str | tuple[str, ...] | None = key(
+        None, "tables: the public classes, with commas between them, or K for 0 to K-1"
+    )
+    schema: str | None = key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
+    low: float | None = key(None, "tables, LEAF without invert: the public lower bound of every feature")
+    high: float | None = key(None, "tables, LEAF without invert: the public upper bound of every feature")
+    invert: bool = key(True, "LEAF images: use 1 - x, so that ink is 1")
+    dedup: bool = key(False, "LEAF: drop the record that its pipeline writes twice")
+    strangers: bool = key(True, "LEAF: test on users without training records too")
+    class_count: int | None = key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
+    records: int = key(2000, "synthetic: records in all")
+    features: int = key(20, "synthetic: features")
+    classes: int = key(3, "synthetic: classes")
+    intercept: bool = key(False, "append a feature that is always one")
+    row_norm: str = key("none", "rescale each record to row_bound in this norm", "none", *NORMS)
+    row_bound: float = key(1.0, "the norm that row_norm rescales to")
+    row_mode: str = key("clip", "clip: only longer records; unit: all records", *MODES)
+
+    @property
+    def n_agents(self) -> int:
+        """The number of agents where the source names none: ten, as in the paper, unless it is given."""
+        return 10 if self.agents is None else self.agents
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The public range of every feature (low, high), None where it is not declared."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
+    @property
+    def declared_classes(self) -> tuple[str, ...] | None:
+        """The public classes, None where they are not declared: a text names them, and Python may give a tuple."""
+        names = self.class_names
+        if isinstance(names, str):
+            return parse_classes(names)
+        return None if names is None else check_class_names(names)
+
+    def checked(self) -> DataSpec:
+        """This spec, or an error where the range of the features is half given, infinite or empty."""
+        low, high = self.low, self.high
+        if low is None and high is None:
+            return self
+        if low is None or high is None or not -math.inf < low < high < math.inf:
+            raise SpecError(
+                f"data.low and data.high go together, both finite and low < high: got {low} and {high}. "
+                "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
+            )
+        return self
