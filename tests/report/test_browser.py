@@ -14,8 +14,8 @@ from tests.report import made
 CHROMIUM = shutil.which("chromium") or ""
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr", "--virtual-time-budget=2000",
-    "--allow-file-access-from-files",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr",
+    "--virtual-time-budget=2000", "--allow-file-access-from-files",
 )  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")

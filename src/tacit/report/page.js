@@ -11,9 +11,7 @@ const root = document.documentElement.dataset; // the choices live here, where t
 // ---- nodes
 
 function node(made, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    made.setAttribute(name, value);
-  }
+  Object.entries(attributes).forEach(([name, value]) => made.setAttribute(name, value));
   made.append(...children);
   return made;
 }
@@ -84,20 +82,17 @@ function pointsOf(line, logX, logY) {
 // ---- drawing
 
 const stroke = (line) => ({ class: "line", stroke: line.colour, "stroke-dasharray": line.dashes.join(" ") || "none" });
-
-function label(words, x, y, anchor = "middle") {
-  return svg("text", { x, y, "text-anchor": anchor }, words);
-}
+const label = (words, x, y, anchor = "middle") => svg("text", { x, y, "text-anchor": anchor }, words);
 
 function frame(chart, across, up, right, down) {
   const floor = HEIGHT - BOTTOM, middle = (TOP + floor) / 2;
-  const turned = svg("g", { transform: `translate(12 ${middle}) rotate(-90)` }, label(chart.y_label, 0, 0));
   return [
     ...up.ticks.flatMap((tick) => [svg("path", { class: "grid", d: `M${LEFT} ${down(tick)}H${WIDTH - RIGHT}` }),
       label(number(tick), LEFT - 6, down(tick) + 4, "end")]),
     ...across.ticks.flatMap((tick) => [svg("path", { class: "grid", d: `M${right(tick)} ${floor}v4` }),
       label(number(tick), right(tick), floor + 17)]),
-    label(chart.x_label, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8), turned,
+    label(chart.x_label, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8),
+    svg("g", { transform: `translate(12 ${middle}) rotate(-90)` }, label(chart.y_label, 0, 0)),
   ];
 }
 
@@ -108,10 +103,10 @@ function plot(chart, lines, log) {
   const right = (x) => LEFT + (WIDTH - LEFT - RIGHT) * across.share(x);
   const down = (y) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * up.share(y);
   const path = (points) => points.map(([x, y]) => `${right(x).toFixed(1)},${down(y).toFixed(1)}`).join(" ");
-  const bands = lines.filter((line) => line.banded).map((line) => svg("polygon", {
-    class: "band", fill: line.colour,
-    points: path([...line.points.map(({ x, high }) => [x, high]), ...line.points.map(({ x, low }) => [x, low]).reverse()]),
-  }));
+  const bands = lines.filter((line) => line.banded).map(({ colour, points }) => {
+    const above = points.map(({ x, high }) => [x, high]), below = points.map(({ x, low }) => [x, low]);
+    return svg("polygon", { class: "band", fill: colour, points: path([...above, ...below.reverse()]) });
+  });
   const strokes = lines.flatMap((line) => [
     svg("polyline", { ...stroke(line), points: path(line.points.map(({ x, y }) => [x, y])) }),
     ...line.points.filter(() => line.marked)
@@ -120,7 +115,8 @@ function plot(chart, lines, log) {
   const words = `${chart.title}: ${chart.y_label} against ${chart.x_label}. ${lines.map(ends).join("; ")}.`;
   const drawn = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: 0, "aria-label": words },
     ...frame(chart, across, up, right, down), ...bands, ...strokes);
-  const places = lines.map((line) => line.points.map((point) => ({ line, point, x: right(point.x), y: down(point.y) })));
+  const places = lines.map((line, i) =>
+    line.points.map((point, j) => ({ line, point, i, j, x: right(point.x), y: down(point.y) })));
   return reading(chart, drawn, places);
 }
 
@@ -138,50 +134,45 @@ function legend(lines) {
 
 // ---- reading values: the pointer finds the nearest point, and the arrow keys go from point to point
 
+const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }; // in points, in lines
+
 function reading(chart, drawn, places) {
   const tip = html("div", { class: "tip", role: "status", hidden: "" });
   const mark = svg("circle", { class: "mark", r: 5, visibility: "hidden" });
-  let line = 0, n = 0;
-  const show = () => {
-    const { line: { name, colour, banded }, point, x, y } = places[line][n];
-    const band = banded ? ` (${number(point.low)} to ${number(point.high)})` : "";
-    node(mark, { cx: x, cy: y, stroke: colour, visibility: "visible" }, []);
-    tip.replaceChildren(html("b", {}, name), html("span", {}, `${chart.x_label} ${number(point.x)}`),
+  let at = places[0][0];
+  const show = (place) => {
+    at = place;
+    const { line, point, x, y } = place, right = (100 * x) / WIDTH, down = (100 * y) / HEIGHT;
+    const band = line.banded ? ` (${number(point.low)} to ${number(point.high)})` : "";
+    node(mark, { cx: x, cy: y, stroke: line.colour, visibility: "visible" }, []);
+    tip.replaceChildren(html("b", {}, line.name), html("span", {}, `${chart.x_label} ${number(point.x)}`),
       html("span", {}, `${chart.y_label} ${number(point.y)}${band}`));
-    const sideways = x / WIDTH > 0.5 ? `right: ${100 - (100 * x) / WIDTH}%` : `left: ${(100 * x) / WIDTH}%`;
-    const up = y / HEIGHT > 0.5 ? `bottom: ${100 - (100 * y) / HEIGHT}%` : `top: ${(100 * y) / HEIGHT}%`;
-    tip.style.cssText = `${sideways}; ${up}`;
+    tip.style.cssText = (right > 50 ? `right: ${100 - right}%;` : `left: ${right}%;`)
+      + (down > 50 ? `bottom: ${100 - down}%` : `top: ${down}%`);
     tip.hidden = false;
   };
   const hide = () => {
     tip.hidden = true;
     mark.setAttribute("visibility", "hidden");
   };
-  const point = (event) => {
+  const nearest = (event) => {
     const box = drawn.getBoundingClientRect(), zoom = WIDTH / box.width;
     const x = (event.clientX - box.left) * zoom, y = (event.clientY - box.top) * zoom;
-    let least = Infinity;
-    places.forEach((own, i) => own.forEach((place, j) => {
-      const distance = Math.hypot(place.x - x, place.y - y);
-      if (distance < least) {
-        [least, line, n] = [distance, i, j];
-      }
-    }));
-    show();
+    const distance = (place) => Math.hypot(place.x - x, place.y - y);
+    show(places.flat().reduce((best, place) => (distance(place) < distance(best) ? place : best)));
   };
   const step = (event) => {
-    const [sideways, across] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [];
-    if (sideways === undefined) {
-      return event.key === "Escape" ? hide() : undefined;
+    if (event.key === "Escape") {
+      hide();
+    } else if (event.key in STEPS) {
+      event.preventDefault();
+      const [points, lines] = STEPS[event.key];
+      const own = places[(at.i + lines + places.length) % places.length];
+      show(own[Math.min(Math.max(at.j + points, 0), own.length - 1)]);
     }
-    event.preventDefault();
-    line = (line + across + places.length) % places.length;
-    n = Math.min(Math.max(n + sideways, 0), places[line].length - 1);
-    return show();
   };
-  for (const [name, listener] of Object.entries({ pointermove: point, pointerdown: point, pointerleave: hide, blur: hide, keydown: step })) {
-    drawn.addEventListener(name, listener);
-  }
+  const heard = { pointermove: nearest, pointerdown: nearest, pointerleave: hide, blur: hide, keydown: step };
+  Object.entries(heard).forEach(([name, listener]) => drawn.addEventListener(name, listener));
   drawn.append(mark);
   return html("div", { class: "plot" }, drawn, tip);
 }
@@ -212,15 +203,11 @@ document.querySelector(".toolbar").hidden = false;
 drawAll();
 
 // Paper cannot be unfolded.
-addEventListener("beforeprint", () => {
-  for (const block of document.querySelectorAll("details:not([open])")) {
-    block.open = true;
-    block.dataset.folded = "";
-  }
-});
-addEventListener("afterprint", () => {
-  for (const block of document.querySelectorAll("details[data-folded]")) {
-    block.open = false;
-    delete block.dataset.folded;
-  }
-});
+addEventListener("beforeprint", () => document.querySelectorAll("details:not([open])").forEach((block) => {
+  block.open = true;
+  block.dataset.folded = "";
+}));
+addEventListener("afterprint", () => document.querySelectorAll("details[data-folded]").forEach((block) => {
+  block.open = false;
+  delete block.dataset.folded;
+}));
