@@ -2,8 +2,6 @@
 
 import json
 import math
-import struct
-import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +18,6 @@ from tacit.errors import SpecError
 from tacit.guarded.agent import Guarded
 from tacit.privacy import lattice
 from tacit.privacy.mechanism import Gaussian
-from tacit.report import picture
 from tacit.run import toml
 from tacit.run.presets import preset
 
@@ -305,17 +302,6 @@ def test_without_noise_a_server_sees_the_record_and_with_it_none():
     assert bare.cosines.min() > 0.999
     assert np.abs(private.cosines).max() < 0.3
     assert bare.originals.shape == bare.guesses.shape == (3, 400)
-
-
-def test_a_picture_is_a_png_that_holds_its_pixels(tmp_path):
-    gray = picture.sheet([[(picture.tile(np.arange(10.0)), "epsilon 8\ncos 0.1")] * 2])
-    picture.write_png(tmp_path / "a.png", gray)
-    content = (tmp_path / "a.png").read_bytes()
-    assert content.startswith(b"\x89PNG\r\n\x1a\n")
-    width, height = struct.unpack(">II", content[16:24])
-    length = struct.unpack(">I", content[33:37])[0]
-    lines = np.frombuffer(zlib.decompress(content[41 : 41 + length]), np.uint8).reshape(height, width + 1)
-    np.testing.assert_array_equal(lines[:, 1:], gray)
 
 
 def test_the_command_says_that_a_control_is_caught(capsys):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
 from tacit.cli.train import RUN_FLAGS, spec_of
-from tacit.errors import SpecError, TacitWarning
+from tacit.errors import MissingDependency, SpecError, TacitWarning
 
 if TYPE_CHECKING:
     from tacit.audit.finding import Finding
@@ -24,7 +24,7 @@ EPILOG = """what is attacked:
   mechanism       a round with a worst-case record and without it, many draws of the noise; and the differences of two
                   agents and of two rounds, in which noise that is not new would cancel
   run             a whole training run with canaries in it, each included by a coin
-  reconstruction  a server that knows all but one record tries to see it; writes a picture
+  reconstruction  a server that knows all but one record tries to see it; draws a picture, with matplotlib
 Without a preset, file or flag that names a method, mechanism goes through every kind of release tacit makes.
 A mechanism spends the whole budget in one round (in eight, for Laplace noise accounted in l2); without --rounds or
 --config, a run has at most 100.
@@ -75,7 +75,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--method", action="append", default=[], metavar="NAME", help="attack this other method")
     parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 12000)")
     parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
-    parser.add_argument("--picture", type=Path, default=Path("audit.png"), metavar="FILE", help="default: audit.png")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="the PNG of reconstruction (default audit.png)")
     add_common(parser)
     parser.set_defaults(run=run)
 
@@ -97,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
     chosen = options.what or ("none" if options.control or options.method else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
+    if "reconstruction" in attacks:
+        options.picture = _picture(options.picture)
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
@@ -152,7 +154,8 @@ def _attack(
     if "reconstruction" not in attacks:
         return findings, []
     recovered = reconstruction.reconstruct(spec, over)
-    _draw(recovered, options.picture)
+    if options.picture is not None:
+        _draw(recovered, options.picture)
     show.recovered(recovered, options.picture)
     return findings, recovered
 
@@ -216,12 +219,13 @@ class _Table:
         if one.claim.note:
             self._line("", one.claim.note)
 
-    def recovered(self, recovered: list[Recovery], picture: Path) -> None:
+    def recovered(self, recovered: list[Recovery], picture: Path | None) -> None:
         chance = recovered[0].chance
         for one in recovered:
             seen = f"cosine to the record {one.cosines.mean():.3f} on average, {one.cosines.max():.3f} at best"
             self._line("recovery", f"{one}: {seen}")
-        self._line("", f"a random guess has a cosine near {chance:.3f}; see {picture}")
+        see = "" if picture is None else f"; see {picture}"
+        self._line("", f"a random guess has a cosine near {chance:.3f}{see}")
 
     def _line(
         self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
@@ -231,17 +235,28 @@ class _Table:
             sys.stdout.flush()
 
 
+def _picture(asked: Path | None) -> Path | None:
+    """Where to draw. Without matplotlib, a picture that was asked for is refused, before the attacks start."""
+    try:
+        import tacit.report.figures  # noqa: F401
+    except MissingDependency as error:
+        if asked is not None:
+            raise
+        print(f"no picture: {error}", file=sys.stderr)
+        return None
+    return asked or Path("audit.png")
+
+
 def _draw(recovered: list[Recovery], path: Path) -> None:
-    from tacit.report.picture import sheet, tile, write_png
+    """Draw a row for each record: the record, and what the server made of it at each epsilon."""
+    from tacit.report.figures import draw_records
 
     rows = []
     for n, original in enumerate(recovered[0].originals):
-        row = [(tile(original), "record\n ")]
-        for one in recovered:
-            row.append((tile(one.guesses[n]), f"{one}\ncos {one.cosines[n]:.2f}"))
-        rows.append(row)
+        guesses = [(one.guesses[n], f"{one}\ncosine {one.cosines[n]:.2f}") for one in recovered]
+        rows.append([(original, "record\n"), *guesses])
     try:
-        write_png(path, sheet(rows))
+        draw_records(rows, path)
     except OSError as error:
         raise SpecError(f"cannot write {path}: {error.strerror}. Choose another --picture.") from None
 
@@ -258,6 +273,6 @@ def _as_dict(
         "findings": [one.as_dict() for one in findings],
         "controls": [one.as_dict() for one in controls],
         "reconstruction": [one.as_dict() for one in recovered],
-        "picture": str(options.picture) if recovered else None,
+        "picture": str(options.picture) if recovered and options.picture else None,
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
 from tacit.cli.table import table as columns
-from tacit.errors import SpecError
+from tacit.errors import MissingDependency, SpecError
 
 EPILOG = """examples:
   tacit compare --list                               every method, and what it declares
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     standings = comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell)
     rows = table.rows(standings)
-    figures = _draw(rows, wanted.base.data.source, out)
+    drawn = _draw(rows, wanted.base.data.source, out)
     rule, cautions = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
     if options.json:
         print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": cautions, "out": str(out)}))
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
         lines = [table.text(rows, layout), f"tuning: {rule}", *(f"not covered: {caution}" for caution in cautions)]
         print("\n".join(lines))
     if not options.quiet:
-        print(f"records in {out / 'records.jsonl'}, {', '.join(map(str, figures)) or 'no figure'}", file=sys.stderr)
+        print(f"records in {out / 'records.jsonl'}, {drawn}", file=sys.stderr)
     return 0
 
 
@@ -117,24 +117,27 @@ def _tell(record: dict[str, Any]) -> None:
     print(f"{job}: {error}", file=sys.stderr)
 
 
-def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> list[Path]:
-    """One figure a budget."""
-    from tacit.report.dots import Dot, dots
+def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> str:
+    """Draw one figure a budget, and say where the figures are, or what to install for them."""
+    from tacit.report.chart import Dot, DotChart
 
+    try:
+        from tacit.report.figures import draw_dots
+    except MissingDependency as error:
+        return f"no figure: {error}"
     paths = []
     for epsilon in dict.fromkeys(row["budget_epsilon"] for row in rows):
-        own = [row for row in rows if row["budget_epsilon"] == epsilon and row["error_mean"] is not None]
-        marks = []
-        for row in own:
-            low, mean, high = (100 * row[key] for key in ("error_20", "error_mean", "error_80"))
-            marks.append(Dot(_label(row), low, mean, high, open=not row["private"]))
-        title = f"{Path(source).stem}, total epsilon {epsilon:g}"
-        x_label = "test error, per cent: mean, 20th to 80th percentile"
-        figure = dots(title, x_label, marks, "with a guarantee", "not private")
-        if figure:
+        dots = []
+        for row in rows:
+            if row["budget_epsilon"] == epsilon and row["error_mean"] is not None:
+                low, mean, high = (100 * row[key] for key in ("error_20", "error_mean", "error_80"))
+                dots.append(Dot(_label(row), low, mean, high, hollow=not row["private"]))
+        if dots:
+            title = f"{Path(source).stem}, total epsilon {epsilon:g}"
+            x_label = "test error, per cent: mean, 20th to 80th percentile"
             paths.append(out / f"error-epsilon{epsilon:g}.svg")
-            paths[-1].write_text(figure + "\n", encoding="utf-8")
-    return paths
+            draw_dots(DotChart(title, x_label, tuple(dots), "with a guarantee", "not private"), paths[-1])
+    return ", ".join(map(str, paths)) or "no figure"
 
 
 def _label(row: dict[str, Any]) -> str:

@@ -35,11 +35,11 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.report import artefacts
+    from tacit.report import output
     from tacit.report.source import read_all
     from tacit.report.summary import comparison
 
-    artefacts.write(options.sources, options.out, options.figures)
+    output.write(options.sources, options.out, options.figures)
     if options.json:
         rows = comparison(read_all(options.sources))
         print(jsontext.dumps({"out": str(options.out), "comparison": rows}))

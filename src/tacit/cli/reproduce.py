@@ -188,14 +188,14 @@ def _duration(seconds: float) -> str:
 
 def _show(options: argparse.Namespace, plan: Plan, known: Iterable[str], out: Path, folders: list[Path]) -> None:
     """The printed numbers of what was written, and the page of all that is there, in the order of the `known`."""
-    from tacit.report import artefacts, printed, source
+    from tacit.report import output, printed, source
 
     written = {folder.name: source.read(folder) for folder in folders}
     page = out / "report.html" if folders else None
     if page is not None:
         there = [name for name in known if (out / name / "artefact.json").is_file()]
         shown = [written.get(name) or _earlier(out / name) for name in there]
-        artefacts.write_page([one for one in shown if one is not None], page)
+        output.write_page([one for one in shown if one is not None], page)
     numbers = [
         (name, number)
         for name, one in written.items()

@@ -67,7 +67,7 @@ def add_to(commands: Commands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.report import artefacts
+    from tacit.report import output
     from tacit.run import train as experiment
     from tacit.run.directory import RunDirectory
 
@@ -86,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
         result = go(listener=progress)
     finally:
         progress.stop()
-    artefacts.write([out], out / "report.html")
+    output.write([out], out / "report.html")
     _show(result.summary, out, options.json)
     return 0
 

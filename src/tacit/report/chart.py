@@ -1,19 +1,21 @@
-"""What a chart shows, whoever draws it: `tacit.report.curve` as SVG on a page, `tacit.report.figures` as files."""
+"""What a chart shows: page.js draws the description on the page, and `tacit.report.figures` draws it for print."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from tacit.report.axis import Axis
 from tacit.report.runs import Spread
 
 # Okabe and Ito's colours, told apart by colour-blind readers, without yellow; None is the colour of the text
 COLOURS = ("#0072B2", "#D55E00", "#009E73", None, "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ((), (7, 3), (2, 2.5), (9, 3, 2, 3), (6, 2, 1.5, 2, 1.5, 2))  # on and off, in widths of a hairline
 ASIDE = (12, 5)  # of a line that is no run, or has no place on the x axis
+FEW = 8  # points up to which each point is marked: the line between few points is a guess
 MOST = 5  # lines of a chart, where that can be chosen: the last two colours are faint on white
+DIGITS = 7  # of a number on the page, more than a screen can show
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,22 @@ class Line:
 
     @property
     def marked(self) -> bool:
-        """Whether each point gets a mark: where they are few, the line between them is a guess."""
-        return len(self.x) <= 8 and not self.aside
+        return len(self.x) <= FEW and not self.aside
 
     def kept(self, log_x: bool, log_y: bool) -> Line:
-        """The points that exist on these axes; a band is cut at its lowest visible mean."""
+        """The line with the points that exist on these axes; its band is cut at its lowest visible mean."""
         seen = [n for n, (x, y) in enumerate(zip(self.x, self.y, strict=True))
                 if math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)]  # fmt: skip
         floor = min((self.y[n] for n in seen), default=0.0) if log_y else -math.inf
         low = tuple(self.low[n] if not log_y or self.low[n] > 0 else floor for n in seen) if self.low else ()
         high = tuple(self.high[n] for n in seen) if self.high else ()
         return replace(self, x=tuple(self.x[n] for n in seen), y=tuple(self.y[n] for n in seen), low=low, high=high)
+
+    def description(self) -> dict[str, Any]:
+        """The line as page.js reads it."""
+        columns = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
+        points = {key: [float(f"{value:.{DIGITS}g}") for value in column] for key, column in columns.items()}
+        return {"name": self.name, **points, "colour": self.colour, "dashes": self.dashes, "marked": self.marked}
 
 
 @dataclass(frozen=True)
@@ -60,12 +67,12 @@ class Chart:
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
-    averaged: tuple[Line, ...] = field(default=())
+    averaged: tuple[Line, ...] = ()
     log_x: bool = False
     log_y: bool = False
 
     def visible(self, lines: Sequence[Line], log_y: bool) -> list[Line]:
-        """Of `lines`, what these axes can show."""
+        """The parts of `lines` that these axes can show."""
         kept = [line.kept(self.log_x, log_y) for line in lines]
         return [line for line in kept if line.x]
 
@@ -73,13 +80,32 @@ class Chart:
     def empty(self) -> bool:
         return not self.visible(self.lines, False)
 
+    def description(self) -> dict[str, Any]:
+        """The chart as page.js reads it."""
+        lines, averaged = ([line.description() for line in lines] for lines in (self.lines, self.averaged))
+        return asdict(self) | {"lines": lines, "averaged": averaged}
 
-def axes(lines: Sequence[Line], log_x: bool, log_y: bool) -> tuple[Axis, Axis]:
-    """The axes that hold these lines and their bands."""
-    return (
-        Axis([x for line in lines for x in line.x], log_x),
-        Axis([y for line in lines for ys in (line.y, line.low, line.high) for y in ys], log_y),
-    )
+
+@dataclass(frozen=True)
+class Dot:
+    """One row of a dot chart: a value, and a range around it. A hollow dot is in the second colour."""
+
+    label: str
+    low: float
+    value: float
+    high: float
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class DotChart:
+    """Rows from the top, on one labelled axis; the two meanings stand in the legend where they occur."""
+
+    title: str
+    x_label: str
+    rows: tuple[Dot, ...]
+    full_means: str
+    hollow_means: str
 
 
 def banded(name: str, x: Sequence[float], points: Sequence[Spread], style: int, factor: float = 1.0,

@@ -1,30 +1,41 @@
-"""Charts as PNG and SVG files, by matplotlib: equal charts give equal bytes."""
+"""Charts and pictures for print, by matplotlib: equal charts give equal bytes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.errors import MissingDependency
-from tacit.report.axis import number
-from tacit.report.chart import Chart, Line, axes
+from tacit.report.chart import COLOURS, Chart, DotChart, Line
 
 try:
     import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.ticker import NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 except ImportError as error:
-    raise MissingDependency("--figures needs matplotlib: pip install 'tacit[figures]'") from error
+    raise MissingDependency("figures need matplotlib: pip install 'tacit[figures]'") from error
 
 INK = "#222222"
-PANEL, MARGINS = (4.6, 3.5), (0.75, 0.25, 0.35, 0.5)  # inches; left, right, top, bottom
+PANEL = (4.6, 3.5)  # inches of a chart
+WIDTH, AROUND, ROW = 6.7, 1.25, 0.25  # inches of a dot chart: its width, its height without rows, a row
+CELL = (1.25, 1.6)  # inches of a record with its caption
+ROOM = 0.06  # share of its range that a logarithmic axis adds, so that no line lies on the frame
+LEAST = 0.6  # decades of a logarithmic axis: noise around a constant should look like a constant
+FINEST = 0.04  # range of a linear axis, as a share of the largest value, for the same reason
+MARKS = ((3.0, (1,)), (1.0, (1, 2, 5)), (0.0, (1, 1.5, 2, 3, 5, 7)))  # numbers in a decade, by decades of an axis
 STYLE = {
     "svg.hashsalt": "tacit",  # ids are random without it
+    "text.parse_math": False,  # a name with a dollar sign is a name
     "font.size": 9, "axes.titlesize": 10, "legend.fontsize": 8, "axes.edgecolor": INK, "text.color": INK,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
+    "axes.axisbelow": True, "legend.frameon": False, "figure.constrained_layout.w_pad": 0.1,
+    "figure.constrained_layout.h_pad": 0.1,
 }  # fmt: skip
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
@@ -41,32 +52,74 @@ def draw(charts: Sequence[Chart], stem: Path, columns: int = 1) -> list[Path]:
     return written
 
 
-def _draw(shown: Sequence[tuple[Chart, Sequence[Line]]], stem: Path, columns: int, suffix: str) -> list[Path]:
-    columns = min(columns, len(shown))
-    width, height = PANEL[0] * columns, PANEL[1] * math.ceil(len(shown) / columns)
-    left, right, top, bottom = MARGINS
+def draw_dots(chart: DotChart, path: Path) -> None:
+    """Write a dot chart as SVG: each row's value as a dot and its range as a bar."""
+    with _figure(WIDTH, AROUND + ROW * len(chart.rows)) as figure:
+        place = figure.add_subplot()
+        for hollow, means in ((False, chart.full_means), (True, chart.hollow_means)):
+            rows = {n: row for n, row in enumerate(chart.rows) if row.hollow is hollow}
+            if rows:
+                colour, dashes = COLOURS[int(hollow)], ":" if hollow else "-"
+                lows, highs = [row.low for row in rows.values()], [row.high for row in rows.values()]
+                place.hlines(list(rows), lows, highs, color=colour, linewidth=2.5, linestyle=dashes)
+                place.plot([row.value for row in rows.values()], list(rows), "o", color=colour, label=means,
+                           markeredgewidth=1.5, markerfacecolor="white" if hollow else colour)  # fmt: skip
+        place.set_yticks(range(len(chart.rows)), [row.label for row in chart.rows])
+        place.set(xlabel=chart.x_label, ylim=(len(chart.rows) - 0.5, -0.5))
+        place.tick_params(axis="y", length=0)
+        place.grid(visible=False, axis="y")
+        # on a linear axis, a few rows far off would press the others together
+        _scale(place, "x", log=min(row.low for row in chart.rows) > 0)
+        figure.legend(loc="outside upper center", ncols=2, title=chart.title, title_fontsize=10)
+        _save(figure, path, "svg")
+
+
+def draw_records(rows: Sequence[Sequence[tuple[NDArray[np.float64], str]]], path: Path) -> None:
+    """Write records as square pictures over captions, in one PNG: low is white, high is black."""
+    width, height = len(rows[0]), len(rows)
+    with _figure(CELL[0] * width, CELL[1] * height) as figure:
+        for place, (values, caption) in zip(figure.subplots(height, width, squeeze=False).flat,
+                                            (cell for row in rows for cell in row), strict=True):  # fmt: skip
+            side = math.ceil(math.sqrt(values.size))
+            padded = np.full(side * side, values.min())
+            padded[: values.size] = values
+            place.imshow(padded.reshape(side, side), cmap="gray_r", interpolation="nearest")
+            place.set(xlabel=caption, xticks=[], yticks=[])
+            place.grid(visible=False)
+            place.spines[:].set_visible(False)
+        _save(figure, path, "png")
+
+
+@contextmanager
+def _figure(width: float, height: float) -> Iterator[Figure]:
+    """An empty figure of so many inches in the style of tacit: a reader's own style would change the bytes."""
     with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a reader's own style would change the bytes
+        matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
-        figure = Figure(figsize=(width, height))
-        FigureCanvasAgg(figure)
-        for n, (chart, lines) in enumerate(shown):
-            x, y = PANEL[0] * (n % columns) + left, height - PANEL[1] * (n // columns + 1) + bottom
-            size = (PANEL[0] - left - right) / width, (PANEL[1] - top - bottom) / height
-            _panel(figure.add_axes((x / width, y / height, *size)), chart, lines, suffix if chart.averaged else "")
-        paths = []
-        for kind, undated in UNDATED.items():
-            path = stem.with_name(f"{stem.name}.{kind}")
-            figure.savefig(path, dpi=160, metadata=undated)
-            paths.append(path)
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Figure, path: Path, kind: str) -> None:
+    figure.savefig(path, format=kind, dpi=160, metadata=UNDATED[kind])
+
+
+def _draw(shown: Sequence[tuple[Chart, Sequence[Line]]], stem: Path, columns: int, suffix: str) -> list[Path]:
+    """Write the given lines of each chart as one figure."""
+    columns = min(columns, len(shown))
+    rows = math.ceil(len(shown) / columns)
+    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in UNDATED]
+    with _figure(PANEL[0] * columns, PANEL[1] * rows) as figure:
+        for n, (chart, lines) in enumerate(shown, 1):
+            _panel(figure.add_subplot(rows, columns, n), chart, lines, suffix if chart.averaged else "")
+        for path, kind in zip(paths, UNDATED, strict=True):
+            _save(figure, path, kind)
     return paths
 
 
 def _panel(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None:
     log_y = chart.log_y and bool(chart.visible(lines, True))
-    shown = chart.visible(lines, log_y)
-    for line in shown:
-        look: dict[str, Any] = {"color": line.colour or INK, "linewidth": 1.6}
+    for line in chart.visible(lines, log_y):
+        look: dict[str, Any] = {"color": line.colour or INK, "linewidth": 1.6, "clip_on": False}
         if line.dashes:
             look["linestyle"] = (0, tuple(n / 1.6 for n in line.dashes))  # matplotlib counts in widths of the line
         if line.marked:
@@ -75,10 +128,26 @@ def _panel(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None
         if line.low:
             place.fill_between(line.x, line.low, line.high, color=line.colour or INK, alpha=0.2, linewidth=0)
     place.set(title=chart.title + suffix, xlabel=chart.x_label, ylabel=chart.y_label)
-    place.set(xscale="log" if chart.log_x else "linear", yscale="log" if log_y else "linear")
-    across, up = axes(shown, chart.log_x, log_y)
-    for own, ruler, ends in ((across, place.xaxis, place.set_xlim), (up, place.yaxis, place.set_ylim)):
-        ends(*own.ends)
-        ruler.set_ticks(own.ticks, [number(tick) for tick in own.ticks])
+    _scale(place, "x", chart.log_x)
+    _scale(place, "y", log_y)
+    place.legend()
+
+
+def _scale(place: Any, axis: str, log: bool) -> None:
+    """Scale an axis, wide enough that noise around a constant looks like a constant, and number it plainly."""
+    ruler = {"x": place.xaxis, "y": place.yaxis}[axis]
+    low, high = ruler.get_data_interval()
+    if log:
+        decades = math.log10(high / low)
+        room = 10 ** (max(ROOM * decades, LEAST - decades) / 2)
+        ends = low / room, high * room
+        place.set(**{f"{axis}scale": "log"})
+        ruler.set_major_locator(LogLocator(subs=next(marks for least, marks in MARKS if decades >= least)))
         ruler.set_minor_locator(NullLocator())
-    place.legend(frameon=False)
+    else:
+        room = max(0.0, (FINEST * max(abs(low), abs(high)) - (high - low)) / 2)
+        ruler.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+        ticks = ruler.get_major_locator().tick_values(low - room, high + room)
+        ends = ticks[0], ticks[-1]
+    place.set(**{f"{axis}lim": ends})
+    ruler.set_major_formatter("{x:g}")

@@ -1,12 +1,12 @@
-"""Pieces of HTML: tables that become cards on a phone, folded blocks, labels, figures with their legends."""
+"""Pieces of HTML: tables that become cards on a phone, folded blocks, labels, and charts for page.js to draw."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from tacit import jsontext
 from tacit.report.chart import Chart
-from tacit.report.curve import svg, swatch
 
 
 class Raw(str):
@@ -55,24 +55,11 @@ def either(last: object, averaged: object) -> Raw:
 
 
 def figure(chart: Chart, key: str) -> str:
-    """A chart on linear and logarithmic axes, of the last and the averaged iterate; the page shows one of them."""
-    key, usual = escape(key), "log" if chart.log_y else "linear"
-    scales = []
-    for iterate, lines in (("last", chart.lines), ("averaged", chart.averaged)):
-        if lines:
-            inner = "".join(
-                f'<div class="{scale}">{svg(chart, lines, scale == "log", f"{key}-{iterate}-{scale}")}</div>'
-                for scale in ("linear", "log")
-            )
-            scales.append(f'<div class="{iterate if chart.averaged else "both"}">{inner}</div>')
-    names = "".join(f"<li>{swatch(line)} {html(line.name)}</li>" for line in chart.lines if line.x)
-    band = '<li class="hint">band: 20 to 80 % of seeds</li>' if any(line.low for line in chart.lines) else ""
-    iterate = either("last iterate", "averaged iterate") if chart.averaged else ""
-    scale = f'<span class="log">{", " if iterate else ""}log scale</span>'
+    """A chart as its title and its description, from which page.js draws it."""
+    description = jsontext.dumps(chart.description()).replace("<", "\\u003c")  # so that no name can end the script
     return (
-        f'<figure id="{key}" data-default="{usual}"><figcaption>{html(chart.title)} '
-        f"<small>{iterate}{scale}</small></figcaption>\n"
-        f'{"".join(scales)}<ul class="legend">{names}{band}</ul></figure>'
+        f'<figure id="{escape(key)}"><figcaption>{html(chart.title)} <small></small></figcaption>\n'
+        f'<script type="application/json">{description}</script></figure>'
     )
 
 

@@ -34,7 +34,8 @@ def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html(title)}</title><style>
 {_own("page.css")}</style></head><body>
-<header><h1>{html(title)}</h1>{_toolbar()}</header>
+<header><h1>{html(title)}</h1>{_toolbar()}
+<noscript><p>Charts need JavaScript; the tables hold the numbers, and the CSV holds the curves.</p></noscript></header>
 <main>{head}
 {_comparison(compared) if compared else ""}
 {sections}
@@ -44,7 +45,7 @@ def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
 
 
 def _toolbar() -> str:
-    """Buttons that need the script, so it shows them."""
+    """Buttons. They need the script, so the script shows them."""
     buttons = "".join(
         f'<button type="button" data-sets="{name}" data-choices="{values}">{label}: <b>{values.split()[0]}</b></button>'
         for name, label, values in CHOICES

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.report.artefact import Artefact, Printed, alike, chosen
+from tacit.report.artefact_file import ArtefactFile, Printed, alike, chosen
 from tacit.report.quantities import factor
-from tacit.report.runs import Group, Run, Spread
+from tacit.report.runs import Group, Recorded, Spread
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class Comparison:
         return self.verdict.startswith("misses")
 
 
-def compare(artefact: Artefact, runs: Sequence[Run]) -> list[Comparison]:
+def compare(artefact: ArtefactFile, runs: Sequence[Recorded]) -> list[Comparison]:
     """Every printed number of the artefact."""
     return [_compare(printed, runs) for printed in artefact.printed]
 
 
-def _compare(printed: Printed, runs: Sequence[Run]) -> Comparison:
+def _compare(printed: Printed, runs: Sequence[Recorded]) -> Comparison:
     own = Group(printed.label, tuple(alike(chosen(runs, printed.where), f"the number {printed.label!r}")))
     unit = factor(printed.y)
     found = own.final(printed.y)

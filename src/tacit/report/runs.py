@@ -16,18 +16,19 @@ FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # na
 SPEAK_FOR_THEMSELVES = ("algorithm.name", "data.source", "run.preset")
 LOW, HIGH = 20, 80  # percentiles of a band
 
-Values = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
-class Run:
-    """One run: its spec, its result and its curves (lists of equal length, one a quantity; none if it diverged)."""
+class Recorded:
+    """A run as it was read from records: its spec, its result and its curves.
+
+    The curves are lists of equal length, one a quantity. A run that diverged has none.
+    """
 
     name: str
     spec: str
-    summary: Values
+    summary: Mapping[str, Any]
     curve: Mapping[str, Sequence[float | None]]
-    values: Values = field(init=False)  # the spec by dotted keys
+    values: Mapping[str, Any] = field(init=False)  # the spec by dotted keys
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", flat(tomltext.loads(self.spec, f"the spec of {self.name}")))
@@ -64,14 +65,14 @@ class Group:
     """Runs that differ in the seed alone."""
 
     label: str
-    runs: tuple[Run, ...]
+    runs: tuple[Recorded, ...]
 
     @property
-    def finished(self) -> tuple[Run, ...]:
+    def finished(self) -> tuple[Recorded, ...]:
         return tuple(run for run in self.runs if not run.diverged)
 
     @property
-    def first(self) -> Run:
+    def first(self) -> Recorded:
         """A run that speaks for the group."""
         return (self.finished or self.runs)[0]
 
@@ -96,24 +97,24 @@ def spread(values: Iterable[Any]) -> Spread | None:
     return Spread(float(np.mean(numbers)), float(low), float(high), len(numbers))
 
 
-def grouped(runs: Sequence[Run]) -> list[Group]:
+def grouped(runs: Sequence[Recorded]) -> list[Group]:
     """Groups in the order of their first runs, labelled by what sets them apart."""
     keys = telling(runs)
-    by_spec: dict[str, list[Run]] = {}
+    by_spec: dict[str, list[Recorded]] = {}
     for run in runs:
-        by_spec.setdefault(_identity(run), []).append(run)
+        by_spec.setdefault(identity(run, FREE), []).append(run)
     return [Group(label(own[0].values, keys) or str(own[0].values["algorithm.name"]), tuple(own))
             for own in by_spec.values()]  # fmt: skip
 
 
-def varied(runs: Sequence[Run]) -> list[str]:
+def varied(runs: Sequence[Recorded]) -> list[str]:
     """The keys in which runs differ, the seed apart."""
     keys = dict.fromkeys(key for run in runs for key in run.values)
     found = [key for key in keys if key not in FREE and len({repr(run.values.get(key)) for run in runs}) > 1]
     return sorted(found, key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
 
 
-def telling(runs: Sequence[Run]) -> list[str]:
+def telling(runs: Sequence[Recorded]) -> list[str]:
     """As few of the varied keys as tell all groups apart: an algorithm brings others with it."""
     kept: list[str] = []
     for key in varied(runs):
@@ -122,7 +123,7 @@ def telling(runs: Sequence[Run]) -> list[str]:
     return kept
 
 
-def label(values: Values, keys: Sequence[str]) -> str:
+def label(values: Mapping[str, Any], keys: Sequence[str]) -> str:
     """objt, epsilon 0.05."""
     return ", ".join(
         text(values.get(key)) if key in SPEAK_FOR_THEMSELVES else f"{short(key)} {text(values.get(key))}"
@@ -154,10 +155,11 @@ def flat(document: Mapping[str, Any], above: str = "") -> dict[str, Any]:
     return values
 
 
-def _identity(run: Run) -> str:
-    return repr(sorted((key, value) for key, value in run.values.items() if key not in FREE))
+def identity(run: Recorded, free: Sequence[str]) -> str:
+    """What names a run: its spec without the keys that are `free`."""
+    return repr(sorted((key, value) for key, value in run.values.items() if key not in free))
 
 
-def _at(run: Run, quantity: str) -> dict[float, float]:
+def _at(run: Recorded, quantity: str) -> dict[float, float]:
     pairs = zip(run.curve["t"], run.curve.get(quantity, []), strict=False)
     return {t: y for t, y in pairs if t is not None and y is not None}

@@ -6,12 +6,12 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.report import charts, summary
-from tacit.report.artefact import Artefact
+from tacit.report import panels, standard, summary
+from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import Chart
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
 from tacit.report.printed import Comparison, compare
-from tacit.report.runs import FREE, Run, grouped, short, telling, text, varied
+from tacit.report.runs import FREE, Recorded, grouped, short, telling, text, varied
 from tacit.report.source import Source
 
 
@@ -22,7 +22,7 @@ def section(source: Source, key: str) -> str:
     if artefact is not None:
         parts.append(_artefact(artefact, runs, key))
     if runs:
-        drawn = figures(charts.standard(runs), key)
+        drawn = figures(standard.charts(runs), key)
         shown_above = artefact is not None and bool(artefact.panels)
         parts += [_guarantees(runs), folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
         parts += [_result(runs[0]) if len(runs) == 1 else _results(runs), _spec(runs), _download(runs, key)]
@@ -30,15 +30,15 @@ def section(source: Source, key: str) -> str:
 
 
 def all_charts(source: Source) -> tuple[list[Chart], list[Chart]]:
-    """(the panels of the artefact, the standard charts)."""
-    found = charts.panels(source.artefact, source.runs) if source.artefact is not None else []
-    return found, charts.standard(source.runs)
+    """Return the panels of the artefact, and the standard charts."""
+    found = panels.charts(source.artefact, source.runs) if source.artefact is not None else []
+    return found, standard.charts(source.runs)
 
 
-def _artefact(artefact: Artefact, runs: Sequence[Run], key: str) -> str:
+def _artefact(artefact: ArtefactFile, runs: Sequence[Recorded], key: str) -> str:
     scale = f" <small>({html(artefact.scale)} scale)</small>" if artefact.scale else ""
     parts = [f"<p>{html(artefact.about)}{scale}</p>" if artefact.about or scale else ""]
-    parts.append(figures(charts.panels(artefact, runs), key, artefact.columns))
+    parts.append(figures(panels.charts(artefact, runs), key, artefact.columns))
     if artefact.printed:
         parts.append(_printed(compare(artefact, runs)))
     if artefact.table is not None:
@@ -65,7 +65,7 @@ def _printed(found: Sequence[Comparison]) -> str:
                  [*columns, *(["note"] if noted else [])], rows)  # fmt: skip
 
 
-def _guarantees(runs: Sequence[Run]) -> str:
+def _guarantees(runs: Sequence[Recorded]) -> str:
     """Each promise once, with the runs it is for."""
     by_promise: dict[str, list[Any]] = {}
     for group in grouped(runs):
@@ -83,14 +83,14 @@ def _guarantees(runs: Sequence[Run]) -> str:
     return f'<h3>Guarantee</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
 
 
-def _coverage(runs: Sequence[Run]) -> str:
+def _coverage(runs: Sequence[Recorded]) -> str:
     """Whom the guarantees are against and what they leave out, each wording once."""
     told = dict.fromkeys((name.replace("_", " "), text(run.summary[name])) for run in runs if run.private
                          for name in ("trust", "covers", "not_covered") if run.summary.get(name))  # fmt: skip
     return folded("What is covered, and what is not", facts(told)) if told else ""
 
 
-def _unpriced(runs: Sequence[Run]) -> str:
+def _unpriced(runs: Sequence[Recorded]) -> str:
     """Why there is no budget to draw."""
     if any(run.private and not run.summary.get("releases") for run in runs):
         return '<p class="hint">No budget is drawn for records of version 0.1.0: they do not state their releases.</p>'
@@ -99,12 +99,12 @@ def _unpriced(runs: Sequence[Run]) -> str:
     return ""
 
 
-def _result(run: Run) -> str:
+def _result(run: Recorded) -> str:
     told = [(name.replace("_", " "), text(value)) for name, value in run.summary.items() if name != "guarantee"]
     return folded("Result", facts(told))
 
 
-def _results(runs: Sequence[Run]) -> str:
+def _results(runs: Sequence[Recorded]) -> str:
     """Every run in a row."""
     rows = []
     for run in runs:
@@ -119,7 +119,7 @@ def _number(value: Any, factor: float) -> str:
     return "-" if value is None else f"{factor * value:.4g}"
 
 
-def _spec(runs: Sequence[Run]) -> str:
+def _spec(runs: Sequence[Recorded]) -> str:
     """What all runs share as TOML, and what sets them apart as a table."""
     differ = varied(runs)
     shared = f"<pre>{html(_without(runs[0].spec, [*differ, *FREE] if len(runs) > 1 else []))}</pre>"
@@ -132,7 +132,7 @@ def _spec(runs: Sequence[Run]) -> str:
     return folded("Specification", f"<p>Shared by all runs:</p>{shared}{apart}")
 
 
-def _seeds(runs: Sequence[Run]) -> str:
+def _seeds(runs: Sequence[Recorded]) -> str:
     return ", ".join(text(run.values.get("run.seed", "-")) for run in runs)
 
 
@@ -147,7 +147,7 @@ def _without(spec: str, keys: Sequence[str]) -> str:
     return "\n".join(kept) + "\n"
 
 
-def _download(runs: Sequence[Run], key: str) -> str:
+def _download(runs: Sequence[Recorded], key: str) -> str:
     content = base64.b64encode(summary.curves_csv(runs).encode()).decode()
     return (
         f'<p class="download"><a download="{key}.csv" href="data:text/csv;charset=utf-8;base64,{content}">'

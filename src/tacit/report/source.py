@@ -11,9 +11,9 @@ from typing import Any
 
 from tacit import record, tomltext
 from tacit.errors import RecordError, RunDirectoryError
-from tacit.report.artefact import Artefact
-from tacit.report.artefact import read as read_artefact
-from tacit.report.runs import Run
+from tacit.report.artefact_file import ArtefactFile
+from tacit.report.artefact_file import read as read_artefact
+from tacit.report.runs import Recorded, identity
 
 QUANTITIES = (
     "test_error", "test_error_averaged", "objective", "consensus_violation", "noise_gradient_units",
@@ -26,8 +26,8 @@ class Source:
     """Runs under one name, and how to show them where an artefact says so."""
 
     name: str
-    runs: tuple[Run, ...]
-    artefact: Artefact | None = None
+    runs: tuple[Recorded, ...]
+    artefact: ArtefactFile | None = None
 
     @property
     def title(self) -> str:
@@ -71,7 +71,7 @@ def read(path: Path) -> Source:
     )
 
 
-def _of_artefact(name: str, records: Path, artefact: Artefact) -> Source:
+def _of_artefact(name: str, records: Path, artefact: ArtefactFile) -> Source:
     """An artefact with the very records it was written with; a table of computed numbers has none."""
     found = record.read(records) if records.is_file() else []
     there = Counter((str(one.get("name")), one["seal"]) for one in found)
@@ -84,22 +84,18 @@ def _of_artefact(name: str, records: Path, artefact: Artefact) -> Source:
     return Source(name, _runs(found, records), artefact)
 
 
-def _runs(records: Sequence[dict[str, Any]], path: Path) -> tuple[Run, ...]:
-    runs: dict[str, Run] = {}
+def _runs(records: Sequence[dict[str, Any]], path: Path) -> tuple[Recorded, ...]:
+    runs: dict[str, Recorded] = {}
     for n, found in enumerate(records, 1):
         where = f"{path}, record {n}"
         run = _run(found, where)
-        if runs.setdefault(_identity(run), run) is not run:
+        # how often a run is measured changes nothing of it
+        if runs.setdefault(identity(run, ["run.record_every"]), run) is not run:
             raise RecordError(f"{where}: {run.name} is there twice, and would count twice. Remove one.")
     return tuple(runs.values())
 
 
-def _identity(run: Run) -> str:
-    """What names a run: its spec, but for how often it is measured, which changes nothing of it."""
-    return repr(sorted((key, value) for key, value in run.values.items() if key != "run.record_every"))
-
-
-def _run(found: dict[str, Any], where: str) -> Run:
+def _run(found: dict[str, Any], where: str) -> Recorded:
     name = str(found.get("name", found["spec_hash"]))
     again = f"Run {name} again with this version of tacit."
     curve = found.get("curve", {})
@@ -112,10 +108,10 @@ def _run(found: dict[str, Any], where: str) -> Run:
             raise RecordError(f"{where}: {name} has no curve. {again}")
         if any(not isinstance(column, list) or len(column) != len(curve["t"]) for column in curve.values()):
             raise RecordError(f"{where}: the curves of {name} differ in length. {again}")
-    return _known(Run(name, found["spec"], summary, curve), where)
+    return _known(Recorded(name, found["spec"], summary, curve), where)
 
 
-def _directory(path: Path, name: str) -> Run:
+def _directory(path: Path, name: str) -> Recorded:
     """A finished run of `tacit train`."""
     if not (path / "result.json").is_file():
         raise RunDirectoryError(f"{path} is not finished: continue it with `tacit train --resume {path}`.")
@@ -126,10 +122,10 @@ def _directory(path: Path, name: str) -> Run:
         curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES)}
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise RunDirectoryError(f"{path} is damaged ({type(error).__name__}: {error}): run {name} again.") from None
-    return _known(Run(name, tomltext.text_of(path / "spec.toml"), summary, curve), str(path))
+    return _known(Recorded(name, tomltext.text_of(path / "spec.toml"), summary, curve), str(path))
 
 
-def _known(run: Run, where: str) -> Run:
+def _known(run: Recorded, where: str) -> Recorded:
     """The run, if its result is that of its spec and of the end of its curve."""
     for key in ("algorithm.name", "run.preset", "run.rounds"):
         if key not in run.values:

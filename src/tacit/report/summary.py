@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tacit.report.runs import Group, Run, Spread, grouped
+from tacit.report.runs import Group, Recorded, Spread, grouped
 from tacit.report.source import QUANTITIES, Source
 
 
@@ -45,7 +45,7 @@ def _numbers(found: Spread | None) -> dict[str, Any] | None:
     return None if found is None else asdict(found)
 
 
-def curves_csv(runs: Sequence[Run]) -> str:
+def curves_csv(runs: Sequence[Recorded]) -> str:
     """Every curve: a line for each group and round, with mean and percentiles over the seeds, in records' units."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow

@@ -82,7 +82,7 @@ class PrivacySpec:
     noise: str = declare(
         "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
     )
-    ledger: str | None = declare(None, "directory of the agents' ledgers; each release is written there before it leaves")
+    ledger: str | None = declare(None, "directory of the agents' ledgers: each release is there before it leaves")
     data_id: str | None = declare(None, "name of the data in the ledgers, for good; default: the name of the source")
     limit: float | None = declare(None, "epsilon that an agent's ledger allows over all runs on the same data")
     squared_std: bool = declare(False, "released OutP: sigma^2 where sigma belongs")

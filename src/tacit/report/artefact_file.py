@@ -1,21 +1,21 @@
-"""artefact.json: which panels, printed numbers and tables to show beside records. It is read and checked here.
+"""Reads and checks artefact.json, which says what panels, printed numbers and tables to show beside records.
 
-It holds results (tables, series), so it is under a seal, as records are.
+The file holds results (tables, series), so it is under a seal, as records are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit import record
 from tacit.errors import RecordError
-from tacit.report.runs import Run, Values, varied
+from tacit.report.runs import Recorded, varied
 
-Table = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]  # columns, rows
+Cells = tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]  # columns, rows
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Panel:
     title: str
     x: str
     y: str
-    where: Values
+    where: Mapping[str, Any]
     lines_by: tuple[str, ...]
     x_label: str
     y_label: str
@@ -38,7 +38,7 @@ class Printed:
     """A number of the paper, and how near ours is claimed to be; without a tolerance it is shown only."""
 
     label: str
-    where: Values
+    where: Mapping[str, Any]
     y: str
     paper: float
     tolerance: float | None
@@ -56,8 +56,8 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Artefact:
-    """A figure or table of the paper."""
+class ArtefactFile:
+    """What artefact.json says: how to show a figure or a table of the paper."""
 
     name: str
     title: str
@@ -66,14 +66,14 @@ class Artefact:
     panels: tuple[Panel, ...]
     columns: int
     printed: tuple[Printed, ...]
-    table: Table | None
+    table: Cells | None
     series: tuple[Series, ...]
     notes: tuple[str, ...]
-    runs: Values  # the seals of its records by name
+    runs: Mapping[str, Any]  # the seals of its records by name
 
 
-def read(path: Path) -> Artefact:
-    """An artefact.json that keeps to its form."""
+def read(path: Path) -> ArtefactFile:
+    """Read an artefact.json, and refuse one that was edited or breaks its form."""
     try:
         found = record.loads(path.read_text(encoding="utf-8"))
         if "seal" not in found:
@@ -87,12 +87,12 @@ def read(path: Path) -> Artefact:
         raise RecordError(f"{path} is no artefact ({error}): reproduce it again.") from None
 
 
-def chosen(runs: Sequence[Run], where: Values) -> list[Run]:
+def chosen(runs: Sequence[Recorded], where: Mapping[str, Any]) -> list[Recorded]:
     """The runs whose spec has these values. JSON has no infinity: null stands for it."""
     return [run for run in runs if all(_equal(run.values.get(key), value) for key, value in where.items())]
 
 
-def alike(runs: Sequence[Run], what: str) -> list[Run]:
+def alike(runs: Sequence[Recorded], what: str) -> list[Recorded]:
     """The runs, if the seed alone sets them apart; a mean over others would mean nothing."""
     keys = varied(runs)
     if keys:
@@ -106,14 +106,14 @@ def _equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
-def _artefact(found: dict[str, Any]) -> Artefact:
+def _artefact(found: dict[str, Any]) -> ArtefactFile:
     panels = tuple(map(_panel, found.get("panels") or ()))
     series = tuple(map(_series, found.get("series") or ()))
     for one in series:
         if not 0 <= one.panel < len(panels):
             raise ValueError(f"series {one.name!r} is for panel {one.panel}, and there are {len(panels)}")
     name = str(found["name"])
-    return Artefact(
+    return ArtefactFile(
         name,
         str(found.get("title") or name),
         str(found.get("about") or ""),
@@ -128,7 +128,7 @@ def _artefact(found: dict[str, Any]) -> Artefact:
     )
 
 
-def _table(found: dict[str, Any]) -> Table:
+def _table(found: dict[str, Any]) -> Cells:
     columns, rows = tuple(map(str, found["columns"])), tuple(map(tuple, found["rows"]))
     for n, row in enumerate(rows, 1):
         if not row or len(row) != len(columns):
