@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -76,11 +77,17 @@ def _bar(rounds: int, done: int) -> Bar:
     return bar
 
 
+def shown(value: float | None, form: str) -> str:
+    """A number as text; a dash where a method does not have it, or where it is not finite."""
+    return "-" if value is None or not math.isfinite(value) else f"{value:{form}}"
+
+
 def _line(row: Values) -> str:
     error = "-" if row["test_error"] is None else f"{100 * row['test_error']:6.2f}%"
     return (
-        f"t={row['t']:>7}  test error {error}  objective {row['objective']:.5f}  "
-        f"consensus {row['consensus_violation']:.4g}  noise {row['noise_gradient_units']:.4g}  rho {row['rho']:.4g}"
+        f"t={row['t']:>7}  test error {error}  objective {shown(row['objective'], '.5f')}  "
+        f"consensus {shown(row['consensus_violation'], '.4g')}  noise {shown(row['noise_gradient_units'], '.4g')}  "
+        f"rho {shown(row['rho'], '.4g')}"
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit import jsontext
 from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, add_spec_sources, assignments, given
-from tacit.cli.progress import Progress
+from tacit.cli.progress import Progress, shown
 from tacit.errors import SpecError
 
 DEFAULT_PRESET, DEFAULT_ALGORITHM = "sound", "objt"
@@ -137,7 +137,7 @@ def _show(summary: dict[str, Any], out: Path, as_json: bool) -> None:
         ("algorithm", f"{summary['algorithm']} ({_bundle(summary)}), {summary['rounds']} rounds"),
         ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
         ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
-        ("objective", f"{summary['objective']:.5f}"),
+        ("objective", shown(summary["objective"], ".5f")),
         ("guarantee", summary["guarantee"]),
         ("trust", summary.get("trust")),
         ("not covered", "; ".join(summary.get("not_covered") or ())),

@@ -46,16 +46,17 @@ def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clo
     start = perf_counter()
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
-    row = {
-        "t": info.t,
-        "test_error": error_rate(w, over.test),
-        "test_error_averaged": error_rate(averaged, over.test),
-        "objective": objective(w, setup, over),
-        "consensus_violation": violation,
-        "consensus_violation_per_agent": None if violation is None else violation / over.n_agents,
-        **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
-        "step": info.step,
-        "rho": info.rho,
-    }
+    with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: what is not finite is null
+        row = {
+            "t": info.t,
+            "test_error": error_rate(w, over.test),
+            "test_error_averaged": error_rate(averaged, over.test),
+            "objective": objective(w, setup, over),
+            "consensus_violation": violation,
+            "consensus_violation_per_agent": None if violation is None else violation / over.n_agents,
+            **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
+            "step": info.step,
+            "rho": info.rho,
+        }
     clock.seconds["evaluation"] = clock.seconds.get("evaluation", 0.0) + perf_counter() - start
     return row | {f"seconds_{part}": round(spent, 6) for part, spent in clock.seconds.items()}
