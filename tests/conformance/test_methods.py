@@ -24,9 +24,9 @@ BUDGET = Budget(3.0, 1e-5)
 ENTRIES = [pytest.param(entry, id=name) for name, entry in METHODS.items()]
 
 
-def small(entry, budget=BUDGET, choice=0):
+def small(entry, budget=BUDGET, choice=0, beta=1e-3):
     """One of its choices, three rounds at most, on the small federation with rows of norm one."""
-    own = task()
+    own = task(beta=beta)
     shards = tuple(replace(s, x=s.x / np.linalg.norm(s.x, axis=1, keepdims=True)) for s in own.shards)
     own = replace(own, shards=shards, row_norm=1.0)
     made = dict(entry.grid[choice])
