@@ -23,7 +23,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"
 @pytest.fixture(scope="module")
 def entry():
     (code, line) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert "heavy_ball.ENTRY" in line
+    assert "heavy_ball:ENTRY" in line
     module = ModuleType("heavy_ball")
     sys.modules["heavy_ball"] = module  # dataclasses look their module up
     exec(compile(code, str(PAGE), "exec"), module.__dict__)
@@ -35,6 +35,8 @@ def test_the_example_passes_the_conformance_suite(entry):
     suite.test_a_promise_keeps_the_budget_whatever_the_choice(entry)
     suite.test_without_noise_nothing_is_promised(entry)
     suite.test_a_promise_reads_nothing_from_the_records(entry)
+    suite.test_agents_asked_one_by_one_answer_as_they_do_together(entry, 0)
+    suite.test_the_server_needs_no_record(entry, 0)
 
 
 def test_the_example_passes_the_audit(entry):

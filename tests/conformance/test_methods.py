@@ -1,7 +1,7 @@
 """Every method of the registry: same shape, honest noise, a promise the accountant prices and an audit that agrees."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +9,13 @@ import pytest
 
 from tacit.audit import mechanism
 from tacit.audit import methods as audit
-from tacit.methods.method import TRIALS, Budget
-from tacit.methods.promise import Unit
+from tacit.methods.fedgd import FedGD
+from tacit.methods.iceadmm import ICEADMM
+from tacit.methods.method import TRIALS, Budget, Curated, Federated, server, simulate
+from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
+from tacit.methods.task import Facts
+from tacit.rounds import rounds
 from tacit.run.presets import preset
 from tacit.types import Norm
 from tests.methods.tasks import task
@@ -20,22 +24,21 @@ BUDGET = Budget(3.0, 1e-5)
 ENTRIES = [pytest.param(entry, id=name) for name, entry in METHODS.items()]
 
 
-def small(entry, budget=BUDGET):
-    """Its default, three rounds at most, on the small federation with rows of norm one."""
-    own = task()
+def small(entry, budget=BUDGET, choice=0, beta=1e-3):
+    """One of its choices, three rounds at most, on the small federation with rows of norm one."""
+    own = task(beta=beta)
     shards = tuple(replace(s, x=s.x / np.linalg.norm(s.x, axis=1, keepdims=True)) for s in own.shards)
     own = replace(own, shards=shards, row_norm=1.0)
-    choice = dict(entry.grid[0])
-    if "rounds" in choice:
-        choice["rounds"] = min(3, choice["rounds"])
-    return own, entry.build(own, budget, choice)
+    made = dict(entry.grid[choice])
+    if "rounds" in made:
+        made["rounds"] = min(3, made["rounds"])
+    return own, entry.build(own, budget, made)
 
 
 def trained(method, own):
-    state = method.init(own)
-    for _ in range(method.rounds):
-        state, info = method.run_round(own, state)
-    return state, info
+    """The state and the info at the end of a run."""
+    *_, last = simulate(method, own)
+    return last
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -88,6 +91,75 @@ def test_a_promise_reads_nothing_from_the_records(entry):
     assert method.promise(flipped) == method.promise(own)
 
 
+CURATED = {"amp", "chaudhuri", "dpsgd", "kifer"}
+FEDERATED = [
+    pytest.param(METHODS[name], n, id=f"{name}-{n}")  # every choice: rates, batches and local steps differ
+    for name in METHODS
+    if name not in CURATED
+    for n in range(TRIALS)
+]
+
+
+def test_the_registry_has_every_method_under_its_own_name():
+    assert all(entry.name == name for name, entry in METHODS.items())
+
+
+def test_the_methods_that_need_a_curator_are_these():
+    built = {name: small(entry)[1] for name, entry in METHODS.items()}
+    assert {name for name, method in built.items() if isinstance(method, Curated)} == CURATED
+    assert {name for name, method in built.items() if isinstance(method, Federated)} == METHODS.keys() - CURATED
+
+
+class Places:
+    """An exchange with agents in several places, each of which knows its own agents alone."""
+
+    def __init__(self, method, places):
+        self.method, self.places = method, places
+        self.own = [method.carried(place) for place in places]
+        self.sent = {}
+
+    def __call__(self, questions):
+        (msg,) = questions
+        pairs = zip(self.places, self.own, strict=True)
+        self.own, sent = zip(*[self.method.answer(place, own, msg) for place, own in pairs], strict=True)
+        self.sent = {name: np.concatenate([answers[name] for answers in sent]) for name in sent[0]}
+        summed = self.method.promise(self.places[0]).trusted is Trusted.SUM
+        return [{name: rows.sum(0) if summed else rows for name, rows in self.sent.items()}]
+
+
+def public(own):
+    """What the server may know: the task without its records."""
+    return Facts(own.sizes, own.problem, own.shape, own.row_norm, own.seed)
+
+
+@pytest.mark.parametrize(("entry", "choice"), FEDERATED)
+def test_agents_asked_one_by_one_answer_as_they_do_together(entry, choice):
+    own, method = small(entry, choice=choice)
+    together, apart = Places(method, [own]), Places(method, [own.alone(p) for p in own.index])
+    asking = server(method, own)
+    pairs = zip(*(rounds([asking], [asking.start()], places) for places in (together, apart)), strict=True)
+    for ((one, _),), ((other, _),) in pairs:
+        assert together.sent.keys() == apart.sent.keys()
+        for name, rows in together.sent.items():
+            np.testing.assert_allclose(apart.sent[name], rows, rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(other.w, one.w, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(("entry", "choice"), FEDERATED)
+def test_the_server_needs_no_record(entry, choice):
+    own, method = small(entry, choice=choice)
+    facts = public(own)
+    assert entry.build(facts, BUDGET, entry.grid[choice]) == entry.build(own, BUDGET, entry.grid[choice])
+    assert method.promise(facts) == method.promise(own)
+    asking = server(method, facts)
+    blind = rounds([asking], [asking.start()], Places(method, [own]))
+    for ((one, seen),), (other, shown) in zip(blind, simulate(method, own), strict=True):
+        np.testing.assert_array_equal(one.w, other.w)
+        assert seen.sent == shown.sent
+        for array, same in zip(seen.seen, shown.seen, strict=True):
+            np.testing.assert_array_equal(array, same)
+
+
 PRIVATE = [pytest.param(entry, id=entry.name) for entry in audit.chosen(["all"], BUDGET)]
 
 
@@ -128,55 +200,42 @@ def test_the_audit_has_power_over_every_method(entry):
     assert found.verdict == "VIOLATED", found
 
 
-@dataclass(frozen=True)
-class Wrapped:
-    """A method that answers by another one's round."""
+class Halved(FedGD):
+    """Agents draw half of the noise."""
 
-    inner: object
-    round: object
-
-    @property
-    def rounds(self):
-        return self.inner.rounds
-
-    def promise(self, of):
-        return self.inner.promise(of)
-
-    def init(self, of):
-        return self.inner.init(of)
-
-    def run_round(self, of, state):
-        return self.round(self.inner, of, state)
+    def answer(self, agents, own, msg):
+        return FedGD.answer(replace(self, multiplier=self.multiplier / 2), agents, own, msg)
 
 
-def halved(method, of, state):
-    return replace(method, multiplier=method.multiplier / 2).run_round(of, state)
+class ScaledByTheData(FedGD):
+    """Agents scale their noise by the largest record present, in place of the clip: the paper's mistake."""
+
+    def answer(self, agents, own, msg):
+        largest = Norm.L2.of_rows(agents.shards[0].x).max()
+        return FedGD.answer(replace(self, multiplier=self.multiplier * largest), agents, own, msg)
 
 
-def scaled_by_the_data(method, of, state):
-    """Noise of the largest record present, in place of the clip: the paper's mistake."""
-    largest = max(Norm.L2.of_rows(shard.x).max(initial=0.0) for shard in of.shards[:1])
-    return replace(method, multiplier=method.multiplier * largest).run_round(of, state)
-
-
-def clean_dual(method, of, state):
+class CleanDual(ICEADMM):
     """APPFL's mistake: z travels with noise on it, and the dual without."""
-    after, info = method.run_round(of, state)
-    quiet, _ = replace(method, multiplier=0.0).run_round(of, state)
-    return after, replace(info, seen=(info.seen[0], quiet.own["pi"]))
+
+    def answer(self, agents, own, msg):
+        after, sent = ICEADMM.answer(self, agents, own, msg)
+        quiet, _ = ICEADMM.answer(replace(self, multiplier=0.0), agents, own, msg)
+        return after, sent | {"pi": quiet["pi"]}
 
 
 @pytest.mark.parametrize(
-    ("name", "mistake"), [("fedgd", halved), ("fedgd", scaled_by_the_data), ("iceadmm", clean_dual)]
+    ("name", "mistaken"), [("fedgd", Halved), ("fedgd", ScaledByTheData), ("iceadmm", CleanDual)]
 )
-def test_the_audit_catches_a_mistake(name, mistake):
+def test_the_audit_catches_a_mistake(name, mistaken):
     present = audit.task()
     honest = audit.short(METHODS[name], present, BUDGET)
-    found = attacked(Wrapped(honest, mistake), audit.claimed(honest, present, BUDGET), draws=audit.DRAWS)
+    wrong = mistaken(**{one.name: getattr(honest, one.name) for one in fields(honest)})
+    found = attacked(wrong, audit.claimed(honest, present, BUDGET), draws=audit.DRAWS)
     assert found.verdict == "VIOLATED", found
 
 
 def test_the_released_outp_fails_the_audit():
-    """At the paper's epsilon of 5 a round; tests/baselines/test_outp.py shows that outp-released is this preset."""
+    """At the paper's epsilon of 5 a round; tests/methods/test_outp.py shows that outp-released is this preset."""
     finding = mechanism.audit(preset("released", "outp").with_values({"privacy.epsilon": 5.0}), draws=1500)
     assert finding.verdict == "VIOLATED", finding

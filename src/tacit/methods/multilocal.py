@@ -12,6 +12,7 @@ Where nothing binds and all z_p agree this is fedgd with E answers a round, at p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,37 +76,24 @@ def noise_gain(share: float, local_steps: int, averaged: bool) -> float:
 
 def build_objp(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
     """ObjP; the proximal term has choice["share"] of the stiffness rho + 1/eta."""
-    share, mu = choice["share"], _stiffness(facts, budget, choice, choice["share"])
-    rule = Prox(Inverse(Scaled(share, mu)))
-    return _build(budget, choice, Scaled(1 - share, mu), rule)
+    share = choice["share"]
+    return _build(facts, budget, choice, share, lambda stiffness: Prox(Inverse(Scaled(share, stiffness))))
 
 
 def build_objt(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
     """ObjT; the trust region has a constant radius."""
-    return _build(budget, choice, _stiffness(facts, budget, choice, 0.0), Trust(Constant(choice["radius"])))
+    return _build(facts, budget, choice, 0.0, lambda _: Trust(Constant(choice["radius"])))
 
 
-def _stiffness(facts: Facts, budget: Budget, choice: Choice, share: float) -> Cooling:
-    """rho + 1/eta = 1 / (P step) of one local step."""
-    std = noise_std(facts, _multiplier(budget, choice), choice["clip"])
-    gain = noise_gain(share, int(choice["local_steps"]), bool(choice["averaged"]))
-    return cooled_penalty(facts, choice["score_noise"], gain * std, int(choice["rounds"]))
-
-
-def _multiplier(budget: Budget, choice: Choice) -> float:
-    return budget.multiplier(int(choice["rounds"]) * int(choice["local_steps"]))
-
-
-def _build(budget: Budget, choice: Choice, rho: Schedule, rule: Prox | Trust) -> MultiLocal:
-    return MultiLocal(
-        rounds=int(choice["rounds"]),
-        clip=choice["clip"],
-        multiplier=_multiplier(budget, choice),
-        rho=rho,
-        rule=rule,
-        local_steps=int(choice["local_steps"]),
-        averaged=bool(choice["averaged"]),
-    )
+def _build(
+    facts: Facts, budget: Budget, choice: Choice, share: float, rule: Callable[[Cooling], Prox | Trust]
+) -> MultiLocal:
+    """The method whose stiffness rho + 1/eta = 1 / (P step) of one local step suits the noise."""
+    rounds, steps, averaged = int(choice["rounds"]), int(choice["local_steps"]), bool(choice["averaged"])
+    clip, multiplier = choice["clip"], budget.multiplier(rounds * steps)
+    std = noise_gain(share, steps, averaged) * noise_std(facts, multiplier, clip)
+    stiffness = cooled_penalty(facts, choice["score_noise"], std, rounds)
+    return MultiLocal(rounds, clip, multiplier, Scaled(1 - share, stiffness), rule(stiffness), steps, averaged)
 
 
 OBJP = Entry(

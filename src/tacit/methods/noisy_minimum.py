@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.objective_perturbation import Noise, Silent, check_records, least_convexity, record_gradient, tau
+from tacit.methods.objective_perturbation import Noise, Normal, check_records, least_convexity, record_gradient, tau
 from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Facts, Task
@@ -58,7 +58,7 @@ class NoisyMinimum:
 
 def without_noise() -> NoisyMinimum:
     """The minimiser itself, to a gradient that one record could have."""
-    return NoisyMinimum(0.0, Silent(), Silent(), 1.0)
+    return NoisyMinimum(0.0, Normal(0.0), Normal(0.0), 1.0)
 
 
 def enough_convexity(facts: Facts, score_noise: float, std: float, epsilon: float) -> float:

@@ -38,9 +38,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
+from typing import TypeAlias
 
 from tacit.errors import DataError, IncompatibleError
 from tacit.methods.task import Facts, Task
@@ -52,38 +50,22 @@ from tacit.types import Array, Norm
 MASK_SHARE = 0.01  # of a budget, for hiding where a solve ended
 
 
-class Noise(Protocol):
-    """Noise of scale `multiplier`, in units of how far one record moves what it is added to."""
-
-    @property
-    def multiplier(self) -> float: ...
-
-    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:
-        """(J, K)."""
-        ...
-
-    def inside(self, facts: Facts, mu: float) -> GeneralRelease:
-        """What the exact minimiser is, with this noise in its objective."""
-        ...
-
-    def outside(self) -> Release:
-        """What a vector is, with this noise on it."""
-        ...
-
-
 @dataclass(frozen=True)
 class Radial:
-    """Density proportional to exp(-|b|_2 / multiplier)."""
+    """Noise of density proportional to exp(-|b|_2 / multiplier), in units of how far a record moves what it is on."""
 
     multiplier: float
 
     def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:
+        """The noise itself, by a stream of `agent`: (J, K)."""
         return self.multiplier * facts.radial(agent, t, step)
 
     def inside(self, facts: Facts, mu: float) -> GeneralRelease:
+        """What the exact minimiser releases, with this noise in its objective."""
         return GeneralRelease(1 / self.multiplier + jacobian(facts, mu))
 
     def outside(self) -> Release:
+        """What a vector releases, with this noise on it."""
         return GeneralRelease(1 / self.multiplier)
 
     @classmethod
@@ -94,7 +76,7 @@ class Radial:
 
 @dataclass(frozen=True)
 class Normal:
-    """N(0, multiplier^2) in every entry; dp_delta is the chance that the bound on its size fails."""
+    """N(0, multiplier^2) in every entry, in the units of Radial; with chance dp_delta the bound on its size fails."""
 
     multiplier: float
     dp_delta: float = 0.0
@@ -116,20 +98,7 @@ class Normal:
         return cls((s + math.sqrt(s**2 + 2 * e)) / (2 * e), dp_delta)
 
 
-@dataclass(frozen=True)
-class Silent:
-    """No noise, and so no privacy."""
-
-    multiplier: float = 0.0
-
-    def draw(self, facts: Facts, agent: int, t: int, step: int) -> Array:  # noqa: ARG002
-        return np.zeros(facts.shape)
-
-    def inside(self, facts: Facts, mu: float) -> GeneralRelease:  # noqa: ARG002
-        return GeneralRelease(math.inf)
-
-    def outside(self) -> Release:
-        return GeneralRelease(math.inf)
+Noise: TypeAlias = Radial | Normal
 
 
 def jacobian(facts: Facts, mu: float) -> float:

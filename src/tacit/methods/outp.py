@@ -53,7 +53,7 @@ class OutP(CarriesModelAndDual, LocalModelsFirst):
     def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
         slope, eta = agents.gradients(z, record_bound(agents)), self.eta(agents, msg.t)
         noise = self.gradient_noise(agents) / (self.rho + 1 / eta) * agents.agents_gaussian(msg.t)
-        return _step(msg.w, z, dual, slope, self.rho, eta, noise)
+        return np.asarray(prox_center(msg.w, z, dual, slope, self.rho, eta) - noise)  # as in admm.perturbation
 
     def gradient_noise(self, facts: Facts) -> float:
         """s = multiplier * 2 c1 / I: sigma_p (rho + 1 / eta_p), the same in every round."""
@@ -101,13 +101,7 @@ class Released(CarriesModelAndDual, LocalModelsFirst):
         s = REPLACED * self.multiplier  # multiplier * 2 c1 / I_p, with c1 = I_p
         eta = _each(agents, lambda n: HuangStep(n / 4, d, s, math.sqrt(4 * d))(msg.t))
         sigma = s / (rho + 1 / eta)
-        return _step(msg.w, z, dual, slope, rho, eta, sigma**2 * agents.agents_gaussian(msg.t))
-
-
-def _step(w: Array, z: Array, dual: Array, slope: Array, rho: float, eta: Array, noise: Array) -> Array:
-    """z_p with noise on it. The noise, whose law is symmetric, is subtracted as in admm.perturbation."""
-    moved: Array = prox_center(w, z, dual, slope, rho, eta) - noise
-    return moved
+        return np.asarray(prox_center(msg.w, z, dual, slope, rho, eta) - sigma**2 * agents.agents_gaussian(msg.t))
 
 
 def _each(agents: Task, value: Callable[[float], float]) -> Array:
