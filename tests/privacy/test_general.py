@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import SpecError
 from tacit.privacy.budget import calibrate, total
-from tacit.privacy.describe import describe
 from tacit.privacy.divergence import coin_renyi
-from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, merge
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, describe, merge
 
 pytest.importorskip("dp_accounting")
 

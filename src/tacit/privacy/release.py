@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ class GeneralRelease:
 
 Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease
 Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
+_RECORDED: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease}  # in ledgers, by name
 
 
 def merge(events: Events) -> tuple[tuple[Release, int], ...]:
@@ -115,3 +117,26 @@ def pure_epsilon(release: Release) -> float:
     if isinstance(release, GaussianRelease):
         return math.inf
     return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
+
+
+def describe(release: Release) -> Values:
+    """A release as JSON."""
+    for name, kind in _RECORDED.items():
+        if type(release) is kind:
+            return {"mechanism": name, **asdict(release)}
+    raise SpecError(f"a ledger records {' and '.join(_RECORDED)} releases, not {type(release).__name__}.")
+
+
+def restored(description: Values) -> Release:
+    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
+    terms = dict(description)
+    kind = _RECORDED[terms.pop("mechanism")]
+    if kind is LaplaceRelease and terms["l1"] is None:
+        terms["l1"] = math.inf
+    return kind(**terms)
+
+
+def spell(release: Release) -> str:
+    """A release in a few words: gaussian multiplier=37.3 rate=1."""
+    terms = describe(release)
+    return " ".join([terms.pop("mechanism"), *(f"{k}={v:.4g}" for k, v in terms.items() if v is not None)])

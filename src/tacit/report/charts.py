@@ -9,7 +9,7 @@ from functools import partial
 
 from tacit.errors import RecordError
 from tacit.privacy.budget import total
-from tacit.privacy.describe import restored
+from tacit.privacy.release import restored
 from tacit.report.artefact import Artefact, Panel, alike, chosen
 from tacit.report.chart import MOST, Chart, Line, banded
 from tacit.report.quantities import AVERAGED, KNOWN, factor, with_unit

@@ -11,8 +11,7 @@ from tacit.admm import compatible
 from tacit.admm.perturbation import Objective, Output
 from tacit.admm.price import release
 from tacit.privacy.budget import Guarantee, total, total_over_agents, upward
-from tacit.privacy.describe import describe
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release, describe
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import Setup, accounted_delta
 from tacit.run.presets import preset
