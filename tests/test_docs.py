@@ -8,10 +8,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from tacit.compare.entries import contenders
 
 from tacit import record
 from tacit.audit import methods as audit
-from tacit.compare.entries import contenders
 from tacit.paper import artefact as paper
 from tacit.paper.archive import Archive
 from tacit.paper.reproduce import Plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +24,7 @@ def text_of(path: str | Path) -> str:
         raise SpecError(f"{path} is not TOML: {error}.") from None
 
 
-def loads(text: str, source: str) -> dict[str, Any]:
+def loads(text: str, source: str) -> Values:
     """The tables of a TOML text; `source` names it in errors."""
     try:
         return tomllib.loads(text)

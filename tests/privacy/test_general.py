@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import SpecError
 from tacit.privacy.budget import calibrate, total
-from tacit.privacy.describe import described, events
 from tacit.privacy.divergence import coin_renyi
-from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, merge
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, described, events_of, merge
 
 pytest.importorskip("dp_accounting")
 
@@ -116,7 +115,7 @@ def test_coins_are_calibrated_beside_releases_of_a_fixed_price(target: float, co
 
 def test_every_kind_of_release_is_restored_from_what_describes_it() -> None:
     each, once = ((GaussianRelease(3.0, 0.5), 2),), ((GeneralRelease(0.1, 1e-7), 1), (LaplaceRelease(1.0, 0.5), 1))
-    assert events(described(each, once), 10) == [(each[0][0], 20), *once]
+    assert events_of(described(each, once), 10) == [(each[0][0], 20), *once]
 
 
 @pytest.mark.parametrize(("epsilon", "dp_delta"), [(-1.0, 0.0), (math.nan, 0.0), (1.0, 1.0), (1.0, -0.1)])

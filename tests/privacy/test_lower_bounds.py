@@ -12,13 +12,14 @@ from tacit.errors import SpecError
 from tacit.privacy.divergence import gaussian_epsilon
 from tacit.privacy.lower_bounds import (
     _luck,
-    clopper_pearson,
     epsilon_lower_bound,
     gaussian_scores,
     guesses_lower_bound,
     laplace_scores,
     mu_lower_bound,
     one_run_lower_bound,
+    rate_at_least,
+    rate_at_most,
 )
 
 REPEATS = 200
@@ -68,16 +69,16 @@ def one_run(pair, rng):
 
 
 @given(st.integers(1, 40), st.data())
-def test_clopper_pearson_inverts_the_binomial_tails(trials, data):
+def test_rates_invert_the_binomial_tails(trials, data):
     successes = data.draw(st.integers(0, trials))
-    low, high = clopper_pearson(successes, trials, 0.9)
+    low, high = rate_at_least(successes, trials, 0.05), rate_at_most(successes, trials, 0.05)
     assert 0 <= low <= successes / trials <= high <= 1
     assert low == 0 if successes == 0 else tail(trials, low, successes) == pytest.approx(0.05, rel=1e-6)
     assert high == 1 if successes == trials else 1 - tail(trials, high, successes + 1) == pytest.approx(0.05, rel=1e-6)
 
 
 def test_a_bound_of_many_trials_neither_overflows_nor_vanishes():
-    low, high = clopper_pearson(10, 20_000)
+    low, high = rate_at_least(10, 20_000, 0.025), rate_at_most(10, 20_000, 0.025)
     assert low == pytest.approx(2.398e-4, rel=1e-3)
     assert high == pytest.approx(9.193e-4, rel=1e-3)
 
@@ -192,7 +193,7 @@ def test_certain_guesses_are_worth_the_logarithm_of_their_number():
 @given(st.integers(10, 200), st.data())
 def test_without_delta_one_run_is_clopper_pearson_on_the_odds(guesses, data):
     right = data.draw(st.integers(guesses // 2, guesses))
-    low, _ = clopper_pearson(right, guesses, 0.9)  # one side of 0.05
+    low = rate_at_least(right, guesses, 0.05)
     odds = math.log(low / (1 - low)) if low > 0.5 else 0.0
     assert guesses_lower_bound(guesses, guesses, right, 0.0) == pytest.approx(odds, abs=1e-5)
     assert guesses_lower_bound(guesses, guesses, right, 1e-3) <= odds + 1e-5

@@ -10,6 +10,7 @@ from tacit import jsontext
 from tacit.cli.options import Commands, add_common
 from tacit.cli.table import table
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 
 EPILOG = """examples:
   tacit account --mechanism laplace --epsilon 0.05 --rounds 20000 --dp-delta 1e-6    the paper's headline run
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
             bounds["basic"] = _basic(found, count, options.dp_delta)
     except (OverflowError, KeyError):
         raise SpecError(f"no bound is known for {count} releases of {found}: use less extreme numbers.") from None
-    facts: dict[str, Any] = {
+    facts: Values = {
         "mechanism": options.mechanism,
         "rounds": options.rounds,
         "local_steps": options.local_steps,
@@ -116,7 +117,7 @@ def _basic(release: Any, count: int, dp_delta: float) -> float:
     return count * gaussian_epsilon(1 / release.multiplier, dp_delta / count)
 
 
-def _text(facts: dict[str, Any], bounds: dict[str, float], guarantee: Any) -> str:
+def _text(facts: Values, bounds: dict[str, float], guarantee: Any) -> str:
     from tacit.privacy.budget import MEANING
 
     meaning = dict(MEANING)

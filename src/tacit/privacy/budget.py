@@ -37,15 +37,10 @@ def upward(epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class ValidEpsilon:
-    """One valid epsilon, by the name of its argument."""
+    """One valid epsilon, by the name of its argument in MEANING."""
 
     name: str
     epsilon: float
-
-    @property
-    def meaning(self) -> str:
-        """The argument, in one line."""
-        return MEANING[self.name]
 
 
 @dataclass(frozen=True)

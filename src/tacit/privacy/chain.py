@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import DataError, LedgerCorrupt, Refused
+from tacit.jsontext import Values
 
 _APPLICATION = 0x7AC17  # marks the file as ours
 _FORMAT = 1
@@ -42,7 +43,7 @@ class ChainEntry:
 
     n: int
     key: str
-    body: dict[str, Any]
+    body: Values
     hash: str
 
 
@@ -59,7 +60,7 @@ def link(before: str, key: str, body: str) -> str:
 class Chain:
     """The file, open. Entries are read and written inside `transaction()` only."""
 
-    def __init__(self, path: Path, first: tuple[str, dict[str, Any]] | None, patience: float = 60.0) -> None:
+    def __init__(self, path: Path, first: tuple[str, Values] | None, patience: float = 60.0) -> None:
         """Open the file; create it with a first entry if it is absent and one is given."""
         self.path = path
         self._lock = threading.RLock()  # asking from inside an answer is then an error of SQLite, not a deadlock
@@ -128,15 +129,12 @@ class Chain:
         if (n, before) != self.tip():
             raise self.corrupt(f"entries after the {n}-th are missing")
 
-    def append(self, key: str, body: dict[str, Any], payload: bytes | None = None) -> ChainEntry:
+    def append(self, key: str, body: Values, payload: bytes | None = None) -> ChainEntry:
         """One more entry, at the end; the body should hold the digest of its payload."""
         n, before = self.tip()
-        text = canonical(body)
-        entry = ChainEntry(n + 1, key, body, link(before, key, text))
-        self._connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (entry.n, key, text, entry.hash))
+        entry = _written(self._connection, n + 1, before, key, body)
         if payload is not None:
             self._connection.execute("INSERT INTO payload VALUES (?, ?)", (entry.n, payload))
-        self._connection.execute("UPDATE tip SET n = ?, hash = ?", (entry.n, entry.hash))
         return entry
 
     def payload(self, n: int) -> bytes | None:
@@ -198,7 +196,16 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     return connection
 
 
-def _create(path: Path, key: str, body: dict[str, Any]) -> None:
+def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body: Values) -> ChainEntry:
+    """Entry n, after one of the hash `before`: written, and the tip moved to it."""
+    text = canonical(body)
+    entry = ChainEntry(n, key, body, link(before, key, text))
+    connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (n, key, text, entry.hash))
+    connection.execute("INSERT OR REPLACE INTO tip VALUES (1, ?, ?)", (n, entry.hash))
+    return entry
+
+
+def _create(path: Path, key: str, body: Values) -> None:
     """The file appears whole or not at all, and never in place of another."""
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # mode 0600
@@ -207,13 +214,10 @@ def _create(path: Path, key: str, body: dict[str, Any]) -> None:
     try:
         with closing(_connect(draft, 1.0)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            text = canonical(body)
-            sealed = link(START, key, text)
             connection.execute("BEGIN IMMEDIATE")
             for table in _TABLES:
                 connection.execute(table)
-            connection.execute("INSERT INTO entry VALUES (1, ?, ?, ?)", (key, text, sealed))
-            connection.execute("INSERT INTO tip VALUES (1, 1, ?)", (sealed,))
+            _written(connection, 1, START, key, body)
             connection.execute(f"PRAGMA application_id = {_APPLICATION}")
             connection.execute(f"PRAGMA user_version = {_FORMAT}")
             connection.execute("COMMIT")

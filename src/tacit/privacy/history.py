@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from tacit.errors import QuestionChanged, Refused, SpecError, TermsChanged
 from tacit.privacy.chain import ChainEntry, canonical
-from tacit.privacy.describe import restored, spell
-from tacit.privacy.release import Release
+from tacit.privacy.release import Release, restored, spell
 from tacit.privacy.terms import Terms
 
 ZERO_OUT = "zero_out"
@@ -134,7 +133,7 @@ class History:
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
             self.spent.setdefault(key.data_id, Counter())[release] += 1
             self.places.setdefault((key.data_id, key.run), Place()).count(key)
-            adjacency = body.get("adjacency", UNRECORDED)
+            adjacency: str = body.get("adjacency", UNRECORDED)
             self.adjacency[key.data_id] = _RENAMED.get(adjacency, adjacency)
         else:
             raise KeyError(body["kind"])

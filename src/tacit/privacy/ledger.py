@@ -25,14 +25,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tacit.errors import BudgetExhausted, IncompatibleError, SpecError
+from tacit.jsontext import Values
 from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
-from tacit.privacy.describe import describe
 from tacit.privacy.history import (
     ZERO_OUT,
     Account,
@@ -46,7 +45,7 @@ from tacit.privacy.history import (
     check_adjacency,
     forgotten,
 )
-from tacit.privacy.release import Release
+from tacit.privacy.release import Release, describe
 from tacit.privacy.terms import Terms
 from tacit.types import Array
 
@@ -260,7 +259,7 @@ class Ledger:
             more //= 2
 
 
-def _limit_body(limit: Limit | None) -> dict[str, Any]:
+def _limit_body(limit: Limit | None) -> Values:
     terms = {"epsilon": None, "dp_delta": None} if limit is None else asdict(limit)
     return {"kind": "limit", **terms, "at": _now(), "nonce": secrets.token_hex(16)}  # no two heads agree
 

@@ -35,14 +35,6 @@ _DIGITS = 5  # of a score: engines answer in float32
 _GUESSING = (1.0, 0.5, 0.2, 0.05)  # shares of the records that the one-run attack dares to guess
 
 
-def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """(low, high): each is beyond the true rate with probability at most (1 - confidence) / 2."""
-    if not 0 <= successes <= trials or not 0 < confidence < 1:
-        raise SpecError(f"{successes} of {trials} at confidence {confidence} is not a count with a confidence.")
-    miss = (1 - confidence) / 2
-    return _rate_at_least(successes, trials, miss), _rate_at_most(successes, trials, miss)
-
-
 def epsilon_lower_bound(scores_in: Array, scores_out: Array, dp_delta: float = 0.0, confidence: float = 0.95) -> float:
     """Epsilon at dp_delta, at least. Entry i of the one and entry i of the other are a pair; pairs are independent.
 
@@ -63,9 +55,9 @@ def epsilon_lower_bound(scores_in: Array, scores_out: Array, dp_delta: float = 0
     yes, risk = int((first | second).sum()), 1 - confidence
     if not yes:
         return 0.0
-    only_first = _rate_at_least(int((first & ~second).sum()), yes, _MOST * risk)
-    only_second = _rate_at_most(int((second & ~first).sum()), yes, _REST * risk)
-    speaks = _rate_at_least(yes, len(first), _LITTLE * risk)
+    only_first = rate_at_least(int((first & ~second).sum()), yes, _MOST * risk)
+    only_second = rate_at_most(int((second & ~first).sum()), yes, _REST * risk)
+    speaks = rate_at_least(yes, len(first), _LITTLE * risk)
     hit = 1 - only_second - dp_delta / speaks
     return math.log(hit / (1 - only_first)) if hit > 1 - only_first else 0.0
 
@@ -92,10 +84,10 @@ def mu_lower_bound(
     first, second = _pairs(scores_in, scores_out, confidence) >= threshold
     n, risk = len(first), 1 - confidence
     if paired:
-        more = _rate_at_least(int((first & ~second).sum()), n, (_MOST + _LITTLE) * risk)
-        gap = more - _rate_at_most(int((second & ~first).sum()), n, _REST * risk)
+        more = rate_at_least(int((first & ~second).sum()), n, (_MOST + _LITTLE) * risk)
+        gap = more - rate_at_most(int((second & ~first).sum()), n, _REST * risk)
     else:
-        gap = 2 * _rate_at_least(int(first.sum() + (~second).sum()), 2 * n, risk) - 1
+        gap = 2 * rate_at_least(int(first.sum() + (~second).sum()), 2 * n, risk) - 1
     return 2 * float(special.ndtri((1 + gap) / 2)) if gap > 0 else 0.0
 
 
@@ -161,14 +153,14 @@ def _luck(records: int, guesses: int, right: int, epsilon: float, dp_delta: floa
     return float(law[right:].sum() + 2 * records * dp_delta * below.max(initial=0.0))
 
 
-def _rate_at_least(successes: int, trials: int, risk: float) -> float:
+def rate_at_least(successes: int, trials: int, risk: float) -> float:
     """The p at which P[Bin(n, p) >= successes] = risk: this tail is an incomplete beta function of p."""
     return float(special.betaincinv(successes, trials - successes + 1, risk)) if successes else 0.0
 
 
-def _rate_at_most(successes: int, trials: int, risk: float) -> float:
+def rate_at_most(successes: int, trials: int, risk: float) -> float:
     """The p at which P[Bin(n, p) <= successes] = risk."""
-    return 1 - _rate_at_least(trials - successes, trials, risk)
+    return 1 - rate_at_least(trials - successes, trials, risk)
 
 
 def _binomial(n: int, p: float) -> Array:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TypeAlias
 
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,11 @@ class GeneralRelease:
 
 Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease
 Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
+_RECORDED: dict[str, type[Release]] = {  # in ledgers and results, by name
+    "gaussian": GaussianRelease,
+    "laplace": LaplaceRelease,
+    "general": GeneralRelease,
+}
 
 
 def merge(events: Events) -> tuple[tuple[Release, int], ...]:
@@ -115,3 +121,40 @@ def pure_epsilon(release: Release) -> float:
     if isinstance(release, GaussianRelease):
         return math.inf
     return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
+
+
+def describe(release: Release) -> Values:
+    """A release as JSON."""
+    name = next(name for name, kind in _RECORDED.items() if type(release) is kind)
+    return {"mechanism": name, **asdict(release)}
+
+
+def restored(description: Values) -> Release:
+    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
+    terms = dict(description)
+    kind = _RECORDED[terms.pop("mechanism")]
+    if kind is LaplaceRelease and terms["l1"] is None:
+        terms["l1"] = math.inf
+    return kind(**terms)
+
+
+def described(each_round: Events, once: Events) -> list[Values]:
+    """What a run releases as JSON; `count` where a round makes several of one kind, `once` where a run does."""
+    each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in each_round]
+    return each + [describe(one) | {"count": n, "once": True} for one, n in once]
+
+
+def events_of(descriptions: Sequence[Values], rounds: int) -> Events:
+    """What the first `rounds` rounds release, of a run that `described` described."""
+    found = []
+    for one in descriptions:
+        terms = dict(one)
+        count, once = terms.pop("count", 1), terms.pop("once", False)
+        found.append((restored(terms), count if once else count * rounds))
+    return found
+
+
+def spell(release: Release) -> str:
+    """A release in a few words: gaussian multiplier=37.3 rate=1."""
+    terms = describe(release)
+    return " ".join([terms.pop("mechanism"), *(f"{k}={v:.4g}" for k, v in terms.items() if v is not None)])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from tacit.errors import SpecError
-from tacit.privacy.describe import describe, restored
-from tacit.privacy.release import Release
+from tacit.jsontext import Values
+from tacit.privacy.release import Release, describe, restored
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,11 @@ class Terms:
         if self.rounds < 1:
             raise SpecError(f"a run has at least one round, got {self.rounds}.")
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Values:
         """The terms as JSON."""
         return asdict(self) | {"release": describe(self.release)}
 
     @classmethod
-    def restored(cls, description: Mapping[str, Any]) -> Terms:
+    def restored(cls, description: Values) -> Terms:
         """The terms that `described` described."""
         return cls(**{**description, "release": restored(description["release"])})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tacit.privacy.budget import total
-from tacit.privacy.describe import events
+from tacit.privacy.release import events_of
 from tacit.report.chart import MOST, Chart, Line, banded
 from tacit.report.quantities import AVERAGED, KNOWN
 from tacit.report.runs import Group, Recorded, grouped, label, telling
@@ -83,4 +83,4 @@ def spent(run: Recorded) -> Line:
     delta, pld = run.summary["accounted_delta"], run.summary["accountant"] == "pld"
     ts = sorted({max(1, round(rounds * (n / PRICED) ** 2)) for n in range(1, PRICED + 1)})  # dense where it is steep
     return Line(run.name, tuple(map(float, ts)),
-                tuple(total(events(stated, t), delta, pld).epsilon for t in ts))  # fmt: skip
+                tuple(total(events_of(stated, t), delta, pld).epsilon for t in ts))  # fmt: skip

@@ -10,8 +10,7 @@ from tacit.admm.perturbation import Objective, Output
 from tacit.admm.price import release
 from tacit.methods.promise import Promise, Trusted
 from tacit.privacy.budget import Guarantee, revealed, total, upward
-from tacit.privacy.describe import described
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release, described
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta

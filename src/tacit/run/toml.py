@@ -8,6 +8,7 @@ from typing import Any
 
 from tacit import tomltext
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 from tacit.run.spec import Spec
 
 
@@ -16,7 +17,7 @@ def dumps(spec: Spec) -> str:
     return text(spec.values())
 
 
-def text(values: dict[str, Any]) -> str:
+def text(values: Values) -> str:
     """Dotted keys, those of a section together, as TOML; None is left out."""
     lines: list[str] = []
     section = ""
@@ -30,10 +31,10 @@ def text(values: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Values:
     """Dotted keys and values of a TOML file."""
     document = tomltext.loads(tomltext.text_of(path), str(path))
-    values: dict[str, Any] = {}
+    values: Values = {}
     for section, content in document.items():
         if not isinstance(content, dict):
             raise SpecError(f"{path}: {section!r} stands outside a section: write it as [section] then key = value.")
