@@ -107,25 +107,20 @@ def _equal(value: Any, wanted: Any) -> bool:
 
 
 def _artefact(found: dict[str, Any]) -> ArtefactFile:
+    """What the JSON says, with the defaults of what it leaves out."""
     panels = tuple(map(_panel, found.get("panels") or ()))
     series = tuple(map(_series, found.get("series") or ()))
     for one in series:
         if not 0 <= one.panel < len(panels):
             raise ValueError(f"series {one.name!r} is for panel {one.panel}, and there are {len(panels)}")
     name = str(found["name"])
+    title, about, scale = (str(found.get(key) or "") for key in ("title", "about", "scale"))
     return ArtefactFile(
-        name,
-        str(found.get("title") or name),
-        str(found.get("about") or ""),
-        str(found.get("scale") or ""),
-        panels,
-        max(1, int(found.get("columns") or 1)),
+        name, title or name, about, scale, panels, max(1, int(found.get("columns") or 1)),
         tuple(map(_printed, found.get("printed") or ())),
         None if found.get("table") is None else _table(found["table"]),
-        series,
-        tuple(map(str, found.get("notes") or ())),
-        dict(found["runs"]),
-    )
+        series, tuple(map(str, found.get("notes") or ())), dict(found["runs"]),
+    )  # fmt: skip
 
 
 def _table(found: dict[str, Any]) -> Cells:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from tacit.errors import RecordError
 from tacit.report.artefact_file import ArtefactFile, Panel, alike, chosen
 from tacit.report.chart import Chart, Line, banded
 from tacit.report.quantities import AVERAGED, factor, with_unit
-from tacit.report.runs import Group, Recorded, label
+from tacit.report.runs import Group, Recorded, gathered, label
 
 
 def charts(artefact: ArtefactFile, runs: Sequence[Recorded]) -> list[Chart]:
@@ -39,9 +40,7 @@ def _panel(panel: Panel, runs: Sequence[Recorded], key: str, styles: dict[str, i
     shown = chosen(runs, panel.where)
     # a key in which no two lines differ says nothing, unless it is all there is to say
     keys = [key for key in panel.lines_by if len({repr(run.values.get(key)) for run in shown}) > 1] or panel.lines_by
-    by_line: dict[str, list[Recorded]] = {}
-    for run in shown:
-        by_line.setdefault(label(run.values, keys) or panel.y.replace("_", " "), []).append(run)
+    by_line = gathered(shown, lambda run: label(run.values, keys) or panel.y.replace("_", " "))
     draw = _over_rounds if panel.x == "t" else _over_key(panel, shown)
 
     def lines(y: str) -> tuple[Line, ...]:
@@ -66,13 +65,10 @@ def _over_key(panel: Panel, shown: Sequence[Recorded]) -> Callable[[Panel, str, 
     ends = (min(finite), max(finite)) if len(set(finite)) > 1 else (0.5 * finite[0], 2 * finite[0])
 
     def draw(panel: Panel, name: str, runs: Sequence[Recorded], n: int) -> list[Line]:
-        by_x: dict[float, list[Recorded]] = {}
-        for run in runs:
-            by_x.setdefault(_place(panel, run), []).append(run)
         points = {}
-        for x in sorted(by_x):
+        for x, own in sorted(gathered(runs, partial(_place, panel)).items()):
             what = f"panel {panel.title!r}, line {name!r} at {panel.x} = {x:g},"
-            value = Group(name, tuple(alike(by_x[x], what))).final(panel.y)
+            value = Group(name, tuple(alike(own, what))).final(panel.y)
             if value is not None:
                 points[x] = value
         level = points.pop(math.inf, None)

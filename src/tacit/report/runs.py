@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ FREE = ("run.seed", "run.name", "run.record_every")  # they change nothing that 
 FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # named first where runs differ in them
 SPEAK_FOR_THEMSELVES = ("algorithm.name", "data.source", "run.preset")
 LOW, HIGH = 20, 80  # percentiles of a band
+
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,19 @@ def spread(values: Iterable[Any]) -> Spread | None:
     return Spread(float(np.mean(numbers)), float(low), float(high), len(numbers))
 
 
+def gathered(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items in lists by their key, in the order in which the keys first occur."""
+    found: dict[Key, list[Item]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 def grouped(runs: Sequence[Recorded]) -> list[Group]:
     """Groups in the order of their first runs, labelled by what sets them apart."""
     keys = telling(runs)
-    by_spec: dict[str, list[Recorded]] = {}
-    for run in runs:
-        by_spec.setdefault(identity(run, FREE), []).append(run)
     return [Group(label(own[0].values, keys) or str(own[0].values["algorithm.name"]), tuple(own))
-            for own in by_spec.values()]  # fmt: skip
+            for own in gathered(runs, lambda run: identity(run, FREE)).values()]  # fmt: skip
 
 
 def varied(runs: Sequence[Recorded]) -> list[str]:

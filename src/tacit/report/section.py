@@ -11,7 +11,7 @@ from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import Chart
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
 from tacit.report.printed import Comparison, compare
-from tacit.report.runs import FREE, Recorded, grouped, short, telling, text, varied
+from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
 from tacit.report.source import Source
 
 
@@ -67,9 +67,7 @@ def _printed(found: Sequence[Comparison]) -> str:
 
 def _guarantees(runs: Sequence[Recorded]) -> str:
     """Each promise once, with the runs it is for."""
-    by_promise: dict[str, list[Any]] = {}
-    for group in grouped(runs):
-        by_promise.setdefault(str(group.first.summary.get("guarantee", "")), []).append(group)
+    by_promise = gathered(grouped(runs), lambda group: str(group.first.summary.get("guarantee", "")))
     items = []
     for promise, groups in by_promise.items():
         run = groups[0].first

@@ -10,7 +10,7 @@ from tacit.privacy.budget import total
 from tacit.privacy.release import events_of
 from tacit.report.chart import MOST, Chart, Line, banded
 from tacit.report.quantities import AVERAGED, KNOWN
-from tacit.report.runs import Group, Recorded, grouped, label, telling
+from tacit.report.runs import Group, Recorded, gathered, grouped, label, telling
 
 PRICED = 24  # rounds at most at which a budget is composed
 
@@ -36,15 +36,13 @@ def facets(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
     """Groups in parts that one chart can show, split along a key of the spec; each part by the key's value."""
     if len(groups) <= MOST:
         return [("", list(groups))]
-    keys = telling([group.first for group in groups])
-    parts: list[dict[str, list[Group]]] = []
-    for key in keys:
-        part: dict[str, list[Group]] = {}
-        for group in groups:
-            part.setdefault(label(group.first.values, [key]), []).append(group)
-        parts.append(part)
-    small = [part for part in parts if max(map(len, part.values())) <= MOST]
-    best = min(small, key=len) if small else min(parts, key=lambda part: max(map(len, part.values())))
+
+    def along(key: str) -> dict[str, list[Group]]:
+        return gathered(groups, lambda group: label(group.first.values, [key]))
+
+    splits = [along(key) for key in telling([group.first for group in groups])]
+    # the fewest parts among the splits that fit, or else the split whose largest part is least
+    best = min(splits, key=lambda parts: (max(MOST, *map(len, parts.values())), len(parts)))
     found = []
     for name, own in best.items():
         runs = [run for group in own for run in group.runs]
