@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import load
+from tacit.data import formats, load, sources
+from tacit.data.partition import PARTITIONS
 from tacit.data.tables import hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
 from tacit.run import build
-from tacit.run.spec import Spec
+from tacit.run.spec import Spec, keys
 from tacit.types import Federation, Shard
 
 
@@ -254,3 +255,60 @@ def test_an_agent_without_records_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.npz").unlink()
     with pytest.raises(DataError, match=r"east\.csv holds no records"):
         load(str(tmp_path))
+
+
+# --- a source, a format or a partition is added by one file and one line of its registry
+
+
+@pytest.fixture
+def pipes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module "pipes", as a contributor would write it: cells with | between them."""
+    (tmp_path / "pipes.py").write_text(
+        "import numpy as np\n"
+        "from tacit.data.table import RawTable\n"
+        "from tacit.types import Federation, Shard\n"
+        "def read(path):\n"
+        "    header, *rows = [line.split('|') for line in path.read_text().split()]\n"
+        "    yield RawTable(str(path), dict(zip(header, np.array(rows, dtype=object).T)))\n"
+        "def load(spec):\n"
+        "    shard = Shard(np.ones((spec.records, 1)), np.arange(spec.records) % 2)\n"
+        "    return Federation((shard,) * spec.n_agents, shard, 2, name='pipes')\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pipes", raising=False)
+    return tmp_path
+
+
+def test_a_new_format_is_one_line(pipes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(formats.FORMATS, ".pipe", "pipes:read")
+    path = table(pipes / "t.PIPE", "u|label|agent", "1|a|s", "2|b|s")
+    assert load(path, test_fraction=0.0).shards[0].x.tolist() == [[1], [2]]
+    schema = table(pipes / "s.toml", '[columns]\nu={kind="numeric",lo=0,hi=4}\nlabel={kind="label",classes=["a","b"]}',
+                   'agent={kind="agent"}')  # fmt: skip
+    assert load(path, schema=schema, test_fraction=0.0).shards[0].x.tolist() == [[0.25], [0.5]]
+    with pytest.raises(DataError, match="PIPE, record 1, column 'u': 'a' is not a number"):
+        load(table(pipes / "t.PIPE", "u|label|agent", "a|a|s"))
+
+
+def test_a_new_source_is_one_line(pipes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sources.NAMED, "pipes", sources.DataSource("pipes", "pipes:load"))
+    assert load("pipes", agents=3, records=4).n_records == 12
+    with pytest.raises(IncompatibleError, match="class_count is for LEAF, and this is pipes"):
+        load("pipes", class_count=2)
+    with pytest.raises(SpecError, match="choose from a file or directory that exists, mnist, pipes, synthetic"):
+        load("xyz")
+    here = sources.DataSource("pipes", "pipes:load", fits=lambda path: path.name == "pipes.py")
+    monkeypatch.setattr(sources, "AT_PATHS", [*sources.AT_PATHS, here])
+    assert load(str(pipes / "pipes.py"), agents=1, records=4).name == "pipes"
+
+
+def test_a_new_partition_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PARTITIONS, "alternate", lambda y, n, _rng, _alpha: [np.arange(len(y))[p::n] for p in range(n)])
+    path = table(tmp_path / "t.csv", "u,label", "0,a", "1,b", "2,a", "3,b")
+    assert load(path, agents=2, partition="alternate", test_fraction=0.0).shards[1].x.tolist() == [[1], [3]]
+    with pytest.raises(SpecError, match="choose from alternate, contiguous, dirichlet, shuffled, unequal"):
+        load(path, agents=2, partition="zzz")
+
+
+def test_the_choices_of_the_spec_are_those_of_the_registry() -> None:
+    assert keys()["data.partition"].metadata["choices"] == tuple(PARTITIONS)

@@ -239,6 +239,14 @@ def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Pa
     assert counts.columns == {"u": Tally(missing=2), "y": Tally()}
 
 
+def test_truth_values_beside_nulls_are_spelled_as_truth_values_alone(tmp_path: Path) -> None:
+    text = '[columns]\nu={kind="categorical",values=["true","false"]}\ny={kind="label",classes=[0,1]}'
+    for name, cells in (("alone", [True, False]), ("beside", [True, False, None])):
+        pq.write_table(pa.table({"u": cells, "y": [0, 1, 1][: len(cells)]}), tmp_path / f"{name}.parquet")
+        x = encode.read(tmp_path / f"{name}.parquet", parse(text), training=True).x
+        assert x.tolist() == [[1, 0], [0, 1], [0, 0]][: len(cells)]
+
+
 def test_a_feature_of_an_npz_cannot_be_called_as_its_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", x=[[1.0]], y=[0], features=["y"])
     with pytest.raises(DataError, match="2 columns are named 'y'"):

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.data.formats import read_raw
+from tacit.data.formats.csv import CELLS
 from tacit.data.numbers import read
 from tacit.data.table import FeatureTable, align
 from tacit.errors import DataError, MissingDependency, SpecError
@@ -162,6 +163,23 @@ def test_a_bad_csv_is_named_with_its_place(tmp_path: Path, content: str, message
     with pytest.raises(DataError, match=message) as error:
         read(path, need_labels=True)
     assert str(path) in str(error.value)
+
+
+def test_a_long_csv_is_read_in_runs_and_named_by_its_lines(tmp_path: Path) -> None:
+    n = 3 * CELLS + 1
+    path = text(tmp_path / "t.csv", "u,label\n\n" + "".join(f"{i},{i % 2}\n" for i in range(n)))
+    table = read(path)
+    assert table.x.ravel().tolist() == list(range(n))
+    assert table.labels is not None
+    assert table.labels.tolist() == [str(i % 2) for i in range(n)]
+    text(path, path.read_text() + "1,\n")
+    with pytest.raises(DataError, match=f"line {n + 3}, column 'label' is empty"):
+        read(path)
+
+
+def test_truth_values_beside_nulls_are_numbers_and_the_null_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="record 2, column 'u' is empty: impute"):
+        read(write_parquet(tmp_path / "t.parquet", {"u": [True, None]}))
 
 
 def test_a_csv_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
@@ -55,36 +54,45 @@ def _no_labels(raw: RawTable, label: str) -> DataError:
 
 def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
     """Return the features as one matrix (n, J) of float32; a cell that is no finite number is refused."""
-    x = np.empty((len(raw), len(features)), np.float32)
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
-        for j, name in enumerate(features):
-            if name in raw.not_numbers:
-                kind = raw.not_numbers[name]
-                raise DataError(f"{raw.source}: column {name!r} holds {kind}, not numbers: {NOT_NUMBERS}")
-            cells = raw.columns[name]
-            try:
-                x[:, j] = cells
-                # one look at a column of text for what `number` refuses: a call for every cell would double the time
-                readable = cells.dtype != object or "_" not in "".join(cells)
-            except (TypeError, ValueError):
-                readable = False
-            if not readable:
-                _refuse_cell(raw, name)
-        if not np.isfinite([x.min(initial=0), x.max(initial=0)]).all():  # no temporary of the size of x
-            _refuse_cell(raw, features[int(np.argwhere(~np.isfinite(x))[0][1])])
+        if raw.matrix is not None and raw.matrix.shape[1] == len(features):
+            x = raw.matrix.astype(np.float32, copy=False)
+        else:
+            x = np.empty((len(raw), len(features)), np.float32)
+            for j, name in enumerate(features):
+                x[:, j] = _numbers(raw, name)
+        if x.size and not np.isfinite([x.min(), x.max()]).all():  # no temporary of the size of x
+            raise _bad_cell(raw, features[int(np.argwhere(~np.isfinite(x))[0][1])])
     return x
 
 
-def _refuse_cell(raw: RawTable, column: str) -> NoReturn:
-    """Name the first cell of a column that is no finite number."""
+def _numbers(raw: RawTable, column: str) -> Array:
+    """Return a column as numbers; NaN where a cell is None."""
+    if column in raw.not_numbers:
+        kind = raw.not_numbers[column]
+        raise DataError(f"{raw.source}: column {column!r} holds {kind}, not numbers: {NOT_NUMBERS}")
+    cells = raw.columns[column]
+    if cells.dtype != object:
+        return cells
+    try:
+        # one look at a column of text for what `number` refuses: a call for every cell would double the time
+        if "_" not in "".join(cells.tolist()):
+            return cells.astype(np.float32)
+    except (TypeError, ValueError):
+        pass
+    raise _bad_cell(raw, column)
+
+
+def _bad_cell(raw: RawTable, column: str) -> DataError:
+    """The error for the first cell of a column that is no finite number."""
     for i, cell in enumerate(raw.columns[column].tolist()):
         where = raw.where(i, column)
         if cell is None or not str(cell).strip():
-            raise DataError(f"{where} is empty: impute it or drop the record.")
+            return DataError(f"{where} is empty: impute it or drop the record.")
         try:
             value = np.float32(number(cell) if isinstance(cell, str) else cell)
         except ValueError:
-            raise DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}") from None
+            return DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}")
         if not np.isfinite(value):
-            raise DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
+            return DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
     raise AssertionError("every cell of the column is a finite number")

@@ -31,6 +31,7 @@ class RawTable:
     columns: Mapping[str, Array]
     lines: Sequence[int] = ()  # the line of each record, where the format has lines
     roles: tuple[str, str] | None = None  # the columns of labels and of agents, where the format names them itself
+    matrix: Array | None = None  # the features (n, J) in the order of the columns, where the format has them in one
     not_numbers: Mapping[str, str] = field(default_factory=dict)  # column -> type, where the format has other types
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from tacit.data.table import RawTable, check_column_names
 from tacit.errors import DataError
 
-CELLS = 100_000  # in one raw table: text takes much more memory than the numbers made of it
+ROWS, CELLS = 200, 10_000  # of one raw table, at least: text of this size stays in the cache of the processor
 
 
 def read(path: Path) -> Iterator[RawTable]:
@@ -20,7 +20,7 @@ def read(path: Path) -> Iterator[RawTable]:
     rows = _rows(path)
     _, header = next(rows)
     check_column_names(str(path), header)
-    n_rows = 1 + CELLS // len(header)
+    n_rows = max(ROWS, CELLS // len(header))
     yield _raw_table(path, header, list(islice(rows, n_rows)))  # refused where there is no record
     while run := list(islice(rows, n_rows)):
         yield _raw_table(path, header, run)

@@ -48,7 +48,7 @@ def read(path: Path) -> Iterator[RawTable]:
             roles["agent"] = np.full(len(x), suffix[1:])
         check_column_names(str(path), [*features, *roles])  # a feature called y or agent would hide behind it
         columns = dict(zip(features, x.T, strict=True)) | roles
-        yield RawTable(f"{path} (x{suffix})" if suffix else str(path), columns, roles=("y", "agent"))
+        yield RawTable(f"{path} (x{suffix})" if suffix else str(path), columns, roles=("y", "agent"), matrix=x)
 
 
 def _suffixes(path: Path, arrays: dict[str, Array]) -> list[str]:
