@@ -1,6 +1,7 @@
 """A comparison gives every method the same rule, says what each one guarantees, and never runs a job twice."""
 
 import json
+import shutil
 import signal
 import threading
 from dataclasses import dataclass
@@ -380,3 +381,13 @@ def test_a_cap_on_rounds_holds_for_every_choice_and_equal_choices_run_once(tmp_p
 def test_a_cap_that_is_no_number_of_rounds_is_refused(rounds):
     with pytest.raises(SpecError, match="at least 1"):
         plan({"rounds": rounds})
+
+
+@pytest.mark.parametrize("board", ["leaderboard-mnist", "leaderboard-mnist-nonprivate", "leaderboard-femnist"])
+def test_committed_records_are_found_again_though_specs_have_more_keys_by_now(board, tmp_path, capsys):
+    folder = Path(__file__).parents[2] / "records"
+    shutil.copytree(folder / board, tmp_path / board)
+    assert main(["compare", "--config", str(folder / f"{board}.toml"), "--out", str(tmp_path / board), "--plan"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all("(4 done)" in line for line in lines)

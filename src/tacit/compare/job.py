@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from tacit import record
 from tacit._version import __version__
-from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
+from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning, RecordError
+from tacit.jsontext import Values
 from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
@@ -42,9 +44,8 @@ class Job:
     @property
     def spec(self) -> str:
         """Everything it depends on, as TOML."""
-        shared = {key: value for key, value in self.base.values().items() if key.startswith(("data.", "problem."))}
         return toml.text(
-            shared
+            _shared(self.base)
             | {"method.name": self.method}
             | {f"choice.{name}": value for name, value in self.choice.items()}
             | {"budget.epsilon": self.budget.epsilon, "budget.dp_delta": self.budget.dp_delta}
@@ -54,9 +55,8 @@ class Job:
     @property
     def run_spec(self) -> Spec:
         """The run that it stands for: the sound preset of its method, with its choice, its budget and its seed."""
-        shared = {key: value for key, value in self.base.values().items() if key.startswith(("data.", "problem."))}
         sound = preset("sound", self.method, self.base.data.source).with_values(
-            shared
+            _shared(self.base)
             | {key_of(name): value for name, value in self.choice.items()}
             | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
@@ -68,6 +68,21 @@ class Job:
         """For people; the spec is what tells jobs apart."""
         parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
         return f"{self.method}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
+
+
+def _shared(base: Spec) -> Values:
+    """The keys of [data] and [problem]."""
+    return {key: value for key, value in base.values().items() if key.startswith(("data.", "problem."))}
+
+
+def completed(one: Values, where: str) -> Values:
+    """The record of a job with every key that [data] and [problem] have by now; other records are refused."""
+    if one.get("role") not in SPLIT:
+        raise RecordError(f"{where} holds records that are none of a comparison: name another --out.")
+    values = toml.parsed(one["spec"], where)
+    shared = {key: value for key, value in values.items() if key.startswith(("data.", "problem."))}
+    spec = toml.text(_shared(Spec().with_values(shared)) | {k: v for k, v in values.items() if k not in shared})
+    return one if spec == one["spec"] else record.sealed(one | {"spec": spec})
 
 
 @dataclass(frozen=True)

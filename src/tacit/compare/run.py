@@ -8,11 +8,11 @@ from pathlib import Path
 
 from tacit import record
 from tacit.compare import tune
-from tacit.compare.job import Job, Outcome, content
+from tacit.compare.job import Job, Outcome, completed, content
 from tacit.compare.job import run as run_jobs
 from tacit.compare.plan import Plan
 from tacit.compare.split import Splits
-from tacit.errors import Interrupted, RecordError
+from tacit.errors import Interrupted
 from tacit.jsontext import Values
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.registry import METHODS
@@ -35,13 +35,7 @@ class Standing:
 def records_in(out: Path) -> RecordFile:
     """The records of a comparison by the hash of their specs; the first one that is added makes the file."""
     check_writable(out, "give --out a new directory, or that of a comparison")
-    return RecordFile(out / "records.jsonl", accept=_of_a_job)
-
-
-def _of_a_job(one: Values, where: str) -> Values:
-    if one.get("role") not in ("trial", "run"):
-        raise RecordError(f"{where} holds records that are none of a comparison: name another --out.")
-    return one
+    return RecordFile(out / "records.jsonl", accept=completed)
 
 
 def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standing]:

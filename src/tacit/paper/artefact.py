@@ -61,10 +61,11 @@ class Artefact:
         """Its runs, each once."""
         found = {}
         for grid in self.grid:
-            values = _flat({key: content for key, content in grid.items() if key != "quick"})
+            source = f"{self.name}.toml"
+            values = toml.flat({key: content for key, content in grid.items() if key != "quick"}, source)
             if scale is Scale.QUICK:
-                values |= _flat(self.quick) | _flat(grid.get("quick", {}))
-            for member in sweep.expand(values, f"{self.name}.toml"):
+                values |= toml.flat(self.quick, source) | toml.flat(grid.get("quick", {}), source)
+            for member in sweep.expand(values, source):
                 found[key_of(member.spec)] = named(member.spec)
         return list(found.values())
 
@@ -117,7 +118,7 @@ def named(spec: Spec) -> Member:
 
 def spec_of(one: Values) -> Values:
     """The dotted keys of a record's spec."""
-    return _flat(tomltext.loads(one["spec"], f"the spec of {one['name']}"))
+    return toml.parsed(one["spec"], f"the spec of {one['name']}")
 
 
 def select(records: Iterable[Values], where: Values) -> list[Values]:
@@ -148,10 +149,6 @@ def unclaimed(artefact: Artefact, note: str) -> Artefact:
     printed = ({key: value for key, value in one.items() if key != "tolerance"} for one in shown)
     noted = (one | {"note": f"{one['note']}; {note}" if "note" in one else note} for one in printed)
     return replace(artefact, printed=tuple(noted))
-
-
-def _flat(sections: Values) -> Values:
-    return {f"{section}.{key}": value for section, content in sections.items() for key, value in content.items()}
 
 
 def _written_out(panel: Values) -> list[Values]:

@@ -33,11 +33,20 @@ def text(values: Values) -> str:
 
 def read(path: Path) -> Values:
     """Dotted keys and values of a TOML file."""
-    document = tomltext.loads(tomltext.text_of(path), str(path))
+    return parsed(tomltext.text_of(path), str(path))
+
+
+def parsed(document: str, source: str) -> Values:
+    """Dotted keys and values of a TOML text; `source` names it in errors."""
+    return flat(tomltext.loads(document, source), source)
+
+
+def flat(sections: Values, source: str) -> Values:
+    """Dotted keys and values of some sections."""
     values: Values = {}
-    for section, content in document.items():
+    for section, content in sections.items():
         if not isinstance(content, dict):
-            raise SpecError(f"{path}: {section!r} stands outside a section: write it as [section] then key = value.")
+            raise SpecError(f"{source}: {section!r} stands outside a section: write it as [section] then key = value.")
         values |= {f"{section}.{name}": value for name, value in content.items()}
     return values
 
