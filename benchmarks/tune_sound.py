@@ -16,7 +16,8 @@ from tacit.data import mnist
 from tacit.data.transform import rescale_rows
 from tacit.run import build
 from tacit.run.presets import preset
-from tacit.run.train import Run, together
+from tacit.run.run import Run
+from tacit.run.train import together
 from tacit.types import Federation, Shard
 
 CLIPS, SCORE_NOISES, EPSILONS, ROUNDS = (0.2, 0.35, 0.6, 1.0), (0.75, 1.5, 3.0), (0.5, 1.0, 3.0, 8.0), (100, 300)

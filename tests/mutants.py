@@ -140,7 +140,7 @@ MUTANTS = (
            "longest = ((self.norm, self.row_norm), (Norm.L2, self.euclidean_row))",
            "longest = ((self.norm, self.row_norm),)",
            AGENT + "test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_refuse"),
-    Mutant("half of the l2 norm is charged", "admm/price.py",
+    Mutant("half of the l2 norm is charged", "admm/compatible.py",
            "return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier)",
            "return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier / 2)",
            MOVED + "test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.admm.price import release
+from tacit.admm.compatible import release
 from tacit.cli import main
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, LaplaceRelease

@@ -18,7 +18,6 @@ from tacit.errors import SpecError
 from tacit.guarded.agent import Guarded
 from tacit.privacy import lattice
 from tacit.privacy.mechanism import Gaussian
-from tacit.run import toml
 from tacit.run.presets import preset
 
 SIMULATED = [spec for spec in suite.mechanisms() if spec.privacy.noise == "simulated"]
@@ -208,7 +207,7 @@ def test_a_whole_run_of_deployed_agents_keeps_its_claim_and_half_its_noise_does_
 
 def test_an_audit_of_a_run_with_ledgers_spends_nothing_of_them(tmp_path, capsys):
     spec = SOUND.with_values({"privacy.noise": "exact", "privacy.ledger": str(tmp_path / "l"), "run.name": "mine"})
-    (tmp_path / "spec.toml").write_text(toml.dumps(spec))
+    (tmp_path / "spec.toml").write_text(spec.toml())
     assert main(["audit", "--config", str(tmp_path / "spec.toml"), "--what", "mechanism", "--draws", "200"]) == 0
     assert "deployed" in capsys.readouterr().out
     assert [file.name for file in tmp_path.iterdir()] == ["spec.toml"]

@@ -318,7 +318,7 @@ import os, sys
 from pathlib import Path
 import tacit
 from tacit.run import train as run
-from tacit.run import toml
+from tacit import toml
 def stop(done, row):
     if done == 3:
         os._exit(9)  # the answers of three rounds are out, and no checkpoint was written
@@ -328,10 +328,9 @@ run.train(spec, out=sys.argv[2], listener=stop)
 
 
 def test_a_run_killed_after_a_release_sends_it_again_and_spends_nothing_twice(tmp_path):
-    from tacit.run import toml
 
     chosen = spec(tmp_path, **{"run.name": "once"})
-    (tmp_path / "spec.toml").write_text(toml.dumps(chosen))
+    (tmp_path / "spec.toml").write_text(chosen.toml())
     arguments = [sys.executable, "-c", KILLED, str(tmp_path / "spec.toml"), str(tmp_path / "run")]
     assert subprocess.run(arguments, check=False).returncode == 9
     assert spent(tmp_path).releases == 3

@@ -98,7 +98,7 @@ def test_every_artefact_of_the_paper_plans(name, scale):
     for panel in artefact.all_panels():
         assert {*panel.get("where", {}), *panel["lines_by"]} <= set(keys())
         assert "{" not in panel["title"]
-    specs = [paper.spec_of({"spec": sweep.toml.dumps(m.spec), "name": m.name}) for _, m in plan.runs.values()]
+    specs = [paper.spec_of({"spec": m.spec.toml(), "name": m.name}) for _, m in plan.runs.values()]
     shown = artefact.all_panels() if scale is Scale.FULL else []  # the quick scale may do without some
     for one in (*shown, *reproduce.claimed(artefact, scale).printed):
         assert any(all(spec[key] == value for key, value in one.get("where", {}).items()) for spec in specs)

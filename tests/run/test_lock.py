@@ -18,7 +18,8 @@ from tacit.errors import Interrupted, RunDirectoryError
 from tacit.run import build, sweep
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import preset
-from tacit.run.train import Run, resume, together, train
+from tacit.run.run import Run
+from tacit.run.train import resume, together, train
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning"),

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit import toml
 from tacit.errors import (
     IncompatibleError,
     Interrupted,
@@ -24,7 +25,7 @@ from tacit.errors import (
 )
 from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
-from tacit.run import build, toml
+from tacit.run import build
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
 from tacit.run.spec import Spec, keys
@@ -117,7 +118,7 @@ def test_a_signal_at_any_moment_saves_a_whole_round(tmp_path, number, engine):
     values = {"run.rounds": 400, "run.record_every": 37, "run.engine": engine, "data.records": 2000}
     spec = preset("released", "objt").with_values(SMALL | values)
     whole = quiet_train(spec)
-    (tmp_path / "spec.toml").write_text(toml.dumps(spec))
+    (tmp_path / "spec.toml").write_text(spec.toml())
     for trial in range(3):
         out = tmp_path / f"cut{trial}"
         arguments = [sys.executable, "-c", SIGNALLED, str(tmp_path / "spec.toml"), str(out)]
@@ -183,7 +184,7 @@ warnings.simplefilter("ignore")
 from pathlib import Path
 import tacit
 from tacit.run import train as run
-from tacit.run import toml
+from tacit import toml
 run.CHECKPOINT_SECONDS = 0.0
 spec = tacit.Spec().with_values(toml.read(Path(sys.argv[1])))
 run.train(spec, out=sys.argv[2], listener=lambda done, row: (print(done, flush=True), time.sleep(0.005)))
@@ -194,7 +195,7 @@ run.train(spec, out=sys.argv[2], listener=lambda done, row: (print(done, flush=T
 def test_a_run_killed_outright_resumes_to_the_same_bits(tmp_path, after):
     spec = preset("released", "objp").with_values(SMALL | {"run.rounds": 150, "run.record_every": 7})
     whole = quiet_train(spec)
-    (tmp_path / "spec.toml").write_text(toml.dumps(spec))
+    (tmp_path / "spec.toml").write_text(spec.toml())
     arguments = [sys.executable, "-c", KILLED, str(tmp_path / "spec.toml"), str(tmp_path / "cut")]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:

@@ -1,4 +1,4 @@
-"""Which choices do not go together, and which go together badly."""
+"""What choices mean together: which are refused, which go together badly, and what a round of them releases."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tacit.admm.agent import Agent, Method
 from tacit.admm.perturbation import Output
 from tacit.admm.rule import Exact, Point, Trust
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
-from tacit.privacy.mechanism import Laplace, Silence
+from tacit.privacy.mechanism import Gaussian, Laplace, Silence
+from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
 from tacit.problem.domain import Box, Domain, Everywhere
-from tacit.problem.sensitivity import Observed
+from tacit.problem.sensitivity import Declared, Observed
 from tacit.schedule import Schedule
 from tacit.types import Norm
 
@@ -84,6 +85,27 @@ def caveats(method: Method) -> list[str]:
     if isinstance(method.perturbation, Output) and method.perturbation.squared:
         reasons.append("the Gaussian standard deviation is sigma^2 in place of sigma (privacy.squared_std).")
     return reasons
+
+
+def release(method: Method) -> Release | None:
+    """The noisy gradient of one round; None where it has no guarantee (admm.compatible.caveats says why).
+
+    Everything an agent sends is a public function of it and of earlier releases, so W, the trust region, the
+    penalty and the order of updates cost nothing.
+    """
+    squared = isinstance(method.perturbation, Output) and method.perturbation.squared
+    if not method.bound.public or squared or isinstance(method.rule, Exact):
+        return None
+    mechanism = method.mechanism
+    if isinstance(mechanism, Gaussian):
+        return GaussianRelease(mechanism.multiplier)
+    if not isinstance(mechanism, Laplace):
+        return None
+    if mechanism.norm is Norm.L2:
+        return LaplaceRelease(float("inf"), 1 / mechanism.multiplier)
+    bound = method.bound
+    ratio = bound.euclidean / bound.value if isinstance(bound, Declared) else 1.0
+    return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier)
 
 
 def _smoothness(agents: Sequence[Agent], enough: float) -> float:

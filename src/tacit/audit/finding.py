@@ -9,7 +9,7 @@ from typing import Any
 
 from tacit.admm import compatible
 from tacit.admm.agent import Method
-from tacit.admm.price import release
+from tacit.admm.compatible import release
 from tacit.errors import SpecError
 from tacit.privacy.budget import Guarantee, total
 from tacit.privacy.divergence import gaussian_epsilon

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import os
 import sys
@@ -17,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, run one command, and turn errors into one line and an exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: a name is no reason to stop
-    options = _parser().parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    options = _parser(arguments).parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if options.quiet > 1 else "always", TacitWarning)
@@ -46,9 +48,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    from tacit.cli import account, audit, compare, data, info, ledger, predict, report, reproduce, sweep, train
+COMMANDS = {
+    "train": "train a model",
+    "sweep": "run a grid of experiments, many at once",
+    "compare": "compare methods at one total budget",
+    "reproduce": "the paper's tables and figures, number by number",
+    "report": "show runs on one page, from their records",
+    "predict": "predict with a trained model",
+    "account": "compose rounds into a total, or invert",
+    "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
+    "ledger": "look at an agent's record of releases",
+    "data": "look at data",
+    "info": "say which code runs here",
+}
 
+
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser, with the options of the command that is given: those of the others need not be imported."""
     parser = argparse.ArgumentParser(
         prog="tacit",
         description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
@@ -56,8 +72,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (train, sweep, compare, reproduce, report, predict, account, audit, ledger, data, info):
-        command.add_to(commands)
+    given = next((word for word in arguments if not word.startswith("-")), None)
+    for name, about in COMMANDS.items():
+        if name == given:
+            importlib.import_module(f"tacit.cli.{name}").add_to(commands, about)
+        else:
+            commands.add_parser(name, help=about)
     return parser
 
 

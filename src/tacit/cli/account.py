@@ -19,10 +19,10 @@ EPILOG = """examples:
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "account",
-        help="compose rounds into a total, or invert",
+        help=about,
         description="Print every valid bound on the privacy of a whole run. Each record lives at one agent, so agents "
         "do not add up. The noise scale must be public: a scale read from the data has no total.",
         epilog=EPILOG,

@@ -53,10 +53,10 @@ examples:
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "audit",
-        help="attack tacit: measured lower bounds on epsilon beside the claimed ones",
+        help=about,
         description="Attack tacit, and print the claimed epsilon, the lower bound that the attack certifies, and a "
         "verdict.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -34,10 +34,10 @@ A comparison that was stopped goes on where it stopped: run the same command aga
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "compare",
-        help="compare methods at one total budget",
+        help=about,
         description="Tune and run methods at the same total budget, and print a leaderboard. Flags win over --config.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

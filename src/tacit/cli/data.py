@@ -17,9 +17,9 @@ from tacit.cli.options import (
 )
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     """Add `tacit data` and its actions to the commands."""
-    parser = commands.add_parser("data", help="look at data", description="Look at data before training on them.")
+    parser = commands.add_parser("data", help=about, description="Look at data before training on them.")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     describe = actions.add_parser(
         "describe",
@@ -37,8 +37,9 @@ def add_to(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what a federation holds."""
+    from tacit import toml
     from tacit.data.describe import describe, table
-    from tacit.run import build, toml
+    from tacit.run import build
     from tacit.run.spec import Spec
 
     config = toml.read(options.config) if options.config else {}

@@ -10,9 +10,9 @@ from tacit._version import __version__
 from tacit.cli.options import Commands, add_common
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
-        "info", help="say which code runs here", description="Versions, compiled loops, BLAS and threads."
+        "info", help=about, description="Versions, compiled loops, BLAS and threads."
     )
     add_common(parser)
     parser.set_defaults(run=run)

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tacit.privacy.ledger import Ledger
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "ledger",
-        help="look at an agent's record of releases",
+        help=about,
         description="Look at the file in which an agent records every release before it leaves.",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)

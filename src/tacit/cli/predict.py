@@ -10,10 +10,10 @@ from pathlib import Path
 from tacit.cli.options import Commands, add_common
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "predict",
-        help="predict with a trained model",
+        help=about,
         description="Print the class of each record of a table, one a line. A label column, if there is one, is "
         "compared with the prediction and the error goes to stderr; empty labels do not count. A model that was "
         "trained with a schema holds it, and encodes new records by it. A run that was edited is refused.",

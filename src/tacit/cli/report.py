@@ -19,10 +19,10 @@ records. Records that were edited, or are not of the spec they name, are refused
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "report",
-        help="show runs on one page, from their records",
+        help=about,
         description="Write one self-contained HTML page about finished runs, from their records alone.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -37,10 +37,10 @@ Without --femnist, what needs FEMNIST is left out, and said.
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "reproduce",
-        help="the paper's tables and figures, number by number",
+        help=about,
         description="Run what is behind the paper's tables and figures, and put its printed numbers beside ours.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

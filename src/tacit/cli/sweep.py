@@ -28,10 +28,10 @@ A sweep that was stopped goes on where it stopped: run the same command again.
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "sweep",
-        help="run a grid of experiments, many at once",
+        help=about,
         description="Run every combination of the lists in a TOML file. Runs over the same data share their passes.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -43,10 +43,10 @@ EPILOG = """examples:
 """
 
 
-def add_to(commands: Commands) -> None:
+def add_to(commands: Commands, about: str) -> None:
     parser = commands.add_parser(
         "train",
-        help="train a model",
+        help=about,
         description="Train one model over a federation. Later sources win: preset, --config, flags, --set.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -98,7 +98,7 @@ def _refuse_other_options(options: argparse.Namespace) -> None:
 
 
 def spec_of(options: argparse.Namespace) -> Any:
-    from tacit.run import toml
+    from tacit import toml
     from tacit.run.presets import preset
 
     config = toml.read(options.config) if options.config else {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from tacit import record
+from tacit import record, toml
 from tacit._version import __version__
 from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning, RecordError
 from tacit.jsontext import Values
@@ -17,14 +17,15 @@ from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import revealed, upward
-from tacit.run import build, toml
+from tacit.run import build
 from tacit.run.guarantee import reasons
 from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
 from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.spec import Spec
 from tacit.run.sweep import in_lockstep
-from tacit.run.train import Run, settled, together
+from tacit.run.train import settled, together
 from tacit.types import Federation
 
 SPLIT = {"trial": "all but the last sixth of each agent's records, which judges", "run": "all training records"}

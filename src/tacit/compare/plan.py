@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tacit import toml
 from tacit.compare.tune import TUNING_SEED
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.methods.registry import METHODS
-from tacit.run import toml
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 

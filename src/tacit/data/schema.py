@@ -38,7 +38,7 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from tacit import tomltext
+from tacit import toml
 from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
 from tacit.data.table import plain, some
 from tacit.errors import DataError, SpecError, unknown
@@ -135,12 +135,12 @@ class Schema:
 
 def read(path: str | Path) -> Schema:
     """Read the schema in a TOML file."""
-    return parse(tomltext.text_of(path), str(path))
+    return parse(toml.text_of(path), str(path))
 
 
 def parse(text: str, source: str = "schema") -> Schema:
     """Read the schema in a TOML text; `source` names it in errors."""
-    document = tomltext.loads(text, source)
+    document = toml.loads(text, source)
     try:
         for key in document:
             if key not in ("columns", "missing_marks"):

@@ -25,9 +25,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.admm.agent import Agent
+from tacit.admm.compatible import release
 from tacit.admm.messages import Broadcast, Local, Order, Reply
 from tacit.admm.perturbation import Objective
-from tacit.admm.price import release
 from tacit.admm.rule import Prox, Trust
 from tacit.admm.updates import ascent
 from tacit.errors import DataError, IncompatibleError, Unfit

@@ -10,7 +10,6 @@ from tacit.errors import RecordError, SpecError
 from tacit.jsontext import Values
 from tacit.paper.artefact import key_of, spec_of
 from tacit.recordfile import RecordFile
-from tacit.run import toml
 from tacit.run.spec import Spec
 
 
@@ -47,7 +46,7 @@ def completed(one: Values, where: str) -> Values:
     name = one.get("name", "a run without a name")
     try:
         values = spec_of(one)
-        spec = toml.dumps(Spec().with_values(values))
+        spec = Spec().with_values(values).toml()
         fits = _fits(one, values)
     except (LookupError, AttributeError, TypeError, SpecError):  # without a section, a key, or a list
         fits = False

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tacit import record, tomltext
+from tacit import record, toml
 from tacit.errors import RecordError, SpecError, unknown
-from tacit.run import sweep, toml
+from tacit.run import sweep
 from tacit.run.spec import Spec
 from tacit.run.sweep import Member
 
@@ -76,7 +76,7 @@ class Artefact:
 
 def read(path: Path) -> Artefact:
     """The artefact of a TOML file."""
-    found = tomltext.loads(tomltext.text_of(path), str(path))
+    found = toml.loads(toml.text_of(path), str(path))
     known = set(Artefact.__dataclass_fields__) - {"name"}
     for key in found:
         if key not in known:
@@ -106,7 +106,7 @@ def choose(names: Iterable[str], known: dict[str, Artefact]) -> list[Artefact]:
 
 def key_of(spec: Spec) -> str:
     """What names a run: its spec, but for how often it is measured, which changes nothing of it."""
-    return record.spec_hash(toml.dumps(spec.with_values({"run.record_every": None})))
+    return record.spec_hash(spec.with_values({"run.record_every": None}).toml())
 
 
 def named(spec: Spec) -> Member:

@@ -19,10 +19,10 @@ from tacit.paper.theorem import Bound, Constants, Merit, constants, slope
 from tacit.rounds import rounds
 from tacit.run import build, sweep
 from tacit.run.compose import AdmmSetup
-from tacit.run.metrics import measure
 from tacit.run.result import summarize
+from tacit.run.run import Run, check_finite, measure
 from tacit.run.sweep import Lane, Load, Member
-from tacit.run.train import Listener, Run, check_finite, engine_for, nobody, settled
+from tacit.run.train import Listener, engine_for, nobody, settled
 
 POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
 

@@ -9,7 +9,7 @@ from time import perf_counter
 
 from tacit.rounds import rounds
 from tacit.run import sweep
-from tacit.run.metrics import measure
+from tacit.run.run import measure
 from tacit.run.sweep import Lane, Load, Member
 from tacit.run.train import engine_for
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit import tomltext
+from tacit import toml
 
 FREE = ("run.seed", "run.name", "run.record_every")  # they change nothing that a mean over runs should not absorb
 FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # named first where runs differ in them
@@ -34,7 +34,7 @@ class Recorded:
     values: Mapping[str, Any] = field(init=False)  # the spec by dotted keys
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", flat(tomltext.loads(self.spec, f"the spec of {self.name}")))
+        object.__setattr__(self, "values", flat(toml.loads(self.spec, f"the spec of {self.name}")))
 
     @property
     def diverged(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit import record, tomltext
+from tacit import record, toml
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.artefact_file import read as read_artefact
@@ -122,7 +122,7 @@ def _directory(path: Path, name: str) -> Recorded:
         curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES)}
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise RunDirectoryError(f"{path} is damaged ({type(error).__name__}: {error}): run {name} again.") from None
-    return _known(Recorded(name, tomltext.text_of(path / "spec.toml"), summary, curve), str(path))
+    return _known(Recorded(name, toml.text_of(path / "spec.toml"), summary, curve), str(path))
 
 
 def _known(run: Recorded, where: str) -> Recorded:

@@ -10,9 +10,9 @@ from functools import cached_property, lru_cache
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Method
 from tacit.admm.algorithm import Consensus
+from tacit.admm.compatible import release
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output, Perturbation
-from tacit.admm.price import release
 from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError

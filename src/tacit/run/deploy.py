@@ -22,7 +22,6 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import Events, Release
 from tacit.privacy.terms import Terms
-from tacit.run import toml
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
@@ -78,7 +77,7 @@ def _run_name(spec: Spec) -> str:
 def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule) -> str:
     """The hash of what a run agrees on: its spec, the shape of its model, its first and its last penalty."""
     penalties = [rho(t).hex() for t in (1, spec.run.rounds)]
-    return hashlib.sha256(f"{toml.dumps(spec)}\n{shape} {penalties}".encode()).hexdigest()
+    return hashlib.sha256(f"{spec.toml()}\n{shape} {penalties}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)

@@ -18,11 +18,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from tacit import jsontext, record
+from tacit import jsontext, record, toml
 from tacit.data.formats.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
-from tacit.run import toml
 from tacit.run.spec import Spec
 from tacit.types import Array
 
@@ -54,7 +53,7 @@ class RunDirectory:
         try:
             _check_free(path)
             with _drafted(path.parent) as draft:
-                write_whole(draft / "spec.toml", lambda file: file.write(toml.dumps(spec).encode()))
+                write_whole(draft / "spec.toml", lambda file: file.write(spec.toml().encode()))
                 draft.rename(path)  # replaces an empty directory
         except (OSError, ValueError) as error:  # ValueError: a name with a null byte
             reason = error.strerror if isinstance(error, OSError) else error

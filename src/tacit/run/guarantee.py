@@ -1,13 +1,15 @@
-"""What a run promises: the accountant's total of its releases, or the reasons why there is none, in a sentence."""
+"""What a run promises: the total of its releases, or the reasons why there is none, in a sentence and in a warning."""
 
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import Any
 
+from tacit.admm.compatible import release
 from tacit.admm.perturbation import Objective, Output
-from tacit.admm.price import release
+from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.methods.promise import Promise, Trusted
 from tacit.privacy.budget import Guarantee, revealed, total, upward
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release, described
@@ -16,6 +18,7 @@ from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
 from tacit.run.sources import how_to_declare
 from tacit.run.spec import Spec
+from tacit.types import Federation
 
 COVERS = {
     Trusted.NOBODY: "every z_p an agent releases, and the model; against the server, the other agents and the public",
@@ -32,6 +35,8 @@ NOT_COVERED = (
     "whether the files can be read: a malformed cell ends the command",
     "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
 )
+
+HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
 
 SEEDED = (
     "whoever knows the seed: simulated noise can be drawn again and taken off, so train with --noise exact what is to "
@@ -170,3 +175,19 @@ def _per_round(spec: Spec, promise: Promise) -> float | None:
         return spec.privacy.epsilon
     events = list(promise.each_round)
     return total(events, spec.privacy.dp_delta, pld=False).epsilon if events else None
+
+
+def warn(spec: Spec, over: Federation, setup: Setup) -> None:
+    """Say why the run will not be private and what to do, or that its delta is too large to mean much."""
+    against = reasons(spec, setup)
+    if against:
+        advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason says it
+        warnings.warn(" ".join(["not private:", *against, *advice]), NotPrivateWarning, stacklevel=3)
+    elif spec.privacy.dp_delta > 1 / over.n_records:
+        warnings.warn(
+            f"delta = {spec.privacy.dp_delta:g} is above 1/I = {1 / over.n_records:.3g}: it allows a mechanism that "
+            f"publishes each of the I = {over.n_records} training records whole with probability delta. Use --dp-delta "
+            f"{0.1 / over.n_records:.1g} or less.",
+            LargeDeltaWarning,
+            stacklevel=3,
+        )

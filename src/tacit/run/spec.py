@@ -11,6 +11,7 @@ import typing
 from dataclasses import dataclass
 from typing import Any
 
+from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
@@ -133,6 +134,10 @@ class Spec:
             for name, section in sections
             for key in dataclasses.fields(section)
         } | {f"method.{name}": value for name, value in self.method}
+
+    def toml(self) -> str:
+        """The complete spec as TOML; a key that is absent is unset."""
+        return toml.text(self.values())
 
     def checked(self) -> Spec:
         """This spec, or an error that names its first value out of range."""

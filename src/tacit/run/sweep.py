@@ -14,18 +14,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tacit import record
+from tacit import record, toml
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
-from tacit.run import build, deploy, toml
+from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
 from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.spec import Spec
-from tacit.run.train import K, Listener, Run, nobody, settled, together
+from tacit.run.train import K, Listener, nobody, settled, together
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
@@ -154,7 +155,7 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
 def diverged(member: Member, lost: Diverged) -> Values:
     """The record of a run that diverged."""
     return record.sealed(
-        {"name": member.name, **member.varied, "diverged": str(lost), "spec": toml.dumps(member.spec)}
+        {"name": member.name, **member.varied, "diverged": str(lost), "spec": member.spec.toml()}
     )
 
 
@@ -242,7 +243,7 @@ def record_of(member: Member, summary: Values, rows: list[Values], curves: Seque
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
     curve = {key: [_short(row[key]) for row in thin] for key in curves}
     return record.sealed(
-        {"name": member.name, **member.varied, **summary, "curve": curve, "spec": toml.dumps(member.spec)}
+        {"name": member.name, **member.varied, **summary, "curve": curve, "spec": member.spec.toml()}
     )
 
 

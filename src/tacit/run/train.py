@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from tacit.admm import compatible
 from tacit.engine.plain import PlainEngine
 from tacit.engine.registry import ENGINES
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
-from tacit.guarded.agent import Guarded
-from tacit.rounds import Info, State, rounds
-from tacit.run import build, deploy, notices
+from tacit.rounds import rounds
+from tacit.run import build, deploy, guarantee
 from tacit.run.compose import AdmmSetup
-from tacit.run.directory import Layout, RunDirectory
+from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted
 from tacit.run.interrupt import Patience
-from tacit.run.metrics import Clock, measure
 from tacit.run.model import Model
-from tacit.run.result import Result, summarize
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
-from tacit.types import Array, Federation
+from tacit.types import Federation
 
 CHECKPOINT_SECONDS = 15.0
 
@@ -86,114 +81,6 @@ def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
         raise Interrupted(f"{stop}; continue with: tacit train --resume {directory.path}") from None
 
 
-class Run:
-    """One run on its way: what the loop changes, and where it writes."""
-
-    def __init__(
-        self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
-    ) -> None:
-        deploy.check(spec, setup)
-        self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
-        self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
-        self.rows: list[dict[str, Any]] = []
-        self.guarded: list[Guarded] = []
-        self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
-
-    def again(self) -> Run:
-        """The same run from its last checkpoint, or from the start."""
-        return Run(self.spec, self.over, self.setup, self.directory)
-
-    @property
-    def started(self) -> bool:
-        """Whether rounds were run before, by a process that is gone."""
-        return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
-
-    def check_not_released(self) -> None:
-        """Refuse to repeat rounds whose exact noise no ledger kept."""
-        if self.directory is not None and self.started and not self.spec.privacy.ledger:
-            raise RunDirectoryError(
-                f"{self.directory.path} drew exact noise and kept no ledger: what it released is lost, and would be "
-                "released again. Start a new run elsewhere, with a ledger."
-            )
-
-    def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
-        """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
-        arrays = self._arrays(engine)
-        layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
-        layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
-        self.check_data()
-        saved = self.directory.restore(layout) if self.directory is not None else None
-        if self.directory is None or saved is None:
-            return None
-        own = {name: saved[f"server_{name}"] for name in self.state.own}
-        self.state = State(int(saved["t"]), saved["w"], saved["average"], own)
-        self.seconds, self.sent = float(saved["seconds"]), float(saved["sent"])
-        names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
-        self.clock = Clock(dict(zip(names, spent, strict=True)))
-        self.rows = self.directory.rows()
-        return {name[7:]: array for name, array in saved.items() if name.startswith("engine_")}
-
-    @property
-    def fingerprint(self) -> str:
-        """Enough of the data and the spec to tell that a run is resumed on the same."""
-        told = repr((sorted(self.spec.values().items()), self.over.agents, self.over.checksum))
-        return hashlib.sha256(told.encode()).hexdigest()
-
-    def check_data(self) -> None:
-        """Refuse to go on with a run on other records, or by another spec."""
-        saved = self.directory.saved() if self.directory is not None else None
-        if self.directory is not None and saved is not None and str(saved.get("data")) != self.fingerprint:
-            raise RunDirectoryError(
-                f"{self.directory.path} was started on other data, by another spec.toml or another version of tacit: "
-                "restore them, or start again."
-            )
-
-    def checkpoint(self, engine: dict[str, Array]) -> None:
-        """Save all that the next round needs."""
-        if self.directory is not None:
-            self.directory.checkpoint(self._arrays(engine))
-
-    def _arrays(self, engine: dict[str, Array]) -> dict[str, Array]:
-        """The content of a checkpoint."""
-        return {
-            "t": np.array(self.state.t),
-            "data": np.array(self.fingerprint),
-            "w": self.state.w,
-            "average": self.state.average,
-            "seconds": np.array(self.seconds),
-            "sent": np.array(self.sent),
-            "clock_names": np.array(list(self.clock.seconds), dtype=str),
-            "clock_seconds": np.array(list(self.clock.seconds.values()), dtype=float),
-            **{f"server_{name}": array for name, array in self.state.own.items()},
-            **{f"engine_{name}": array for name, array in engine.items()},
-        }
-
-    def hear(self, state: State, info: Info) -> dict[str, Any] | None:
-        """Take one more round; the row of the round, if its turn to be measured and written has come."""
-        self.state = state
-        self.sent += info.sent
-        self.clock.add(info)
-        check_finite(self, info)
-        if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
-            return None
-        row = measure(self.state, info, self.setup, self.over, self.clock)
-        self.rows.append(row)
-        if self.directory is not None:
-            self.directory.append(row)
-        return row
-
-    def finish(self, path: str) -> Result:
-        """The result, on disk if the run has a directory."""
-        w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
-        summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
-        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
-        if self.directory is not None:
-            over = self.over
-            model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
-            summary = self.directory.finish(model.arrays(), summary)
-        return Result(summary, self.rows, w, average)
-
-
 def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
     """Who answers these runs: deployed agents, an engine of the ADMM family, or the host of other methods."""
     first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
@@ -225,7 +112,7 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
                     done[run] = _read(run.directory)
         left = [run for run in runs if run not in done]
         for run in left:
-            notices.warn(run.spec, run.over, run.setup)
+            guarantee.warn(run.spec, run.over, run.setup)
             if isinstance(run.setup, AdmmSetup):
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
@@ -247,12 +134,6 @@ def settled(
         else:
             yield from zip((key for key, _ in lanes), results, strict=True)
             return
-
-
-def check_finite(run: Run, info: Info) -> None:
-    """End a run whose model is no longer finite."""
-    if not math.isfinite(info.step):
-        raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
 
 
 def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patience) -> list[Result]:

@@ -1,20 +1,37 @@
-"""Spec <-> TOML."""
+"""TOML <-> dotted keys. A text that is no TOML gives one line that says what is wrong with it."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
-from tacit import tomltext
 from tacit.errors import SpecError
 from tacit.jsontext import Values
-from tacit.run.spec import Spec
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
-def dumps(spec: Spec) -> str:
-    """The complete spec; a key that is absent is unset."""
-    return text(spec.values())
+def text_of(path: str | Path) -> str:
+    """What a file says, as UTF-8."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}. Check the path.") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path} is not TOML: {error}.") from None
+
+
+def loads(text: str, source: str) -> Values:
+    """The tables of a TOML text; `source` names it in errors."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, or numbers and nests beyond Python
+        raise SpecError(f"{source} is not TOML: {error}.") from None
 
 
 def text(values: Values) -> str:
@@ -33,12 +50,12 @@ def text(values: Values) -> str:
 
 def read(path: Path) -> Values:
     """Dotted keys and values of a TOML file."""
-    return parsed(tomltext.text_of(path), str(path))
+    return parsed(text_of(path), str(path))
 
 
 def parsed(document: str, source: str) -> Values:
     """Dotted keys and values of a TOML text; `source` names it in errors."""
-    return flat(tomltext.loads(document, source), source)
+    return flat(loads(document, source), source)
 
 
 def flat(sections: Values, source: str) -> Values:

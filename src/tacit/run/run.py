@@ -1,0 +1,185 @@
+"""One run on its way: the state that the loop changes, what is measured of a round, and what is written."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.errors import Diverged, RunDirectoryError
+from tacit.guarded.agent import Guarded
+from tacit.rounds import Info, State
+from tacit.run import build, deploy
+from tacit.run.build import Setup
+from tacit.run.directory import Layout, RunDirectory
+from tacit.run.model import Model
+from tacit.run.result import Result, summarize
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+TRACED = {
+    "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
+    "sensitivity": "sensitivity",
+}  # fmt: skip
+
+
+def error_rate(w: Array, shard: Shard) -> float | None:
+    """The share of records whose label is not the class of the highest score; None without records."""
+    if not len(shard):
+        return None
+    return float(np.mean((shard.x @ w.astype(shard.x.dtype)).argmax(axis=1) != shard.y))
+
+
+def objective(w: Array, setup: Setup, over: Federation) -> float:
+    """sum_p f_p(w)."""
+    return sum(setup.problem.value(w.astype(np.float32), shard) for shard in over.shards)
+
+
+@dataclass
+class Clock:
+    """Seconds spent so far in each part of a round, summed over agents."""
+
+    seconds: dict[str, float]
+
+    def add(self, info: Info) -> None:
+        for part, spent in info.trace.seconds.items() if info.trace else ():
+            self.seconds[part] = self.seconds.get(part, 0.0) + spent
+
+
+def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clock) -> dict[str, Any]:
+    """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave W."""
+    start = perf_counter()
+    w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
+    violation = info.violation() if info.violation else None
+    with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: what is not finite is null
+        row = {
+            "t": info.t,
+            "test_error": error_rate(w, over.test),
+            "test_error_averaged": error_rate(averaged, over.test),
+            "objective": objective(w, setup, over),
+            "consensus_violation": violation,
+            "consensus_violation_per_agent": None if violation is None else violation / over.n_agents,
+            **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
+            "step": info.step,
+            "rho": info.rho,
+        }
+    clock.seconds["evaluation"] = clock.seconds.get("evaluation", 0.0) + perf_counter() - start
+    return row | {f"seconds_{part}": round(spent, 6) for part, spent in clock.seconds.items()}
+
+
+class Run:
+    """One run on its way: what the loop changes, and where it writes."""
+
+    def __init__(
+        self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
+    ) -> None:
+        deploy.check(spec, setup)
+        self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
+        self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
+        self.rows: list[dict[str, Any]] = []
+        self.guarded: list[Guarded] = []
+        self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
+
+    def again(self) -> Run:
+        """The same run from its last checkpoint, or from the start."""
+        return Run(self.spec, self.over, self.setup, self.directory)
+
+    @property
+    def started(self) -> bool:
+        """Whether rounds were run before, by a process that is gone."""
+        return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
+
+    def check_not_released(self) -> None:
+        """Refuse to repeat rounds whose exact noise no ledger kept."""
+        if self.directory is not None and self.started and not self.spec.privacy.ledger:
+            raise RunDirectoryError(
+                f"{self.directory.path} drew exact noise and kept no ledger: what it released is lost, and would be "
+                "released again. Start a new run elsewhere, with a ledger."
+            )
+
+    def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
+        """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
+        arrays = self._arrays(engine)
+        layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
+        layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
+        self.check_data()
+        saved = self.directory.restore(layout) if self.directory is not None else None
+        if self.directory is None or saved is None:
+            return None
+        own = {name: saved[f"server_{name}"] for name in self.state.own}
+        self.state = State(int(saved["t"]), saved["w"], saved["average"], own)
+        self.seconds, self.sent = float(saved["seconds"]), float(saved["sent"])
+        names, spent = map(str, saved["clock_names"]), map(float, saved["clock_seconds"])
+        self.clock = Clock(dict(zip(names, spent, strict=True)))
+        self.rows = self.directory.rows()
+        return {name[7:]: array for name, array in saved.items() if name.startswith("engine_")}
+
+    @property
+    def fingerprint(self) -> str:
+        """Enough of the data and the spec to tell that a run is resumed on the same."""
+        told = repr((sorted(self.spec.values().items()), self.over.agents, self.over.checksum))
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    def check_data(self) -> None:
+        """Refuse to go on with a run on other records, or by another spec."""
+        saved = self.directory.saved() if self.directory is not None else None
+        if self.directory is not None and saved is not None and str(saved.get("data")) != self.fingerprint:
+            raise RunDirectoryError(
+                f"{self.directory.path} was started on other data, by another spec.toml or another version of tacit: "
+                "restore them, or start again."
+            )
+
+    def checkpoint(self, engine: dict[str, Array]) -> None:
+        """Save all that the next round needs."""
+        if self.directory is not None:
+            self.directory.checkpoint(self._arrays(engine))
+
+    def _arrays(self, engine: dict[str, Array]) -> dict[str, Array]:
+        """The content of a checkpoint."""
+        return {
+            "t": np.array(self.state.t),
+            "data": np.array(self.fingerprint),
+            "w": self.state.w,
+            "average": self.state.average,
+            "seconds": np.array(self.seconds),
+            "sent": np.array(self.sent),
+            "clock_names": np.array(list(self.clock.seconds), dtype=str),
+            "clock_seconds": np.array(list(self.clock.seconds.values()), dtype=float),
+            **{f"server_{name}": array for name, array in self.state.own.items()},
+            **{f"engine_{name}": array for name, array in engine.items()},
+        }
+
+    def hear(self, state: State, info: Info) -> dict[str, Any] | None:
+        """Take one more round; the row of the round, if its turn to be measured and written has come."""
+        self.state = state
+        self.sent += info.sent
+        self.clock.add(info)
+        check_finite(self, info)
+        if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
+            return None
+        row = measure(self.state, info, self.setup, self.over, self.clock)
+        self.rows.append(row)
+        if self.directory is not None:
+            self.directory.append(row)
+        return row
+
+    def finish(self, path: str) -> Result:
+        """The result, on disk if the run has a directory."""
+        w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
+        summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
+        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
+        if self.directory is not None:
+            over = self.over
+            model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
+            summary = self.directory.finish(model.arrays(), summary)
+        return Result(summary, self.rows, w, average)
+
+
+def check_finite(run: Run, info: Info) -> None:
+    """End a run whose model is no longer finite."""
+    if not math.isfinite(info.step):
+        raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
