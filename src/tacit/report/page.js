@@ -2,7 +2,7 @@
 // This script draws the charts of the page. Every figure holds the description of its chart as JSON, and the chart is
 // drawn anew for each choice of the reader. Names and labels become text nodes, so no name can become markup.
 
-const WIDTH = 400, HEIGHT = 270, LEFT = 66, RIGHT = 16, TOP = 12, BOTTOM = 44;
+const WIDTH = 400, HEIGHT = 270, LEFT = 66, RIGHT = 24, TOP = 12, BOTTOM = 44;
 const LEAST = 0.6; // decades of a logarithmic axis: noise around a constant should look like a constant
 const FINEST = 0.01; // between two numbers of a linear axis, as a share of the largest value, for the same reason
 const ROOM = 0.06; // share of its range that a logarithmic axis adds, so that no line lies on the frame
