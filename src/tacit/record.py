@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,23 +78,12 @@ def lines(records: Iterable[Values]) -> str:
     return "".join(jsontext.dumps(record) + "\n" for record in records)
 
 
-def read(path: Path) -> list[Values]:
-    """The records of a file, each of them whole."""
-    return parsed(content(path), path)
-
-
-def content(path: Path) -> bytes:
-    """What a file of records holds."""
+def read(path: Path, kept: Callable[[bytes], bytes] = bytes) -> list[Values]:
+    """The records of a file, or of the part of its bytes that is `kept`; each of them whole."""
     try:
-        return path.read_bytes()
+        text = kept(path.read_bytes()).decode("utf-8-sig")  # some editors put a mark before the first record
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror}. Check the path.") from None
-
-
-def parsed(content: bytes, path: Path) -> list[Values]:
-    """The records of the lines that a file holds, each of them whole."""
-    try:
-        text = content.decode("utf-8-sig")  # some editors put a mark before the first record
     except UnicodeDecodeError as error:
         raise RecordError(f"{path} holds no records: {error}.") from None
     return [checked(line, f"{path}, line {n}") for n, line in enumerate(text.splitlines(), 1) if line.strip()]

@@ -72,15 +72,18 @@ class RecordFile:
         self.records |= fresh
 
     def _read(self) -> None:
-        content = record.content(self.path)
-        last = content.rfind(b"\n") + 1
-        unended = _is_json(content[last:])  # an editor took the end of the last line away; half a line is no JSON
-        self._size, self._before_next = (len(content), b"\n") if unended else (last, b"")
         self.records = {}
-        for one in record.parsed(content[: self._size], self.path):
+        for one in record.read(self.path, self._whole_lines):
             kept = self._accept(one, str(self.path))
             if self.records.setdefault(self._key(kept), kept) != kept:
-                raise RecordError(f"{self.path} holds two records of {kept['name']}: remove both, and run it again.")
+                raise RecordError(f"{self.path} holds two records of {kept.get('name', 'a run')}: remove both, and run it again.")
+
+    def _whole_lines(self, content: bytes) -> bytes:
+        """The content of the file without half a line at its end; a whole record may lack the end of its line."""
+        last = content.rfind(b"\n") + 1
+        unended = _is_json(content[last:])  # an editor took the end away: half a line is no JSON
+        self._size, self._before_next = (len(content), b"\n") if unended else (last, b"")
+        return content[: self._size]
 
 
 def _is_json(line: bytes) -> bool:
