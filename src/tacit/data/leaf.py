@@ -90,17 +90,12 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
     return 1 + largest
 
 
-def _files(folder: Path) -> list[Path]:
-    """List the JSON files by shard number: 2 before 10."""
-    found = [path for pattern in PATTERNS for path in folder.glob(pattern)]
-    return sorted(found, key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])
-
-
 def _read(folder: Path, invert: bool) -> dict[str, Shard]:
     """Read user -> records, users in the order of the files; a user with records in two files gets both."""
-    files = _files(folder)
+    files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     if not files:
         raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
+    files.sort(key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])  # 2 before 10
     users: dict[str, Shard] = {}
     for path in files:
         content = _parse(path)
@@ -116,6 +111,7 @@ def _read(folder: Path, invert: bool) -> dict[str, Shard]:
 
 
 def _parse(path: Path) -> dict[str, Any]:
+    """Read one JSON file, and refuse what is not LEAF's."""
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         content = json.loads(data)
@@ -130,6 +126,7 @@ def _parse(path: Path) -> dict[str, Any]:
 
 
 def _shard(records: Any, count: int, invert: bool) -> Shard | None:
+    """Return the records of one user, None where there are none."""
     if not len(records["x"]) == len(records["y"]) == count:
         raise ValueError(f"{len(records['x'])} x and {len(records['y'])} y where num_samples says {count}")
     if not count:
@@ -138,7 +135,7 @@ def _shard(records: Any, count: int, invert: bool) -> Shard | None:
         shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
     if not invert:
         return shard
-    if not _in_unit_box(shard):
+    if shard.x.size and (shard.x.min() < 0 or shard.x.max() > 1):
         raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; set invert to false (data.invert)")
     return Shard(1 - shard.x, shard.y)
 
@@ -155,15 +152,18 @@ def _once(train: Shard, test: Shard | None) -> Shard:
 
 
 def _keys(shard: Shard) -> list[tuple[bytes, int]]:
+    """Return for each record what tells it from another."""
     return [(x.tobytes(), int(y)) for x, y in zip(shard.x, shard.y, strict=True)]
 
 
 def _pool(shards: list[Shard], n_features: int) -> Shard:
+    """Put the records of some shards, perhaps none, under one another."""
     x: list[Array] = [np.empty((0, n_features), np.float32), *(shard.x for shard in shards)]
     return Shard(np.concatenate(x), np.concatenate([np.empty(0, np.int64), *(shard.y for shard in shards)]))
 
 
 def _check_widths(root: Path, members: list[tuple[str, Shard]]) -> None:
+    """Refuse users whose records differ in their number of features."""
     n_features = members[0][1].x.shape[1]
     for user, shard in members:
         if shard.x.shape[1] != n_features:
@@ -171,7 +171,3 @@ def _check_widths(root: Path, members: list[tuple[str, Shard]]) -> None:
                 f"{root}: user {user!r} has {shard.x.shape[1]} features where {members[0][0]!r} has "
                 f"{n_features}: every record needs the same."
             )
-
-
-def _in_unit_box(shard: Shard) -> bool:
-    return not shard.x.size or bool(shard.x.min() >= 0 and shard.x.max() <= 1)

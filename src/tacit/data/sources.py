@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from tacit.data.spec import DataSpec
-from tacit.errors import DataError, IncompatibleError, InputError, unknown
+from tacit.errors import DataError, IncompatibleError, unknown
 from tacit.types import Federation, is_unicode
 
 
@@ -84,17 +84,11 @@ def find(source: str) -> DataSource:
     for candidate in reversed(AT_PATHS):
         if candidate.fits(Path(source)):
             return candidate
-    raise _absent(source)
+    if Path(source).name == source and not Path(source).suffix:
+        raise unknown("data source", source, [*NAMED, "a file or directory that exists"])
+    raise DataError(f"{source} does not exist: check the path, it is taken from the current directory.")
 
 
 def is_leaf(source: str) -> bool:
     """Tell whether `source` names a LEAF directory."""
     return source not in NAMED and _is_leaf(Path(source))
-
-
-def _absent(source: str) -> InputError:
-    """The error for a source that is neither a name nor a path."""
-    path = Path(source)
-    if path.name == source and not path.suffix:
-        return unknown("data source", source, [*NAMED, "a file or directory that exists"])
-    return DataError(f"{source} does not exist: check the path, it is taken from the current directory.")

@@ -47,8 +47,10 @@ def make(
     `n_test`         I / 5 where it is not given
     """
     n_test = n_records // 5 if n_test is None else n_test
-    _check_size(n_records + n_test, n_features, n_classes)
-    _check(n_features, n_classes, n_test, density=density, heterogeneity=heterogeneity, noise=noise)
+    _check_sizes(n_records, n_test, n_features, n_classes)
+    for name, share in (("density", density), ("heterogeneity", heterogeneity), ("noise", noise)):
+        if not 0 <= share <= 1 or (name == "density" and share == 0):
+            raise SpecError(f"{name} is a share and must be in [0, 1], density above 0: got {share}.")
     model, sizes, train, test = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
     if unequal:
         parts = partition.unequal(np.empty(n_records), n_agents, sizes)
@@ -80,7 +82,7 @@ def make(
 
 
 def _truth(rng: np.random.Generator, n_features: int, n_classes: int, density: float) -> Array:
-    """w (J, K), scaled so that the scores have standard deviation _SIGNAL."""
+    """Draw w (J, K), scaled so that the scores have standard deviation _SIGNAL."""
     w = rng.standard_normal((n_features, n_classes))
     if n_features > 1:
         w -= w.mean(0)  # x is never negative: without this its mean alone would favour one class
@@ -88,21 +90,16 @@ def _truth(rng: np.random.Generator, n_features: int, n_classes: int, density: f
     return w * (_SIGNAL / math.sqrt(n_features * variance))
 
 
-def _check_size(n_records: int, n_features: int, n_classes: int) -> None:
-    numbers = n_records * (n_features + n_classes) + n_features * n_classes
+def _check_sizes(n_records: int, n_test: int, n_features: int, n_classes: int) -> None:
+    """Refuse data that do not fit into memory, and data without a feature or a second class."""
+    numbers = (n_records + n_test) * (n_features + n_classes) + n_features * n_classes
     if numbers > _MOST:
         raise SpecError(
-            f"{n_records} records by {n_features} features and {n_classes} classes are {numbers:.3g} numbers, "
+            f"{n_records + n_test} records by {n_features} features and {n_classes} classes are {numbers:.3g} numbers, "
             f"more than the {_MOST:.0e} there is room for: draw fewer."
         )
-
-
-def _check(n_features: int, n_classes: int, n_test: int, **shares: float) -> None:
     if n_features < 1 or n_classes < 2 or n_test < 0:
         raise SpecError(
             f"synthetic data needs a feature, two classes and no negative test size: got {n_features} "
             f"features, {n_classes} classes, {n_test} test records."
         )
-    for name, share in shares.items():
-        if not 0 <= share <= 1 or (name == "density" and share == 0):
-            raise SpecError(f"{name} is a share and must be in [0, 1], density above 0: got {share}.")

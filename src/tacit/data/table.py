@@ -95,15 +95,13 @@ def stack(source: str, tables: Sequence[FeatureTable]) -> FeatureTable:
     if not rest:
         return replace(first, source=source)
     aligned = [first, *(align(table, first.features, first.source) for table in rest)]
-    labels = [table.labels for table in aligned if table.labels is not None]
-    agents = [table.agents for table in aligned if table.agents is not None]
-    return FeatureTable(
-        source,
-        first.features,
-        np.concatenate([table.x for table in aligned]),
-        np.concatenate(labels) if len(labels) == len(aligned) else None,
-        np.concatenate(agents) if len(agents) == len(aligned) else None,
-    )
+
+    def joined(parts: list[Array | None]) -> Array | None:
+        there = [part for part in parts if part is not None]
+        return np.concatenate(there) if len(there) == len(parts) else None
+
+    labels, agents = joined([table.labels for table in aligned]), joined([table.agents for table in aligned])
+    return FeatureTable(source, first.features, np.concatenate([table.x for table in aligned]), labels, agents)
 
 
 def check_column_names(source: str, columns: Sequence[str]) -> None:

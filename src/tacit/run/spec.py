@@ -236,7 +236,8 @@ def _kinds(key: str) -> tuple[type, ...]:
     section, _, name = key.partition(".")
     owner = typing.get_type_hints(Spec)[section]
     hint = typing.get_type_hints(owner)[name]
-    return typing.get_args(hint) or (hint,)
+    plain = (kind for kind in typing.get_args(hint) or (hint,) if typing.get_origin(kind) is None)
+    return tuple(plain)  # a tuple can be given in Python, never in a spec
 
 
 def _convert(kind: type, value: Any) -> Any:
