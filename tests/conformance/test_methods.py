@@ -1,6 +1,8 @@
 """Every method of the registry: same shape, honest noise, a promise the accountant prices and an audit that agrees."""
 
 import math
+import subprocess
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -102,6 +104,12 @@ FEDERATED = [
 
 def test_the_registry_has_every_method_under_its_own_name():
     assert all(entry.name == name for name, entry in METHODS.items())
+
+
+def test_the_names_of_all_methods_are_known_before_any_of_them_is_imported():
+    asked = "import sys, tacit.methods.registry as r; print(len(r.METHODS), 'tacit.methods.fedgd' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == [str(len(METHODS)), "False"]
 
 
 def test_the_methods_that_need_a_curator_are_these():

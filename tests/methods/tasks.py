@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.algorithm import Consensus
-from tacit.admm.messages import Broadcast, Order
+from tacit.admm.messages import Order
 from tacit.engine.plain import PlainEngine
-from tacit.methods.method import Method, Own, carried, exchange, server
+from tacit.methods.method import Here, Method, Own, server
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
 from tacit.rounds import Info, State, rounds
@@ -52,22 +51,16 @@ def one_round(of: Task, method: Method, w: np.ndarray, t: int = 1) -> tuple[Stat
     """What round t makes of the model w, as if it were the first."""
     asking = server(method, of)
     state = replace(asking.start(), t=t - 1, w=w)
-    msg: Broadcast = asking.ask(state)
-    _, answers = exchange(method, of, carried(method, of), msg)
+    msg = asking.ask(state)
+    (answers,) = Here(method, of)([msg])
     return asking.conclude(state, msg, answers)
 
 
 def followed(of: Task, method: Method) -> Iterator[tuple[State, Info, Own]]:
     """The state and the info after each round, and what agents carry out of it."""
-    asking, own = server(method, of), carried(method, of)
-
-    def here(questions: Sequence[Broadcast]) -> list[Any]:
-        nonlocal own
-        own, answers = exchange(method, of, own, questions[0])
-        return [answers]
-
+    asking, here = server(method, of), Here(method, of)
     for ((state, info),) in rounds([asking], [asking.start()], here):
-        yield state, info, own
+        yield state, info, here.own
 
 
 def of_the_paper(

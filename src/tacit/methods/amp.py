@@ -2,15 +2,14 @@
 
     w = argmin_w sum_p f_p(w) + Lambda/2 |w|^2 + <b, w>  +  N(0, (mask 2 tau / mu)^2),    b ~ N(0, (m c / I)^2)
 
-solved to a gradient of norm tau, of which c / I is the unit (published is 1 / I^2). Unlike in `kifer`, Lambda is not
-chosen: the determinant takes the share `jacobian` of epsilon, which gives Lambda, and b the rest; published is a tenth.
+solved to a gradient of norm tau, a multiple of c / I (published is 1 / I^2). Lambda follows from the share `jacobian`
+of epsilon that the determinant takes (published is a tenth); b takes the rest. In `kifer` Lambda is chosen instead.
 """
 
 from __future__ import annotations
 
-from tacit.methods.kifer import shares
 from tacit.methods.method import Budget, Choice, Entry
-from tacit.methods.noisy_minimum import NoisyMinimum, without_noise
+from tacit.methods.noisy_minimum import NoisyMinimum, shares, without_noise
 from tacit.methods.objective_perturbation import Normal, check_loss, least_convexity
 from tacit.methods.solve import convexity
 from tacit.methods.task import Facts

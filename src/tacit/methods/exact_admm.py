@@ -23,17 +23,17 @@ from tacit.types import Array
 
 
 class ExactADMM(LocalModelsFirst):
-    """Both halves of such a method, but for the noise and the penalty."""
+    """Both halves of such a method, but for the noise and the penalty. Agents keep z_p and lambda_p."""
 
     tolerance: float
 
     @property
     @abstractmethod
     def private(self) -> bool:
-        """Whether there is noise."""
+        """Whether the method adds noise."""
 
     def carried(self, agents: Task) -> Own:
-        """Zeros; the records are checked first where the noise rests on their norm."""
+        """Both zero before the first round; where noise rests on the norm of the records, this checks the records."""
         if self.private:
             check_records(agents)
         return {"z": agents.zeros, "dual": agents.zeros}

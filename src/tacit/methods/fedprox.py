@@ -55,7 +55,7 @@ def _count(facts: Facts, fraction: float) -> int:
 
 
 def build(facts: Facts, budget: Budget, choice: Choice) -> FedProx:  # noqa: ARG001
-    """The method has no noise that a budget could set."""
+    """The method as chosen; it has no noise that a budget could set."""
     local = LocalSGD(int(choice["epochs"]), int(choice["batch"]), choice["step"], choice.get("mu", 0.0))
     return FedProx(int(choice["rounds"]), choice["fraction"], local)
 

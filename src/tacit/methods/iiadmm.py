@@ -22,8 +22,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, consensus, trust_center
-from tacit.methods.local_models_first import CarriesModelAndDual
-from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, Own
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsModelAndDual, Own
 from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.task import Facts, Task
@@ -32,7 +31,7 @@ from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class IIADMM(CarriesModelAndDual, AsksEveryone):
+class IIADMM(KeepsModelAndDual, AsksEveryone):
     """z_p travels; agent p and the server each keep a copy of dual_p."""
 
     rounds: int

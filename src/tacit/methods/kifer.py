@@ -10,12 +10,10 @@ small as score_noise, and is no less than what leaves the determinant half of ep
 from __future__ import annotations
 
 from tacit.methods.method import Budget, Choice, Entry
-from tacit.methods.noisy_minimum import NoisyMinimum, enough_convexity, without_noise
-from tacit.methods.objective_perturbation import MASK_SHARE, Normal, check_loss, record_gradient, size
+from tacit.methods.noisy_minimum import NoisyMinimum, enough_convexity, shares, without_noise
+from tacit.methods.objective_perturbation import Normal, check_loss, record_gradient, size
 from tacit.methods.solve import convexity
 from tacit.methods.task import Facts
-from tacit.privacy.budget import calibrate
-from tacit.privacy.release import GeneralRelease
 
 
 def build(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
@@ -28,15 +26,6 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
     lam = enough_convexity(facts, choice["score_noise"], std, epsilon)
     mu = convexity(facts, lam, pooled=True)
     return NoisyMinimum(lam, Normal.of(facts, mu, epsilon, dp_delta), mask)
-
-
-def shares(budget: Budget) -> tuple[Normal, float, float]:
-    """The noise that hides where the solve ended, and the (epsilon, delta) that is left for the minimiser."""
-    little = Budget(MASK_SHARE * budget.epsilon, MASK_SHARE * budget.dp_delta)
-    mask, dp_delta = Normal(little.multiplier(1)), (1 - MASK_SHARE) * budget.dp_delta
-    left = calibrate(GeneralRelease(1.0, dp_delta), budget.epsilon, budget.dp_delta, 1, beside=((mask.outside(), 1),))
-    assert isinstance(left, GeneralRelease)
-    return mask, left.epsilon, dp_delta
 
 
 ENTRY = Entry(

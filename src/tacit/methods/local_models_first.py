@@ -21,19 +21,12 @@ from tacit.rounds import State
 from tacit.types import Array
 
 
-class CarriesModelAndDual:
-    """Agents carry z_p and lambda_p, both zero before the first round."""
-
-    def carried(self, agents: Task) -> Own:
-        return {"z": agents.zeros, "dual": agents.zeros}
-
-
 class LocalModelsFirst(StartsAtZero, AsksEveryone, ABC):
-    """Both halves of such a method, but for the step and the penalty."""
+    """Both halves of such a method, but for what agents carry, their step, and the penalty."""
 
     @abstractmethod
     def penalty(self, facts: Facts, t: int) -> float:
-        """rho of round t."""
+        """The penalty rho of round t."""
 
     @abstractmethod
     def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
@@ -49,6 +42,6 @@ class LocalModelsFirst(StartsAtZero, AsksEveryone, ABC):
 
 
 def caught_up(own: Own, msg: Broadcast, rho: Callable[[int], float]) -> Array:
-    """lambda_p after the round that the w of this message closes (4c); before round 1 there was none."""
+    """lambda_p after the last round, whose w+ this message brings (4c); before round 1 there was no such round."""
     dual: Array = ascent(own["dual"], msg.w, own["z"], rho(msg.t - 1) if msg.t > 1 else 0.0)
     return dual

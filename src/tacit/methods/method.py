@@ -1,4 +1,4 @@
-"""A method: two halves, or a curator's one; what it promises; and how it is built from a budget and a choice."""
+"""What a method is: two halves or a curator's one, a promise, and a way to build it from a budget and a choice."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Federated(Protocol):
     def rounds(self) -> int: ...
 
     def promise(self, facts: Facts) -> Promise:
-        """What the rounds release; from public numbers only."""
+        """What each round releases, from public numbers alone."""
         ...
 
     def carried(self, agents: Task) -> Own:
@@ -44,29 +44,35 @@ class Federated(Protocol):
         ...
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        """What agents carry on, and what leaves them; of agents that were not asked, no row."""
+        """What agents carry on, and what leaves them. An agent that was not asked has no row in what leaves."""
         ...
 
-    def start(self, facts: Facts) -> State: ...
+    def start(self, facts: Facts) -> State:
+        """The server's state before the first round."""
+        ...
 
-    def ask(self, facts: Facts, state: State) -> Broadcast: ...
+    def ask(self, facts: Facts, state: State) -> Broadcast:
+        """What the server sends to agents, and to which of them."""
+        ...
 
     def share(self, facts: Facts) -> float:
-        """The share of the agents that a round asks, as it is expected: how many were drawn may be private."""
+        """The share of the agents that a round is expected to ask: how many were drawn may be private."""
         ...
 
-    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State: ...
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        """The server's next state, from what it asked and what it was answered."""
+        ...
 
 
 @runtime_checkable
 class Curated(Protocol):
-    """A method for a curator who holds all records: it cannot be run between agents who keep theirs."""
+    """A method for a curator who holds all records. Agents who keep their records to themselves cannot run it."""
 
     @property
     def rounds(self) -> int: ...
 
     def promise(self, facts: Facts) -> Promise:
-        """What the rounds release; from public numbers only."""
+        """What each round releases, from public numbers alone."""
         ...
 
     def train(self, records: Task, msg: Broadcast) -> Array:
@@ -95,10 +101,17 @@ class AsksEveryone:
 
 
 class KeepsNothing:
-    """Agents carry nothing from one round to the next."""
+    """Agents keep nothing from one round to the next."""
 
     def carried(self, agents: Task) -> Own:  # noqa: ARG002
         return {}
+
+
+class KeepsModelAndDual:
+    """Agents keep a local model z_p and a multiplier, both zero before the first round."""
+
+    def carried(self, agents: Task) -> Own:
+        return {"z": agents.zeros, "dual": agents.zeros}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +168,7 @@ class Curator:
 
 
 def server(method: Method, facts: Facts) -> Coordinator | Curator:
-    """Who asks the questions of a run by this method."""
+    """The server of a run by this method."""
     return Curator(method, facts) if isinstance(method, Curated) else Coordinator(method, facts)
 
 
@@ -174,17 +187,23 @@ def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own,
     return own, answers
 
 
-def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
-    """The state and the info after each round of a run whose agents are all in this process."""
-    asking, own = server(method, task), carried(method, task)
+class Here:
+    """An exchange (tacit.rounds) of one run with the agents of a task, in this process; `own` is what they carry."""
 
-    def here(questions: Sequence[Broadcast]) -> list[Any]:
-        nonlocal own
-        own, answers = exchange(method, task, own, questions[0])
+    def __init__(self, method: Method, task: Task) -> None:
+        self.method, self.task, self.own = method, task, carried(method, task)
+
+    def __call__(self, questions: Sequence[Broadcast]) -> list[Any]:
+        (msg,) = questions
+        self.own, answers = exchange(self.method, self.task, self.own, msg)
         return [answers]
 
-    for ended in rounds([asking], [asking.start()], here):
-        yield ended[0]
+
+def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
+    """The state and the info after each round of a run whose agents are all in this process."""
+    asking = server(method, task)
+    for (ended,) in rounds([asking], [asking.start()], Here(method, task)):
+        yield ended
 
 
 def _distance(a: Array, b: Array) -> float:
@@ -203,7 +222,7 @@ class Budget:
         return not math.isinf(self.epsilon)
 
     def multiplier(self, releases: int, rate: float = 1.0) -> float:
-        """Of Gaussian noise, with which `releases` of it spend the budget; 0 without one."""
+        """The multiplier of Gaussian noise with which `releases` releases spend the budget; 0 without a budget."""
         return _multiplier(self.epsilon, self.dp_delta, releases, rate) if self.private else 0.0
 
 

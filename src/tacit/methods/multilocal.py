@@ -19,8 +19,8 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Prox, Trust
-from tacit.methods.local_models_first import CarriesModelAndDual, LocalModelsFirst
-from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.local_models_first import LocalModelsFirst
+from tacit.methods.method import Budget, Choice, Entry, KeepsModelAndDual
 from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.task import Facts, Task
@@ -29,7 +29,7 @@ from tacit.types import Array
 
 
 @dataclass(frozen=True)
-class MultiLocal(CarriesModelAndDual, LocalModelsFirst):
+class MultiLocal(KeepsModelAndDual, LocalModelsFirst):
     """Agents apply the rule, ObjP's or ObjT's, local_steps times before they release z_p."""
 
     rounds: int

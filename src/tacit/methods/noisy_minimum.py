@@ -13,10 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.objective_perturbation import Noise, Normal, check_records, least_convexity, record_gradient, tau
+from tacit.methods.method import Budget
+from tacit.methods.objective_perturbation import (
+    MASK_SHARE,
+    Noise,
+    Normal,
+    check_records,
+    least_convexity,
+    record_gradient,
+    tau,
+)
 from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Facts, Task
+from tacit.privacy.budget import calibrate
+from tacit.privacy.release import GeneralRelease
 from tacit.types import Array
 
 TOLERANCE = 3e-4  # with it the noise c adds less than a hundredth to the variance
@@ -68,3 +79,12 @@ def enough_convexity(facts: Facts, score_noise: float, std: float, epsilon: floa
     """
     least = least_convexity(facts, epsilon / 2) - convexity(facts, 0.0, pooled=True)
     return max(facts.row_norm * std / score_noise, least)
+
+
+def shares(budget: Budget) -> tuple[Normal, float, float]:
+    """The noise that hides where the solve ended, and the (epsilon, delta) that is left for the minimiser."""
+    little = Budget(MASK_SHARE * budget.epsilon, MASK_SHARE * budget.dp_delta)
+    mask, dp_delta = Normal(little.multiplier(1)), (1 - MASK_SHARE) * budget.dp_delta
+    left = calibrate(GeneralRelease(1.0, dp_delta), budget.epsilon, budget.dp_delta, 1, beside=((mask.outside(), 1),))
+    assert isinstance(left, GeneralRelease)
+    return mask, left.epsilon, dp_delta

@@ -24,8 +24,8 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.admm.updates import prox_center
-from tacit.methods.local_models_first import CarriesModelAndDual, LocalModelsFirst
-from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.local_models_first import LocalModelsFirst
+from tacit.methods.method import Budget, Choice, Entry, KeepsModelAndDual
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
@@ -36,7 +36,7 @@ REPLACED = Adjacency.REPLACE_ONE.value
 
 
 @dataclass(frozen=True)
-class OutP(CarriesModelAndDual, LocalModelsFirst):
+class OutP(KeepsModelAndDual, LocalModelsFirst):
     """Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
 
     rounds: int
@@ -68,7 +68,7 @@ class OutP(CarriesModelAndDual, LocalModelsFirst):
 
 
 @dataclass(frozen=True)
-class Released(CarriesModelAndDual, LocalModelsFirst):
+class Released(KeepsModelAndDual, LocalModelsFirst):
     """The released code: sigma^2 where the standard deviation belongs, c1 = I_p, c3 = I_p / 4, c_w = sqrt(4 J K).
 
     The loss of a record weighs 1 / I_p, and beta r'(w) stands in for (beta / P) r'(z_p).
@@ -121,7 +121,7 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> OutP:
 
 
 def build_released(facts: Facts, budget: Budget, choice: Choice) -> Released:  # noqa: ARG001
-    """The noise that would spend the budget, were it calibrated; rho-hat of the paper at the epsilon of a round.
+    """The method with noise that would spend the budget, were it calibrated, and rho-hat at the epsilon of a round.
 
     That epsilon is what the classic formula, multiplier = sqrt(2 ln(1.25 / delta)) / epsilon, makes of the multiplier.
     """

@@ -1,5 +1,6 @@
-"""What a method declares about its privacy: who is protected, who is trusted, what is released. The accountant does
-the rest: a method never states an epsilon of its own.
+"""What a method declares about its privacy: who is protected, who is trusted, what is released.
+
+A method never states an epsilon of its own: the accountant computes it from the releases.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Promise:
 
 
 def no_privacy(trusted: Trusted = Trusted.SERVER) -> Promise:
-    """Of a method that adds no noise."""
+    """The promise of a method that adds no noise: none."""
     return Promise(Unit.RECORD, trusted, caveats=("no noise is added.",))
 
 

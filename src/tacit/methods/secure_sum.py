@@ -30,8 +30,8 @@ from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
 from tacit.admm.updates import trust_center
 from tacit.errors import IncompatibleError, SpecError
-from tacit.methods.local_models_first import CarriesModelAndDual, caught_up
-from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, Own, StartsAtZero
+from tacit.methods.local_models_first import caught_up
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsModelAndDual, Own, StartsAtZero
 from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
 from tacit.methods.task import Facts, Task
@@ -40,7 +40,7 @@ from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class SecureSum(CarriesModelAndDual, StartsAtZero, AsksEveryone):
+class SecureSum(KeepsModelAndDual, StartsAtZero, AsksEveryone):
     """Agents send z_p - dual_p / rho into a secure sum; `colluding` of them may tell the server their noise."""
 
     rounds: int

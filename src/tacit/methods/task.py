@@ -22,7 +22,7 @@ Normals = Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]
 
 
 def plain_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
-    """One agent after another, NumPy."""
+    """The sums of every agent, one agent after another, in NumPy."""
     each = np.broadcast_to(points, (len(shards), *points.shape[-2:]))
     return np.stack([record_sum(shard, problem, u, bound) for shard, u in zip(shards, each, strict=True)])
 
@@ -49,12 +49,12 @@ class Facts:
 
     @property
     def n_agents(self) -> int:
-        """P."""
+        """P, the number of agents."""
         return len(self.sizes)
 
     @property
     def n_records(self) -> int:
-        """I."""
+        """I, the number of records of all agents."""
         return sum(self.sizes)
 
     @property
@@ -68,11 +68,11 @@ class Facts:
         return 1 + ROUNDING * max(self.sizes)
 
     def gaussian(self, agent: int, t: int, step: int = 0) -> Array:
-        """Standard noise of an agent's stream; agent P is the server's or the curator's."""
+        """Standard Gaussian noise from an agent's stream; agent P is the server or the curator."""
         return self.normals((self.seed, agent), t, step, self.shape).astype(np.float64)
 
     def radial(self, agent: int, t: int, step: int = 0) -> Array:
-        """Noise of density proportional to exp(-|b|_2), of an agent's stream as `gaussian`."""
+        """Noise of density proportional to exp(-|b|_2), from the same stream as `gaussian`."""
         return noise.radial((self.seed, agent), t, step, self.shape).astype(np.float64)
 
     def uniform(self, agent: int, t: int, n: int, step: int = 0) -> Array:
@@ -82,7 +82,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Task(Facts):
-    """The records of some agents, in one place: of all of them in a simulation, of one where it is deployed.
+    """The records of the agents that are here: of all agents in a simulation, of one agent where it is deployed.
 
     Arrays that agents keep or send have a leading axis, with a row for each agent of `index`.
     """
@@ -109,7 +109,7 @@ class Task(Facts):
         return np.zeros((len(self.index), *self.shape))
 
     def asked(self, to: Array | None) -> Array:
-        """The rows of the agents here that a Broadcast to these agents asks, None for all."""
+        """Which rows belong to agents that a Broadcast with this `to` asks; None asks all."""
         return np.arange(len(self.index)) if to is None else np.flatnonzero(np.isin(self.index, to))
 
     @property
