@@ -56,7 +56,7 @@ def add_to(commands: Commands, about: str) -> None:
         "--preset", help="sound (a guarantee for the whole run; default), paper (the text), or released (what made the "
         "paper's numbers)"
     )  # fmt: skip
-    parser.add_argument("--algorithm", help="admm, iadmm-prox, iadmm-trust, objp, objt (default) or outp")
+    parser.add_argument("--algorithm", help="the method: objt (default), or any of tacit compare --list")
     add_spec_flags(parser, RUN_FLAGS)
     add_spec_sources(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the run (default runs/NAME)")
