@@ -76,8 +76,8 @@ class RecordFile:
         for one in record.read(self.path, self._whole_lines):
             kept = self._accept(one, str(self.path))
             if self.records.setdefault(self._key(kept), kept) != kept:
-                told = kept.get("name", "a run")
-                raise RecordError(f"{self.path} holds two records of {told}: remove both, and run it again.")
+                name = kept.get("name", "a run")
+                raise RecordError(f"{self.path} holds two records of {name}: remove both, and run it again.")
 
     def _whole_lines(self, content: bytes) -> bytes:
         """The content of the file without half a line at its end; a whole record may lack the end of its line."""

@@ -80,6 +80,7 @@ class Chain:
             with self._explained():
                 self._check_kind()
             os.chmod(path, 0o600)  # only now that it is known to be a ledger
+            self._identity = _identity(path)
         except BaseException:
             self._connection.close()
             raise
@@ -97,12 +98,19 @@ class Chain:
         with self._lock, self._explained():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
+                self._check_in_place()
                 yield
+                self._check_in_place()
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def _check_in_place(self) -> None:
+        """Refuse to go on where the file at the path is not the file that is open: an entry would be lost with it."""
+        if _identity(self.path) != self._identity or self.path.stat().st_size == 0:
+            raise self.corrupt("the file was moved, removed, emptied or replaced while it was open")
 
     def changed_by_others(self) -> int:
         """A number that moves when another connection has written."""
@@ -185,6 +193,15 @@ class Chain:
             raise self.corrupt(f"SQLite cannot read it ({error})") from error
 
 
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands at a path; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _connect(path: Path, patience: float) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
@@ -207,6 +224,12 @@ def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body
 
 def _create(path: Path, key: str, body: Values) -> None:
     """The file appears whole or not at all, and never in place of another."""
+    left = [Path(f"{path}{end}") for end in ("-wal", "-shm") if Path(f"{path}{end}").exists()]
+    if left:
+        raise DataError(
+            f"{left[0]} is left of a ledger that is gone: put that ledger back beside it, or remove {left[0].name} if "
+            "its budget is counted elsewhere."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # mode 0600
     os.close(number)

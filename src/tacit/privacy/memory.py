@@ -6,9 +6,11 @@ counts no other run and enforces no limit: an agent that is asked again later ne
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
+from tacit.errors import Refused
 from tacit.privacy.history import ZERO_OUT, Key, Place, changed, forgotten
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Terms
@@ -23,7 +25,7 @@ class Memory:
     head = ""  # there is no chain
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._places: dict[tuple[str, str], Place] = {}
         self._answered: dict[Key, tuple[str, Release]] = {}
         self._kept: dict[Key, Array] = {}
@@ -39,6 +41,8 @@ class Memory:
         self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ZERO_OUT
     ) -> Array:
         """The answer to `asked`: kept, or made now; or Refused."""
+        if os.getpid() != self._process:
+            raise Refused("this agent was made before a fork, and another process answers for it: make it anew there.")
         with self._lock:
             if key in self._answered:
                 if self._answered[key] != (asked, release):
