@@ -1,7 +1,11 @@
 """What a hostile server may try on one deployed agent, and gets: a refusal that tells nothing, or what was agreed."""
 
 import dataclasses
+import os
+import threading
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +13,19 @@ import pytest
 
 from tacit.admm.messages import Broadcast, Local, Reply
 from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, TermsChanged
-from tacit.guarded.agent import Outgoing
+from tacit.guarded.agent import DELTA_FOR_THE_GRID, Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.privacy import exact, lattice, memory
+from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
+from tacit.privacy.history import Key
 from tacit.privacy.mechanism import Silence
 from tacit.privacy.memory import Memory
 from tacit.privacy.release import GaussianRelease
+from tacit.privacy.terms import Terms
 from tacit.run import deploy
+from tacit.schedule import Constant
 from tacit.types import LARGEST, Norm, Shard
 from tests.conftest import federation
 from tests.guarded.agents import LINEARISED_AT_Z, SHAPE, SOUND, agents, ask, start, with_records
@@ -468,3 +476,43 @@ def test_the_regulariser_goes_in_after_the_noise():
 
 def test_sound_is_deployed_by_default_with_gaussian_noise():
     assert (SOUND.privacy.mechanism, SOUND.privacy.adjacency) == ("gaussian", "zero_out")
+
+
+def test_threads_that_ask_one_agent_without_a_ledger_get_one_answer():
+    memory, made, start_together = Memory(), [], threading.Barrier(8)
+    memory.join("data", Terms("run", "spec", 5, GaussianRelease(1.0), "zero_out", 1.0, 1e-6, 1.0))
+
+    def make():
+        made.append(1)
+        time.sleep(0.02)
+        return np.random.default_rng().normal(size=3)
+
+    def ask_once(_):
+        start_together.wait()
+        return memory.release(Key("data", "run", 1), "asked", GaussianRelease(1.0), make)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask_once, range(8)))
+    assert len(made) == 1
+    assert all((one == answers[0]).all() for one in answers)
+
+
+def test_an_agent_without_a_ledger_does_not_answer_after_a_fork(monkeypatch):
+    memory = Memory()
+    memory.join("data", Terms("run", "spec", 5, GaussianRelease(1.0), "zero_out", 1.0, 1e-6, 1.0))
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(Refused, match="fork"):
+        memory.release(Key("data", "run", 1), "asked", GaussianRelease(1.0), lambda: np.zeros(3))
+
+
+def test_ledgers_price_what_is_left_of_delta_when_the_grid_has_its_share():
+    events = [(GaussianRelease(20.0), 100)]
+    assert deploy.price(events, 1e-6) == total(events, 1e-6 * (1 - DELTA_FOR_THE_GRID)).epsilon
+    assert deploy.price(events, 1e-6) > total(events, 1e-6).epsilon
+
+
+def test_what_is_agreed_names_the_shape_of_the_model_and_the_penalties():
+    spec = deploy.named(SOUND)
+    agreed = {deploy._digest(spec, shape, rho) for shape in ((4, 3), (3, 4)) for rho in (Constant(1.0), Constant(2.0))}
+    assert len(agreed) == 4
+    assert deploy._digest(spec, (4, 3), Constant(1.0)) in agreed

@@ -367,7 +367,7 @@ def test_names_limits_and_places_that_cannot_be_are_refused(path, fast):
     (fast / "file").touch()
     with pytest.raises(DataError, match="cannot create"):
         Ledger.open(fast / "file" / "ledger", price)
-    with Ledger.open(path, price) as ledger, pytest.raises(SpecError, match="records gaussian and laplace"):
+    with Ledger.open(path, price) as ledger, pytest.raises(SpecError, match="records gaussian, laplace, general releases"):
         answer(ledger, 1, release=object())
 
 
@@ -618,3 +618,46 @@ def test_a_ledger_in_use_for_too_long_and_a_ledger_after_a_fork_are_refused(path
             answer(ledger, 1, make=never)
         monkeypatch.undo()
         answer(ledger, 1)
+
+
+def moved(path):
+    path.rename(path.with_name("elsewhere"))
+
+
+def replaced(path):
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+@pytest.mark.parametrize("change", [Path.unlink, moved, replaced, lambda path: os.truncate(path, 0),
+                                    lambda path: os.truncate(path, 4096)])  # fmt: skip
+def test_nothing_leaves_once_the_file_at_its_path_is_not_the_one_that_is_open(path, change):
+    with Ledger.open(path, price) as ledger:
+        answer(ledger, 1)
+        change(path)
+        with pytest.raises(LedgerCorrupt, match=r"while it was open|cannot read"):
+            answer(ledger, 2)
+
+
+def test_a_file_that_goes_away_while_an_answer_is_made_takes_the_answer_with_it(path):
+    def make():
+        path.unlink()
+        return noisy()
+
+    with Ledger.open(path, price) as ledger, pytest.raises(LedgerCorrupt):
+        answer(ledger, 1, make=make)
+
+
+def test_a_new_ledger_is_not_made_over_what_is_left_of_another(path):
+    Path(f"{path}-wal").write_bytes(b"entries that were not yet in the file")
+    with pytest.raises(DataError, match="put that ledger back"):
+        Ledger.open(path, price)
+
+
+def test_an_answer_priced_for_another_adjacency_is_refused_though_both_runs_were_joined_before(path):
+    with Ledger.open(path, price) as ledger:
+        for run, adjacency in (("one", "zero_out"), ("two", "replace_one")):
+            ledger.join("data", Terms(run, "spec", 5, GAUSSIAN, adjacency, 1.0, 1e-6, 1.0))
+        ledger.release(Key("data", "two", 1), asked(1), GAUSSIAN, noisy, "replace_one")
+        with pytest.raises(Refused, match="kept apart"):
+            ledger.release(Key("data", "one", 1), asked(1), GAUSSIAN, noisy, "zero_out")

@@ -80,7 +80,7 @@ class Chain:
             with self._explained():
                 self._check_kind()
             os.chmod(path, 0o600)  # only now that it is known to be a ledger
-            self._identity = _identity(path)
+            self._identity, self._size = _identity(path)
         except BaseException:
             self._connection.close()
             raise
@@ -102,6 +102,7 @@ class Chain:
                 yield
                 self._check_in_place()
                 self._connection.execute("COMMIT")
+                self._size = max(self._size, _identity(self.path)[1])
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -109,8 +110,9 @@ class Chain:
 
     def _check_in_place(self) -> None:
         """Refuse to go on where the file at the path is not the file that is open: an entry would be lost with it."""
-        if _identity(self.path) != self._identity or self.path.stat().st_size == 0:
-            raise self.corrupt("the file was moved, removed, emptied or replaced while it was open")
+        which, size = _identity(self.path)
+        if which != self._identity or size < self._size:
+            raise self.corrupt("the file was moved, removed, cut or replaced while it was open")
 
     def changed_by_others(self) -> int:
         """A number that moves when another connection has written."""
@@ -193,13 +195,13 @@ class Chain:
             raise self.corrupt(f"SQLite cannot read it ({error})") from error
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file stands at a path; None where there is none."""
+def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
+    """Which file stands at a path, and its size; None where there is no file. A ledger never gets smaller."""
     try:
         found = path.stat()
     except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return None, 0
+    return (found.st_dev, found.st_ino), found.st_size
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:

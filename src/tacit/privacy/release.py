@@ -125,8 +125,10 @@ def pure_epsilon(release: Release) -> float:
 
 def describe(release: Release) -> Values:
     """A release as JSON."""
-    name = next(name for name, kind in _RECORDED.items() if type(release) is kind)
-    return {"mechanism": name, **asdict(release)}
+    for name, kind in _RECORDED.items():
+        if type(release) is kind:
+            return {"mechanism": name, **asdict(release)}
+    raise SpecError(f"a ledger records {', '.join(_RECORDED)} releases, not {type(release).__name__}.")
 
 
 def restored(description: Values) -> Release:
