@@ -37,18 +37,18 @@ class Registry(MutableMapping[str, Entry]):
 
 METHODS = Registry(
     {
-        "amp": "amp:ENTRY",
-        "chaudhuri": "chaudhuri:ENTRY",
+        "amp": "noisy_minimum:AMP",
+        "chaudhuri": "noisy_minimum:CHAUDHURI",
         "dp-fedavg": "dp_fedavg:ENTRY",
         "dpsgd": "dpsgd:ENTRY",
         "dpsgd-local": "dpsgd_local:ENTRY",
         "dvp": "dvp:ENTRY",
-        "fedavg": "fedavg:ENTRY",
+        "fedavg": "fedavg:FEDAVG",
         "fedgd": "fedgd:ENTRY",
-        "fedprox": "fedprox:ENTRY",
+        "fedprox": "fedavg:FEDPROX",
         "iceadmm": "iceadmm:ENTRY",
         "iiadmm": "iiadmm:ENTRY",
-        "kifer": "kifer:ENTRY",
+        "kifer": "noisy_minimum:KIFER",
         "objp-local": "multilocal:OBJP",
         "objt-local": "multilocal:OBJT",
         "nbafl": "nbafl:ENTRY",
