@@ -13,8 +13,11 @@ import pytest
 from tacit.methods.method import simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
-from tacit.privacy.release import GaussianRelease, GeneralRelease
+from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
+from tacit.run import build
+from tacit.run.presets import preset
 from tests.conformance.test_methods import BUDGET, small
+from tests.conftest import federation
 from tests.methods.tasks import empty
 
 RECORD, REPLACED, CLIENT = Unit.RECORD, Unit.REPLACED, Unit.CLIENT
@@ -49,8 +52,36 @@ PINNED = {
 PRIVATE = [name for name, pinned in PINNED.items() if pinned]
 
 
+# the ADMM family, which agents of tacit.admm answer: the noise of three rounds at BUDGET under the sound preset
+FAMILY = {
+    "objp": GaussianRelease(2.40858),
+    "objt": GaussianRelease(2.40858),
+    "outp": GaussianRelease(2.40858),
+    "objt-laplace": LaplaceRelease(math.inf, 0.386651),
+    "admm": None,
+    "iadmm-prox": None,
+    "iadmm-trust": None,
+}
+
+
 def test_every_method_is_pinned():
-    assert PINNED.keys() == METHODS.keys()
+    assert PINNED.keys() | FAMILY.keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_a_method_of_the_admm_family_promises_what_is_pinned(name):
+    values = {"run.rounds": 3, "privacy.dp_delta": BUDGET.dp_delta}
+    if FAMILY[name] is not None:
+        values["privacy.epsilon"] = BUDGET.epsilon
+    promise = build.setup(preset("sound", name).with_values(values), federation()).promise
+    if FAMILY[name] is None:
+        assert promise.caveats == ("no noise is added.",)
+        return
+    assert (promise.unit, promise.trusted, promise.caveats, promise.once) == (RECORD, NOBODY, (), ())
+    ((release, count),) = promise.each_round
+    assert (type(release), count) == (type(FAMILY[name]), 1)
+    for term, value in vars(FAMILY[name]).items():
+        assert vars(release)[term] == (value if value is None else pytest.approx(value, rel=1e-4))
 
 
 @pytest.mark.parametrize("name", PINNED)

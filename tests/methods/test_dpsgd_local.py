@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.methods.dpsgd_local import ENTRY, LocalDPSGD
+from tacit.methods.fedavg import FedProx
 from tacit.methods.fedgd import FedGD
-from tacit.methods.fedprox import FedProx
 from tacit.methods.local_sgd import LocalSGD
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.fedprox import FedProx
+from tacit.methods.fedavg import FedProx
 from tacit.methods.local_sgd import LocalSGD
 from tacit.methods.method import Budget
 from tacit.methods.nbafl import ENTRY, NbAFL

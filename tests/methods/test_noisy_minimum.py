@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import IncompatibleError
-from tacit.methods import amp, chaudhuri, kifer
 from tacit.methods.method import Budget, simulate
-from tacit.methods.noisy_minimum import NoisyMinimum
+from tacit.methods.noisy_minimum import AMP, CHAUDHURI, KIFER, NoisyMinimum
 from tacit.methods.objective_perturbation import Normal, Radial, jacobian, record_gradient
 from tacit.methods.promise import Trusted
 from tacit.methods.solve import convexity
@@ -16,15 +15,15 @@ from tacit.problem.objective import Problem
 from tacit.problem.squared import Squared
 from tests.methods.tasks import pooled_gradient, task
 
-MODULES = [amp, chaudhuri, kifer]
+ENTRIES = [AMP, CHAUDHURI, KIFER]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("epsilon", [0.5, 8.0])
-def test_every_choice_spends_the_budget_and_no_more(module, epsilon):
+def test_every_choice_spends_the_budget_and_no_more(entry, epsilon):
     own = task()
-    for choice in module.ENTRY.grid:
-        method = module.build(own, Budget(epsilon, 1e-6), choice)
+    for choice in entry.grid:
+        method = entry.build(own, Budget(epsilon, 1e-6), choice)
         promise = method.promise(own)
         assert method.rounds == 1
         assert promise.trusted is Trusted.CURATOR
@@ -34,7 +33,7 @@ def test_every_choice_spends_the_budget_and_no_more(module, epsilon):
 
 def test_chaudhuri_is_pure():
     own = task()
-    method = chaudhuri.build(own, Budget(2.0, 1e-6), chaudhuri.ENTRY.grid[0])
+    method = CHAUDHURI.build(own, Budget(2.0, 1e-6), CHAUDHURI.grid[0])
     assert method.promise(own).total(1, 0.0).epsilon == pytest.approx(2.0, rel=1e-12)
 
 
@@ -51,8 +50,8 @@ def test_the_model_shown_is_the_minimiser_of_the_noisy_objective_and_a_little_mo
 
 def test_without_noise_it_is_the_pooled_optimum_and_promises_nothing():
     own = task(beta=1e-2)
-    for module in MODULES:
-        method = module.build(own, Budget(math.inf), module.ENTRY.grid[0])
+    for entry in ENTRIES:
+        method = entry.build(own, Budget(math.inf), entry.grid[0])
         state, _ = next(simulate(method, own))
         assert np.linalg.norm(pooled_gradient(own, state.w)) <= record_gradient(own)
         assert method.promise(own).caveats
@@ -60,8 +59,8 @@ def test_without_noise_it_is_the_pooled_optimum_and_promises_nothing():
 
 def test_amp_gives_the_determinant_its_share_of_epsilon():
     own = task(beta=0.0)
-    for choice in amp.ENTRY.grid:
-        method = amp.build(own, Budget(1.0, 1e-6), choice)
+    for choice in AMP.grid:
+        method = AMP.build(own, Budget(1.0, 1e-6), choice)
         whole = method.promise(own).once[0][0].epsilon
         mu = convexity(own, method.convexity, pooled=True)
         assert jacobian(own, mu) == pytest.approx(choice["jacobian"] * whole)
@@ -69,16 +68,16 @@ def test_amp_gives_the_determinant_its_share_of_epsilon():
 
 def test_less_noise_in_a_score_costs_more_regularisation():
     own = task()
-    lams = [chaudhuri.build(own, Budget(1.0), {"score_noise": noise}).convexity for noise in (0.1, 1.0, 1e9)]
+    lams = [CHAUDHURI.build(own, Budget(1.0), {"score_noise": noise}).convexity for noise in (0.1, 1.0, 1e9)]
     assert lams[0] > lams[1] >= lams[2]
-    floor = chaudhuri.build(own, Budget(1.0), {"score_noise": 1e9})
+    floor = CHAUDHURI.build(own, Budget(1.0), {"score_noise": 1e9})
     assert jacobian(own, convexity(own, floor.convexity, pooled=True)) == pytest.approx(0.99 / 2)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_loss_without_a_bound_is_refused(module):
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_a_loss_without_a_bound_is_refused(entry):
     from dataclasses import replace
 
     own = replace(task(), problem=Problem(3, 1 / 24, Squared()))
     with pytest.raises(IncompatibleError, match="bounded gradients"):
-        module.build(own, Budget(1.0), module.ENTRY.grid[0])
+        entry.build(own, Budget(1.0), entry.grid[0])

@@ -1,28 +1,30 @@
-"""One minimiser of a noisy objective, by a curator who holds all records: what chaudhuri, kifer and amp share.
+"""One minimiser of a noisy objective, by a curator who holds all records; here for K classes.
 
     w = argmin_w sum_p f_p(w) + Lambda/2 |w|^2 + <b, w>  +  c
 
 b hides the records (tacit.methods.objective_perturbation). The solve ends at a gradient of norm tau = tolerance c / I,
-and the noise c hides where it ended.
+and the noise c, for which a hundredth of the budget pays, hides where it ended. (epsilon', delta') is the rest.
+
+    chaudhuri   b ~ exp(-|b|_2 / scale), pure epsilon       Chaudhuri, Monteleoni & Sarwate (2011)
+    kifer       b ~ N(0, (m c / I)^2)                       Kifer, Smith & Thakurta (2012)
+    amp         b ~ N(0, (m c / I)^2)                       Iyengar et al. (2019), approximate minima perturbation
+
+In the first two, Lambda = |x| std(b) / score_noise makes the noise of a score as small as score_noise, and is no less
+than what leaves the determinant half of epsilon'. In amp, Lambda follows from the share `jacobian` of epsilon' that the
+determinant takes (published is a tenth, with solves to tau = 1 / I^2).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.method import Budget
-from tacit.methods.objective_perturbation import (
-    MASK_SHARE,
-    Noise,
-    Normal,
-    check_records,
-    least_convexity,
-    record_gradient,
-    tau,
-)
+from tacit.methods import objective_perturbation as perturbation
+from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.objective_perturbation import MASK_SHARE, Noise, Normal, Radial, record_gradient
 from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Facts, Task
@@ -55,8 +57,8 @@ class NoisyMinimum:
 
     def train(self, records: Task, msg: Broadcast) -> Array:
         if self.private:
-            check_records(records)
-        t, curator, limit = msg.t, records.n_agents, tau(records, self.tolerance)
+            perturbation.check_records(records)
+        t, curator, limit = msg.t, records.n_agents, perturbation.tau(records, self.tolerance)
         b = record_gradient(records) * self.inside.draw(records, curator, t, 0) if self.private else 0.0
 
         def rest(u: Array) -> Array:
@@ -67,24 +69,70 @@ class NoisyMinimum:
         return np.asarray(w + 2 * limit / mu * self.outside.draw(records, curator, t, 1))
 
 
-def without_noise() -> NoisyMinimum:
-    """The minimiser itself, to a gradient that one record could have."""
-    return NoisyMinimum(0.0, Normal(0.0), Normal(0.0), 1.0)
+WITHOUT_NOISE = NoisyMinimum(0.0, Normal(0.0), Normal(0.0), 1.0)  # to a gradient that one record could have
 
 
-def enough_convexity(facts: Facts, score_noise: float, std: float, epsilon: float) -> float:
-    """The Lambda with which b, of std `std` in an entry, adds noise of std score_noise to a score.
+def build_chaudhuri(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
+    """The minimiser whose radial noise spends the budget."""
+    if not budget.private:
+        return WITHOUT_NOISE
+    perturbation.check_loss(facts)
+    epsilon = (1 - MASK_SHARE) * budget.epsilon
+    std = record_gradient(facts) * math.sqrt(math.prod(facts.shape)) / epsilon  # of an entry of b, nearly
+    lam = _quiet_scores(facts, choice["score_noise"], std, epsilon)
+    mu = convexity(facts, lam, pooled=True)
+    return NoisyMinimum(lam, Radial.of(facts, mu, epsilon), Radial(1 / (MASK_SHARE * budget.epsilon)))
 
-    It is never less than what leaves the determinant half of epsilon.
-    """
-    least = least_convexity(facts, epsilon / 2) - convexity(facts, 0.0, pooled=True)
-    return max(facts.row_norm * std / score_noise, least)
+
+def build_gaussian(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
+    """The minimiser whose Gaussian noise spends the budget: amp where choice has a "jacobian", else kifer."""
+    if not budget.private:
+        return WITHOUT_NOISE
+    perturbation.check_loss(facts)
+    mask, epsilon, dp_delta = _shares(budget)
+    if "jacobian" in choice:
+        lam = max(0.0, _least(facts, choice["jacobian"] * epsilon))
+    else:
+        std = record_gradient(facts) * perturbation.size(facts, dp_delta) / epsilon  # of an entry of b, nearly
+        lam = _quiet_scores(facts, choice["score_noise"], std, epsilon)
+    mu = convexity(facts, lam, pooled=True)
+    return NoisyMinimum(lam, Normal.of(facts, mu, epsilon, dp_delta), mask)
 
 
-def shares(budget: Budget) -> tuple[Normal, float, float]:
+def _quiet_scores(facts: Facts, score_noise: float, std: float, epsilon: float) -> float:
+    """The Lambda with which b, of std `std` in an entry, adds noise of std score_noise to a score, or less."""
+    return max(facts.row_norm * std / score_noise, _least(facts, epsilon / 2))
+
+
+def _least(facts: Facts, epsilon: float) -> float:
+    """The Lambda with which the determinant takes epsilon."""
+    return perturbation.least_convexity(facts, epsilon) - convexity(facts, 0.0, pooled=True)
+
+
+def _shares(budget: Budget) -> tuple[Normal, float, float]:
     """The noise that hides where the solve ended, and the (epsilon, delta) that is left for the minimiser."""
     little = Budget(MASK_SHARE * budget.epsilon, MASK_SHARE * budget.dp_delta)
     mask, dp_delta = Normal(little.multiplier(1)), (1 - MASK_SHARE) * budget.dp_delta
     left = calibrate(GeneralRelease(1.0, dp_delta), budget.epsilon, budget.dp_delta, 1, beside=((mask.outside(), 1),))
     assert isinstance(left, GeneralRelease)
     return mask, left.epsilon, dp_delta
+
+
+AMP = Entry(
+    "amp",
+    "one approximate minimiser of an objective with Gaussian noise, by a curator",
+    build_gaussian,
+    tuple({"jacobian": share} for share in (0.1, 0.03, 0.3, 0.01)),
+)
+CHAUDHURI = Entry(
+    "chaudhuri",
+    "one minimiser of an objective with radial noise, pure epsilon, by a curator",
+    build_chaudhuri,
+    tuple({"score_noise": noise} for noise in (0.5, 0.25, 1.0, 2.0)),
+)
+KIFER = Entry(
+    "kifer",
+    "one minimiser of an objective with Gaussian noise, by a curator",
+    build_gaussian,
+    tuple({"score_noise": noise} for noise in (1.0, 0.5, 0.25, 2.0)),
+)

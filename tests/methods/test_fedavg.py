@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast
-from tacit.methods import fedavg, fedprox
-from tacit.methods.fedprox import FedProx, drawn
+from tacit.methods.fedavg import FEDAVG, FEDPROX, FedProx, drawn
 from tacit.methods.local_sgd import LocalSGD, weighted_mean
 from tacit.methods.method import TRIALS, Budget
 from tacit.problem.loss import one_hot
@@ -42,8 +41,8 @@ def test_fedprox_without_a_proximal_term_is_fedavg(batch):
                 x, y = shard.x[rows], shard.y[rows]
                 u = u - 0.5 * (x.T @ own.problem.loss.residual(x @ u, y) / len(rows) + 0.1 * 2 * u)
         total, weight = total + n * u, weight + n
-    for made in (fedavg.ENTRY, fedprox.ENTRY):
-        method = made.build(own, Budget(1.0), common | ({"mu": 0.0} if made is fedprox.ENTRY else {}))
+    for made in (FEDAVG, FEDPROX):
+        method = made.build(own, Budget(1.0), common | ({"mu": 0.0} if made is FEDPROX else {}))
         np.testing.assert_allclose(after(own, method), total / weight, rtol=0, atol=1e-13)
 
 
@@ -102,7 +101,7 @@ def test_equal_models_average_to_themselves():
     np.testing.assert_allclose(weighted_mean(own, np.stack([W, W]), np.array([0, 2])), W, atol=1e-15)
 
 
-@pytest.mark.parametrize("entry", [fedavg.ENTRY, fedprox.ENTRY], ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [FEDAVG, FEDPROX], ids=lambda entry: entry.name)
 def test_no_budget_makes_it_private(entry):
     own = task()
     method = entry.build(own, Budget(1.0), entry.grid[0])
