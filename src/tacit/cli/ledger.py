@@ -65,7 +65,8 @@ def run_show(options: argparse.Namespace) -> int:
         limits = None if limit is None else asdict(limit)
         print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
         return 0
-    print(f"limit       {limit} over all runs on the same data" if limit else "limit       none: nothing is refused")
+    own = f"{limit} over all runs on the same data" if limit else "none: a run is refused what it did not agree on alone"
+    print(f"limit       {own}")
     for account in accounts:
         print("\n" + _table(account))
     if not accounts:
