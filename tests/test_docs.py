@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tacit import record
+from tacit import record, toml
 from tacit.audit import methods as audit
 from tacit.methods.registry import METHODS
 from tacit.paper import artefact as paper
@@ -17,7 +17,8 @@ from tacit.paper.archive import Archive
 from tacit.paper.reproduce import Plan
 from tests.conformance import test_methods as suite
 
-PAGE = Path(__file__).parent.parent / "docs" / "adding-a-method.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "adding-a-method.md"
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +79,11 @@ def test_the_example_trains(entry):
     own, method = suite.small(entry)
     state, _ = suite.trained(method, own)
     assert state.t == method.rounds
+
+
+def test_the_picture_of_the_house_is_the_contract_that_is_checked():
+    contracts = toml.loads((ROOT / "pyproject.toml").read_text(), "pyproject.toml")["tool"]["importlinter"]["contracts"]
+    (layers,) = (one["layers"] for one in contracts if one["type"] == "layers")
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    picture = text[text.index("```\ncli ") + 4 :].split("```")[0]
+    assert [line[:38].strip() for line in picture.splitlines()] == layers

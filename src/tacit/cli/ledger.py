@@ -65,7 +65,7 @@ def run_show(options: argparse.Namespace) -> int:
         limits = None if limit is None else asdict(limit)
         print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
         return 0
-    own = f"{limit} over all runs on the same data" if limit else "none: a run is refused what it did not agree on alone"
+    own = f"{limit} over all runs on the same data" if limit else "none: a run gets what it agreed on"
     print(f"limit       {own}")
     for account in accounts:
         print("\n" + _table(account))
