@@ -7,15 +7,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tacit import data
 from tacit.errors import IncompatibleError, unknown
+from tacit.jsontext import Values
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
 from tacit.run.spec import Spec
-
-Values = dict[str, Any]
 
 # the paper's constants of rho-hat; other data start from those of MNIST
 _RHO: dict[str, Values] = {

@@ -10,13 +10,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any
 
+from tacit.jsontext import Values
 from tacit.run import sweep
 from tacit.run.sweep import Load, Member
 from tacit.run.train import Listener, nobody
 
-Values = dict[str, Any]
 Finish = Callable[[Sequence[Member], Path, Listener, Load], Iterator[Values]]
 
 

@@ -18,6 +18,7 @@ from tacit import record, toml
 from tacit.engine.fast import fusable
 from tacit.engine.gradients import bound_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
+from tacit.jsontext import Values
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
@@ -38,8 +39,6 @@ CURVES = (
     "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
     "noise_gradient_units", "noise_parameter_units", "rho",
 )  # fmt: skip
-
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
