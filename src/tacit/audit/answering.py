@@ -125,6 +125,12 @@ def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
     return gradient, trace.scale
 
 
+def claimed_scale(agent: Agent, situation: Situation) -> float:
+    """The noise that the claim rests on: multiplier times sensitivity. Agents add to it what rounding may cost."""
+    _, _, trace = agent.respond(situation.own, situation.msg)
+    return agent.method.mechanism.multiplier * trace.sensitivity
+
+
 def drawn(agents: Sequence[Agent], draws: int, seed: int) -> list[list[Agent]]:
     """A lane of the agents for every draw: a run with a seed of its own."""
     return [[replace(agent, key=((seed << 32) + n, p)) for p, agent in enumerate(agents)] for n in range(draws)]

@@ -117,7 +117,8 @@ class Control:
 
 _STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z in units in which sigma < 1
 _LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
-_DEPLOYED = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # fewer draws show as much at a larger epsilon
+_EXACT = {"privacy.noise": "exact"}  # at the default epsilon, where only the scale of the noise shows a faint defect
+_DEPLOYED = _EXACT | {"privacy.epsilon": 8.0}  # an attack shows as much in fewer draws at a larger epsilon
 
 CONTROLS = {
     control.name: control
@@ -145,6 +146,13 @@ CONTROLS = {
         ),
         Control("reused-noise", "the same noise in two rounds", stuck),
         Control("shared-stream", "the same noise at two agents", shared),
+        Control("deployed-default", "a deployed agent at epsilon 1: noise of 0.8 of the scale", fainter(0.8), _EXACT),
+        Control(
+            "deployed-l2",
+            "a deployed agent at epsilon 1: half the Laplace noise that is accounted in l2",
+            fainter(0.5),
+            _EXACT | {"privacy.mechanism": "laplace"},
+        ),
         Control("deployed-faint", "a deployed agent: noise of 0.8 of the calibrated scale", fainter(0.8), _DEPLOYED),
         Control("deployed-silent", "a deployed agent: a thousandth of the noise", fainter(1e-3), _DEPLOYED),
         Control("deployed-unclipped", "a deployed agent: gradients that are not clipped", unclipped, _DEPLOYED),

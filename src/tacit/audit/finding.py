@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.admm import compatible
 from tacit.admm.agent import Method
 from tacit.admm.compatible import release
+from tacit.audit.noise import Noise
 from tacit.errors import SpecError
 from tacit.privacy.budget import Guarantee, total
 from tacit.privacy.divergence import gaussian_epsilon
 from tacit.privacy.lower_bounds import epsilon_lower_bound, mu_lower_bound, one_run_lower_bound
 from tacit.privacy.mechanism import Gaussian
-from tacit.privacy.release import LaplaceRelease
+from tacit.privacy.release import Events, LaplaceRelease
 from tacit.problem.sensitivity import Observed
 from tacit.run.spec import Spec
 from tacit.types import Array
@@ -23,7 +24,9 @@ from tacit.types import Array
 SHARP = 0.8  # of the risk of error, for the test that suits a claim best; all other tests share the rest
 CONFIDENCE = 0.95  # that no finding of an audit is wrong
 CONFIDENCE_DEPLOYED = 0.999  # of one finding, where noise is new every time, and with it the risk of a false alarm
-FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)  # of the noise, for `detects`
+FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)  # of the noise, for `detects`
+NOISE = "noise"  # the name of the one test that is of the noise and not an attack (tacit.audit.noise)
+_LEAST = 1e-9  # of the claimed noise: less is as good as none, and its epsilon is no number
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,20 @@ class Claim:
     """(epsilon, dp_delta) as stated, and the Gaussian release that dominates where the accountant knows one.
 
     The Gaussian is a claim of its own, also where another argument gives the smaller epsilon. `note` says why a claim
-    is only nominal, where tacit itself gives no guarantee.
+    is only nominal, where tacit itself gives no guarantee. `events` are the releases that the claim adds up, where
+    their law and scale are part of it.
     """
 
     epsilon: float
     dp_delta: float
     gaussian: OneGaussian | None = None
     note: str = ""
+    events: Events = ()
+
+    def with_noise(self, factor: float) -> float:
+        """The epsilon at dp_delta of the claimed releases with `factor` of their noise, by the quick arguments."""
+        fainter = [(one.quieter(1 / max(factor, _LEAST)), times) for one, times in self.events]
+        return total(fainter, self.dp_delta, pld=False).epsilon
 
     @property
     def sharp(self) -> str:
@@ -92,8 +102,9 @@ class Check:
 class Finding:
     """One attack: the claim and every test of it.
 
-    `detects` is the largest factor of FACTORS such that these very draws, their noise shrunk by it or by any smaller
-    one, would have refuted the claim; None where there is none, or where the claim is refuted as it stands.
+    `detects` is a share of the noise that is claimed, or of the noise as it is where the claim names no scale: these
+    very draws, with so much noise or with less, would have refuted the claim (as far as FACTORS were tried). None where
+    nothing was found, or where the claim is refuted as it stands.
     """
 
     attack: str
@@ -106,8 +117,8 @@ class Finding:
 
     @property
     def by(self) -> str:
-        """The test that saw most of what it tests."""
-        return max(self.checks, key=lambda name: self.checks[name].share)
+        """The test that saw most of what it tests: one that refutes before all others, then attacks."""
+        return max(self.checks, key=lambda name: (self.checks[name].violated, name != NOISE, self.checks[name].share))
 
     @property
     def measured(self) -> float:
@@ -164,7 +175,7 @@ def claimed(spec: Spec, method: Method, rounds: int) -> Claim:
     pure = isinstance(one, LaplaceRelease) and math.isfinite(one.l1) and rounds == 1
     found = total([(one, rounds)], 0.0 if pure else p.dp_delta)
     shape = dominating(total([(one, rounds)], p.dp_delta, pld=False) if pure else found)
-    return Claim(found.epsilon, found.dp_delta, shape)
+    return Claim(found.epsilon, found.dp_delta, shape, events=((one, rounds),))
 
 
 def dominating(guarantee: Guarantee) -> OneGaussian | None:
@@ -180,39 +191,48 @@ def weigh(
     trials: Callable[[float], Trials],
     confidence: float,
     beside: Mapping[str, tuple[Claim, Trials]] = {},
+    noise: Noise | None = None,
 ) -> Finding:
     """Every test that applies, each against its own claim; together they err with probability 1 - confidence at most.
 
     trials(f) are the draws with their noise shrunk by f. Views `beside` the main one are tested by their sharpest test.
+    `noise` is the noise of the draws, in units of the claimed scale.
     """
     whole = trials(1.0)
-    count = len(_tests(claim, whole)) + len(beside)
+    count = len(_tests(claim, whole, noise)) + len(beside)
     sharp = 1 - (1 - confidence) * (SHARP if count > 1 else 1.0)
     dull = 1 - (1 - confidence) * (1 - SHARP) / max(1, count - 1)
 
-    def checked(seen: Trials) -> dict[str, Check]:
-        tests = _tests(claim, seen).items()
-        return {test: Check(of, bound(sharp if test == claim.sharp else dull)) for test, (of, bound) in tests}
+    def checked(seen: Trials, noise: Noise | None) -> Iterator[tuple[str, Check]]:
+        for test, (of, bound) in _tests(claim, seen, noise).items():
+            yield test, Check(of, bound(sharp if test == claim.sharp else dull))
 
-    checks = checked(whole)
+    def refuted(factor: float) -> bool:
+        tried = checked(trials(factor), None if noise is None else noise.shrunk(factor))
+        return any(check.violated for _, check in tried)
+
+    checks = dict(checked(whole, noise))
     for view, (own, seen) in beside.items():
         of, bound = _tests(own, seen)[own.sharp]
         checks[view] = Check(of, bound(dull))
     made = Finding(attack, name, claim, len(whole.present) + len(whole.absent), confidence, checks)
-    if made.violated:
+    found = None if made.violated else _detected(refuted)
+    if found is None:
         return made
-    found = _detected(lambda factor: any(check.violated for check in checked(trials(factor)).values()))
-    return replace(made, detects=found)
+    return replace(made, detects=math.floor(100 * found * (1.0 if noise is None else noise.scale)) / 100)
 
 
-def _tests(claim: Claim, trials: Trials) -> dict[str, tuple[float, Callable[[float], float]]]:
-    """(the epsilon that is tested, confidence -> lower bound on it) of every test that applies."""
-    tests: dict[str, tuple[float, Callable[[float], float]]] = {
-        "rates": (
-            claim.epsilon,
-            lambda sure: epsilon_lower_bound(trials.present, trials.absent, claim.dp_delta, sure),
-        )
-    }
+def _tests(
+    claim: Claim, trials: Trials, noise: Noise | None = None
+) -> dict[str, tuple[float, Callable[[float], float]]]:
+    """(the epsilon that is tested, confidence -> lower bound on it) of every test that applies, the quickest first."""
+    tests: dict[str, tuple[float, Callable[[float], float]]] = {}
+    if noise is not None and claim.events and not noise.hidden:
+        tests[NOISE] = claim.with_noise(1.0), lambda sure: claim.with_noise(noise.scale_at_most(sure))
+    tests["rates"] = (
+        claim.epsilon,
+        lambda sure: epsilon_lower_bound(trials.present, trials.absent, claim.dp_delta, sure),
+    )
     if claim.gaussian is not None:
         one = claim.gaussian
         tests["mu"] = (

@@ -1,9 +1,9 @@
 """Worst-case neighbours, a round or a few, many draws: the exact likelihood ratio against the code that answers.
 
 A draw of either data set has the same noise: their laws are compared, and a pair of draws says more of them than two
-draws apart (tacit.privacy.lower_bounds). Two further views look for noise that is not new: the difference
-of two agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides
-more.
+draws apart (tacit.privacy.lower_bounds). Two further views look for noise that is not new: the difference of two
+agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides more. Beside the
+attacks, the noise of all views is put beside the scale that is claimed (tacit.audit.noise).
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.agent import Agent, Method
-from tacit.audit.answering import Answering, Situation, answer, answering, drawn, views
+from tacit.audit.answering import Answering, Situation, answer, answering, claimed_scale, drawn, views
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.neighbours import Score, neighbours
+from tacit.audit.noise import Noise
+from tacit.privacy.mechanism import Mechanism
 from tacit.run.spec import Spec
 from tacit.types import Array
 
@@ -64,6 +66,7 @@ def audit(
     claim, once, twice = (claimed(spec, pair.present.method, rounds) for rounds in (spec.run.rounds, 1, 2))
     broken, fewer = pair.broken(break_), draws // _FEWER
     (seen,) = look(how, [broken.sides], pair.questions, draws, seed)
+    scales = np.array([claimed_scale(pair.present, question) for question in pair.questions])
     both = [broken.sides, (broken.other, broken.other)]  # of one run, and asked twice
     one, other = look(how, both, (pair.questions[0], pair.later), fewer, seed)
     return weigh(
@@ -73,6 +76,7 @@ def audit(
         lambda factor: seen.shrunk(factor).likelihood(pair.score),
         confidence,
         {"two agents": (once, one.difference(other, 0)), "two rounds": (twice, one.difference(one, 1))},
+        seen.noise(pair.present.method.mechanism, scales),
     )
 
 
@@ -92,6 +96,11 @@ class Sight:
         """The views with `factor` of their noise; the attacker expects what it expected before."""
         present, absent = (c + factor * (view - c) for view, c in zip(self.views, self.center, strict=True))
         return Sight((present, absent), self.center, self.scale, self.paired)
+
+    def noise(self, mechanism: Mechanism, claimed: Array) -> Noise:
+        """The noise of all views in units of the claimed scales (rounds,); the two of a pair have the same noise."""
+        found = [(v - c) / claimed[:, None, None] for v, c in zip(self.views, self.center, strict=True)]
+        return Noise.of(mechanism, np.stack(found[:1] if self.paired else found))
 
     def likelihood(self, score: Score) -> Trials:
         """ln p(views | with) - ln p(views | without), added up over the rounds."""

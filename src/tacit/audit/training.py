@@ -16,6 +16,7 @@ from tacit.admm.agent import Agent, Method
 from tacit.audit.finding import CONFIDENCE, FACTORS, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import name_of
 from tacit.audit.neighbours import score_of
+from tacit.audit.noise import Noise
 from tacit.audit.observe import Seen, observe, thin
 from tacit.run import build
 from tacit.run.spec import Spec
@@ -53,6 +54,7 @@ def audit(
 ) -> Finding:
     """A run of the spec over its data (thinned) and canaries, against the claim for the whole run.
 
+    The noise of a run is measured and not tested: W or a trust region may hide some of it.
     `break_` changes the method but not the claim, as a control would.
     """
     spec = spec.checked()
@@ -64,13 +66,20 @@ def audit(
     agents = [_tossed(agent, own, break_) for agent, own in zip(setup.agents, planted, strict=True)]
     factors = (*FACTORS, 1.0)
     scores = [np.zeros((len(factors), len(own.y))) for own in planted]
+    drawn = Noise.of(method.mechanism, np.zeros(0), hidden=True)
     for seen in observe(spec, setup, agents):
         for p, (one, own) in enumerate(zip(seen, planted, strict=True)):
-            scores[p] += _evidence(one, own, method, factors)
+            evidence, noise = _evidence(one, own, method, factors)
+            scores[p] += evidence
+            drawn += Noise.of(method.mechanism, noise)
     by_factor = dict(zip(factors, np.concatenate(scores, axis=1), strict=True))
     included = np.concatenate([own.included for own in planted])
     name = f"{spec.run.rounds} rounds, {name_of(spec)}"
-    return weigh("run", name, claim, lambda factor: Trials.of_one_run(by_factor[factor], included), confidence)
+
+    def trials(factor: float) -> Trials:
+        return Trials.of_one_run(by_factor[factor], included)
+
+    return weigh("run", name, claim, trials, confidence, noise=drawn)
 
 
 def _plant(
@@ -111,8 +120,11 @@ def _tossed(agent: Agent, own: Canaries, break_: Callable[[Method], Method]) -> 
     return replace(agent, shard=shard, method=break_(agent.method))
 
 
-def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float]) -> Array:
-    """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n)."""
+def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float]) -> tuple[Array, Array]:
+    """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n).
+
+    And that noise, (n, K), in units of the scale that the whole `method` would give it.
+    """
     agent, problem, bound = seen.agent, seen.agent.problem, method.bound
     score, x_norm = own.size * own.rows(seen.point), np.full(len(own.y), own.size)
 
@@ -123,7 +135,12 @@ def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float
     absent = empty if own.other is None else empty + gradient(own.other)
     present = empty + gradient(own.y)
     largest = bound.bound(problem.loss.residual(score, own.y), x_norm)
-    scale = method.perturbation.scale(agent.calibration * largest, method.rule.stiffness(seen.msg.rho, seen.msg.t))
+    stiffness = method.rule.stiffness(seen.msg.rho, seen.msg.t)
+    scale, promised = (
+        method.perturbation.scale(calibration * largest, stiffness)
+        for calibration in (agent.calibration, replace(agent, method=method).calibration)
+    )
     center = np.where(own.included[:, None], present, absent)
     noise, ratio = own.rows(seen.gradient) - center, score_of(method)
-    return np.stack([ratio(center + f * noise, (present, absent), (scale, scale)) for f in factors])
+    scores = [ratio(center + f * noise, (present, absent), (scale, scale)) for f in factors]
+    return np.stack(scores), noise / promised

@@ -22,7 +22,8 @@ WHAT = ("mechanism", "run", "reconstruction")
 
 EPILOG = """what is attacked:
   mechanism       a round with a worst-case record and without it, many draws of the noise; and the differences of two
-                  agents and of two rounds, in which noise that is not new would cancel
+                  agents and of two rounds, in which noise that is not new would cancel. Beside the attacks the scale of
+                  the noise is tested, if its law is the claimed one
   run             a whole training run with canaries in it, each included by a coin
   reconstruction  a server that knows all but one record tries to see it; draws a picture, with matplotlib
 Without a preset, file or flag that names a method, mechanism goes through every kind of release tacit makes.
@@ -32,9 +33,11 @@ A mechanism spends the whole budget in one round (in eight, for Laplace noise ac
 what is printed:
   claimed         (epsilon, delta) by the accountant
   at least        the lower bound that a test certifies, and the test; "of E" where the test is of another epsilon, such
-                  as that of the one Gaussian release which dominates all that is attacked
-  detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of what it is, or any
-                  smaller factor that was tried, down to 0.1
+                  as that of the one Gaussian release which dominates all that is attacked. The test "noise" is no
+                  attack: its epsilon is that of the claimed release with noise as small as was measured, and it is
+                  printed where it alone refutes the claim
+  detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of what is claimed
+                  (of what it is, for --method), or any smaller factor that was tried, down to 0.1
 
 controls are mechanisms broken on purpose; an audit that does not catch them is worth nothing:
 {controls}
@@ -114,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         from tacit.audit.finding import CONFIDENCE
 
         print(f"the lower bounds hold together with {CONFIDENCE:.0%} confidence; no consistent claim is proved by them")
-        print("detects x F: noise of F times what it is would have been caught by these draws (F and less were tried)")
+        print("detects x F: noise of F times the claim would have been caught by these draws (F and less were tried)")
     return 0 if passed else 1
 
 
