@@ -2,8 +2,8 @@
 
 A draw of either data set has the same noise: their laws are compared, and a pair of draws says more of them than two
 draws apart (tacit.privacy.lower_bounds). Two further views look for noise that is not new: the difference of two
-agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides more. Beside the
-attacks, the noise of all views is put beside the scale that is claimed (tacit.audit.noise).
+agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides more.
+Beside the attacks, the noise of all views is put beside the scale that is claimed (tacit.audit.noise).
 """
 
 from __future__ import annotations
