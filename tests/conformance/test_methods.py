@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.admm.messages import Broadcast
 from tacit.audit import mechanism
 from tacit.audit import methods as audit
+from tacit.errors import IncompatibleError
+from tacit.methods.appfl import ICEADMM
 from tacit.methods.fedgd import FedGD
-from tacit.methods.iceadmm import ICEADMM
-from tacit.methods.method import TRIALS, Budget, Curated, Entry, Federated, server, simulate
+from tacit.methods.method import TRIALS, Budget, Coordinator, Curated, Entry, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Facts
@@ -23,7 +25,7 @@ from tacit.types import Norm
 from tests.methods.tasks import task
 
 BUDGET = Budget(3.0, 1e-5)
-WRITTEN = {name: entry for name, entry in METHODS.items() if isinstance(entry, Entry)}  # as halves, or a curator's
+WRITTEN = {name: entry for name, entry in METHODS.items() if isinstance(entry, Entry)}  # as halves
 ENTRIES = [pytest.param(entry, id=name) for name, entry in WRITTEN.items()]
 
 
@@ -116,7 +118,13 @@ def test_the_names_of_all_methods_are_known_before_any_of_them_is_imported():
 def test_the_methods_that_need_a_curator_are_these():
     built = {name: small(entry)[1] for name, entry in WRITTEN.items()}
     assert {name for name, method in built.items() if isinstance(method, Curated)} == CURATED
-    assert {name for name, method in built.items() if isinstance(method, Federated)} == WRITTEN.keys() - CURATED
+
+
+@pytest.mark.parametrize("name", sorted(CURATED))
+def test_a_method_that_needs_a_curator_refuses_the_records_of_some_agents(name):
+    own, method = small(WRITTEN[name])
+    with pytest.raises(IncompatibleError, match="needs all records in one place, and only those of 1 of 3 agents"):
+        method.answer(own.alone(1), {}, Broadcast(1, np.zeros(own.shape)))
 
 
 class Places:
@@ -145,7 +153,7 @@ def public(own):
 def test_agents_asked_one_by_one_answer_as_they_do_together(entry, choice):
     own, method = small(entry, choice=choice)
     together, apart = Places(method, [own]), Places(method, [own.alone(p) for p in own.index])
-    asking = server(method, own)
+    asking = Coordinator(method, own)
     pairs = zip(*(rounds([asking], [asking.start()], places) for places in (together, apart)), strict=True)
     for ((one, _),), ((other, _),) in pairs:
         assert together.sent.keys() == apart.sent.keys()
@@ -160,7 +168,7 @@ def test_the_server_needs_no_record(entry, choice):
     facts = public(own)
     assert entry.build(facts, BUDGET, entry.grid[choice]) == entry.build(own, BUDGET, entry.grid[choice])
     assert method.promise(facts) == method.promise(own)
-    asking = server(method, facts)
+    asking = Coordinator(method, facts)
     blind = rounds([asking], [asking.start()], Places(method, [own]))
     for ((one, seen),), (other, shown) in zip(blind, simulate(method, own), strict=True):
         np.testing.assert_array_equal(one.w, other.w)

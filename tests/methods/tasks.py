@@ -12,7 +12,7 @@ from tacit.admm.agent import Agent
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.engine.plain import PlainEngine
-from tacit.methods.method import Here, Method, Own, server
+from tacit.methods.method import Coordinator, Here, Method, Own
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
 from tacit.rounds import Info, State, rounds
@@ -49,7 +49,7 @@ def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:
 
 def one_round(of: Task, method: Method, w: np.ndarray, t: int = 1) -> tuple[State, Info]:
     """What round t makes of the model w, as if it were the first."""
-    asking = server(method, of)
+    asking = Coordinator(method, of)
     state = replace(asking.start(), t=t - 1, w=w)
     msg = asking.ask(state)
     (answers,) = Here(method, of)([msg])
@@ -58,7 +58,7 @@ def one_round(of: Task, method: Method, w: np.ndarray, t: int = 1) -> tuple[Stat
 
 def followed(of: Task, method: Method) -> Iterator[tuple[State, Info, Own]]:
     """The state and the info after each round, and what agents carry out of it."""
-    asking, here = server(method, of), Here(method, of)
+    asking, here = Coordinator(method, of), Here(method, of)
     for ((state, info),) in rounds([asking], [asking.start()], here):
         yield state, info, here.own
 
@@ -67,6 +67,6 @@ def of_the_paper(
     agents: Sequence[Agent], shape: tuple[int, int], rho: Schedule, order: Order, n: int
 ) -> Iterator[tuple[State, np.ndarray]]:
     """n rounds of the ADMM of tacit.admm, and the z_p of every agent."""
-    running, asking = PlainEngine(agents, shape), Consensus(n, shape, rho, order)
-    for ((state, _),) in rounds([asking], [asking.start()], lambda questions: [*map(running.exchange, questions)]):
-        yield state, np.stack([local.z for local in running.locals])
+    engine, asking = PlainEngine([agents], shape), Consensus(n, shape, rho, order)
+    for ((state, _),) in rounds([asking], [asking.start()], engine.exchange_all):
+        yield state, engine.save(0)["z"]

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.dp_fedavg import ENTRY, DPFedAvg
-from tacit.methods.local_sgd import LocalSGD, shrink
+from tacit.methods.fedavg import DP_FEDAVG, DPFedAvg, LocalSGD, shrink
 from tacit.methods.method import Budget
 from tacit.methods.promise import Trusted, Unit
 from tests.conftest import federation
@@ -89,11 +88,11 @@ def test_only_the_model_is_seen_and_not_who_took_part():
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_it_spends_the_budget_and_no_more_on_a_whole_agent(rate):
     own = task()
-    method = ENTRY.build(own, Budget(1.0, 1e-5), ENTRY.grid[0] | {"rounds": 20, "rate": rate})
+    method = DP_FEDAVG.build(own, Budget(1.0, 1e-5), DP_FEDAVG.grid[0] | {"rounds": 20, "rate": rate})
     promise = method.promise(own)
     assert 0.99 < promise.total(method.rounds, 1e-5).epsilon <= 1.0
     assert (promise.unit, promise.trusted) == (Unit.CLIENT, Trusted.SERVER)
 
 
 def test_without_a_budget_it_says_so():
-    assert ENTRY.build(task(), Budget(math.inf), ENTRY.grid[0]).promise(task()).caveats
+    assert DP_FEDAVG.build(task(), Budget(math.inf), DP_FEDAVG.grid[0]).promise(task()).caveats

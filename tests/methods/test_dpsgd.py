@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.methods.dpsgd import DPSGD, ENTRY
+from tacit.methods.dpsgd import CENTRAL, DPSGD, lot_sums
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
-from tacit.methods.sampling import lot_sums, poisson
-from tacit.problem.sensitivity import ROOM, Clipped
+from tacit.methods.task import poisson
+from tacit.problem.sensitivity import ROOM
 from tacit.schedule import LARGEST_STEP
-from tacit.types import Norm, Shard
+from tacit.types import Shard
 from tests.conftest import federation
 from tests.methods.tasks import cooled_noise, empty, one_round, pooled_gradient, task
 
@@ -54,12 +54,12 @@ def test_the_noise_has_the_std_that_its_release_declares():
 
 def test_one_record_moves_the_sum_of_a_lot_by_at_most_the_clip():
     own = task()
-    bound, held = Clipped(Norm.L2, 0.2), own.shards[1]
+    held = own.shards[1]
     for gone in range(len(held)):
         x = held.x.copy()
         x[gone] = 0  # a record that is not there, in its place: its coin and all others fall as before
         shards = (own.shards[0], Shard(x, held.y, dtype=np.float64), own.shards[2])
-        with_it, without = (lot_sums(at, W, bound, 1, 0.7).sum(0) for at in (own, replace(own, shards=shards)))
+        with_it, without = (lot_sums(at, W, 0.2, 1, 0.7).sum(0) for at in (own, replace(own, shards=shards)))
         assert np.linalg.norm(with_it - without) <= 0.2
 
 
@@ -82,7 +82,7 @@ def test_lots_of_different_agents_rounds_and_steps_differ():
 
 def test_an_empty_lot_is_a_round_like_any_other():
     own = task()
-    assert not lot_sums(own, W, Clipped(Norm.L2, 0.2), 1, 1e-9).any()
+    assert not lot_sums(own, W, 0.2, 1, 1e-9).any()
 
 
 @pytest.mark.parametrize(("multiplier", "rounds", "epsilon"), [(1.0, 1000, 1.8282), (4.0, 10_000, 0.9470)])
@@ -91,10 +91,10 @@ def test_the_accountant_prices_it_as_published(multiplier, rounds, epsilon):
     assert method.promise(task()).total(rounds, 1e-5).epsilon == pytest.approx(epsilon, abs=2e-3)
 
 
-@pytest.mark.parametrize("choice", [ENTRY.grid[0], {"rounds": 40, "rate": 0.1, "clip": 0.5, "score_noise": 1.0}])
+@pytest.mark.parametrize("choice", [CENTRAL.grid[0], {"rounds": 40, "rate": 0.1, "clip": 0.5, "score_noise": 1.0}])
 def test_it_spends_the_budget_and_no_more(choice):
     own = task()
-    method = ENTRY.build(own, Budget(1.0, 1e-5), choice)
+    method = CENTRAL.build(own, Budget(1.0, 1e-5), choice)
     promise = method.promise(own)
     assert 0.99 < promise.total(method.rounds, 1e-5).epsilon <= 1.0
     assert (promise.unit, promise.trusted) == (Unit.RECORD, Trusted.CURATOR)
@@ -102,7 +102,7 @@ def test_it_spends_the_budget_and_no_more(choice):
 
 def test_a_score_gathers_the_noise_that_was_asked_for():
     own = task(federation(n_features=60, n_classes=10), beta=0.0)
-    method = ENTRY.build(own, Budget(1.0, 1e-5), {"rounds": 20, "rate": 0.1, "clip": 0.5, "score_noise": 1.5})
+    method = CENTRAL.build(own, Budget(1.0, 1e-5), {"rounds": 20, "rate": 0.1, "clip": 0.5, "score_noise": 1.5})
     ends = []
     for seed in range(8):
         *_, (state, _) = simulate(method, empty(own, seed))
@@ -118,6 +118,6 @@ def test_only_the_model_leaves_the_curator():
 
 
 def test_without_a_budget_it_says_so():
-    method = ENTRY.build(task(), Budget(math.inf), ENTRY.grid[0])
+    method = CENTRAL.build(task(), Budget(math.inf), CENTRAL.grid[0])
     assert method.promise(task()).caveats
     assert method.step == LARGEST_STEP

@@ -5,13 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from tacit.methods.dpsgd_local import ENTRY, LocalDPSGD
-from tacit.methods.fedavg import FedProx
+from tacit.methods.dpsgd import LOCAL, LocalDPSGD
+from tacit.methods.fedavg import FedProx, LocalSGD
 from tacit.methods.fedgd import FedGD
-from tacit.methods.local_sgd import LocalSGD
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
-from tacit.methods.sampling import poisson
+from tacit.methods.task import poisson
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease
 from tests.conftest import federation
@@ -60,7 +59,7 @@ def test_every_local_step_has_a_lot_of_its_own():
 def test_a_score_gathers_the_noise_that_was_asked_for():
     own = task(federation(n_features=60, n_classes=10), beta=0.0)
     choice = {"rounds": 10, "local_steps": 3, "rate": 0.1, "clip": 0.5, "score_noise": 1.5}
-    method = ENTRY.build(own, Budget(1.0, 1e-5), choice)
+    method = LOCAL.build(own, Budget(1.0, 1e-5), choice)
     ends = []
     for seed in range(8):
         *_, (state, _) = simulate(method, empty(own, seed))
@@ -89,12 +88,12 @@ def test_a_round_costs_as_many_releases_as_local_steps():
 def test_it_spends_the_budget_and_no_more(rate):
     own = task()
     choice = {"rounds": 10, "local_steps": 4, "rate": rate, "clip": 0.3, "score_noise": 1.0}
-    method = ENTRY.build(own, Budget(1.0, 1e-5), choice)
+    method = LOCAL.build(own, Budget(1.0, 1e-5), choice)
     promise = method.promise(own)
     assert 0.99 < promise.total(method.rounds, 1e-5).epsilon <= 1.0
     assert (promise.unit, promise.trusted) == (Unit.RECORD, Trusted.NOBODY)
 
 
 def test_without_a_budget_it_says_so():
-    method = ENTRY.build(task(), Budget(math.inf), ENTRY.grid[0])
+    method = LOCAL.build(task(), Budget(math.inf), LOCAL.grid[0])
     assert method.promise(task()).caveats

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.updates import exact_slope
-from tacit.methods import dvp, pvp
+from tacit.methods.exact_admm import DVP, DualPerturbation, PrimalPerturbation
 from tacit.methods.method import Budget, simulate
 from tacit.methods.objective_perturbation import Radial, jacobian, record_gradient
 from tacit.methods.solve import convexity
@@ -15,7 +15,7 @@ from tests.methods.tasks import followed, task
 
 def test_without_noise_it_is_exact_admm():
     own = task()
-    dual, primal = dvp.DualPerturbation(3, np.inf, 0.0, Constant(0.1)), pvp.PrimalPerturbation(3, 0.0, Constant(0.1))
+    dual, primal = DualPerturbation(3, np.inf, 0.0, Constant(0.1)), PrimalPerturbation(3, 0.0, Constant(0.1))
     for (one, _), (two, _) in zip(simulate(dual, own), simulate(primal, own), strict=True):
         np.testing.assert_array_equal(one.w, two.w)
     assert dual.promise(own).caveats
@@ -23,7 +23,7 @@ def test_without_noise_it_is_exact_admm():
 
 def test_every_minimiser_answers_its_noise_to_the_tolerance():
     own, rho, mask = task(), 40.0, 2.0
-    method = dvp.DualPerturbation(3, 1.5, mask, Constant(rho), tolerance=1e-4)
+    method = DualPerturbation(3, 1.5, mask, Constant(rho), tolerance=1e-4)
     (state, _, _), (_, info, agents), _ = followed(own, method)
     mu, unit = convexity(own, rho), record_gradient(own)
     noise = Radial(1 / (1.5 - jacobian(own, mu)))
@@ -35,8 +35,8 @@ def test_every_minimiser_answers_its_noise_to_the_tolerance():
 
 def test_the_budget_pays_for_both_releases_of_every_round():
     own = task()
-    for choice in dvp.ENTRY.grid:
-        method = dvp.build(own, Budget(2.0, 1e-5), choice)
+    for choice in DVP.grid:
+        method = DVP.build(own, Budget(2.0, 1e-5), choice)
         promise = method.promise(own)
         kinds = [type(release) for release, n in promise.each_round if n == 1]
         assert kinds == [GeneralRelease, GaussianRelease]
@@ -45,7 +45,7 @@ def test_the_budget_pays_for_both_releases_of_every_round():
 
 def test_the_declared_epsilon_is_that_of_the_noise_in_use_in_the_worst_round():
     own = task()
-    method = dvp.build(own, Budget(2.0, 1e-5), dvp.ENTRY.grid[0])
+    method = DVP.build(own, Budget(2.0, 1e-5), DVP.grid[0])
     (release, _), _ = method.promise(own).each_round
     for t in range(1, method.rounds + 1):
         mu = convexity(own, method.penalty(own, t))
@@ -56,6 +56,6 @@ def test_the_declared_epsilon_is_that_of_the_noise_in_use_in_the_worst_round():
 
 def test_a_small_penalty_is_raised_until_the_determinant_leaves_room_for_noise():
     own = task()
-    method = dvp.DualPerturbation(3, 0.1, 1.0, Constant(1e-6))
+    method = DualPerturbation(3, 0.1, 1.0, Constant(1e-6))
     assert jacobian(own, convexity(own, method.penalty(own, 1))) == pytest.approx(0.05)
-    assert dvp.DualPerturbation(3, 0.1, 1.0, Constant(1e9)).penalty(own, 1) == 1e9
+    assert DualPerturbation(3, 0.1, 1.0, Constant(1e9)).penalty(own, 1) == 1e9

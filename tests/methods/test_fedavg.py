@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.fedavg import FEDAVG, FEDPROX, FedProx, drawn
-from tacit.methods.local_sgd import LocalSGD, weighted_mean
+from tacit.methods.fedavg import FEDAVG, FEDPROX, FedProx, LocalSGD, drawn, weighted_mean
 from tacit.methods.method import TRIALS, Budget
 from tacit.problem.loss import one_hot
 from tacit.problem.squared import Squared

@@ -6,11 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.admm.rule import Point
-from tacit.methods import iceadmm
-from tacit.methods.iceadmm import ICEADMM
-from tacit.methods.iiadmm import IIADMM
+from tacit.methods.appfl import ICEADMM, ICEADMM_ENTRY, IIADMM
 from tacit.methods.method import Budget, simulate
-from tacit.methods.noisy_gradients import noise_std, noisy_gradients
+from tacit.methods.task import noise_std, noisy_gradients
 from tacit.schedule import Constant, Cooling
 from tests.methods.tasks import pooled_gradient, task
 
@@ -83,8 +81,8 @@ def test_several_local_steps_leave_every_noise_in_the_dual():
 
 @pytest.mark.parametrize("local_steps", [1, 4])
 def test_every_local_step_is_accounted(local_steps):
-    own, choice = task(), dict(iceadmm.ENTRY.grid[0], rounds=10, local_steps=local_steps)
-    promise = iceadmm.build(own, Budget(1.0, 1e-5), choice).promise(own)
+    own, choice = task(), dict(ICEADMM_ENTRY.grid[0], rounds=10, local_steps=local_steps)
+    promise = ICEADMM_ENTRY.build(own, Budget(1.0, 1e-5), choice).promise(own)
     assert [count for _, count in promise.each_round] == [local_steps]
     assert 0.99 < promise.total(10, 1e-5).epsilon <= 1.0
     assert ICEADMM(3, 0.4, 0.0, Constant(1.0)).promise(own).caveats

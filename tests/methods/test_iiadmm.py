@@ -11,10 +11,9 @@ from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Point, Trust
 from tacit.admm.updates import consensus
-from tacit.methods import iiadmm
-from tacit.methods.iiadmm import IIADMM
+from tacit.methods.appfl import IIADMM, IIADMM_ENTRY
 from tacit.methods.method import Budget, simulate
-from tacit.methods.noisy_gradients import noise_std, noisy_gradients
+from tacit.methods.task import noise_std, noisy_gradients
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling
@@ -89,8 +88,8 @@ def test_noise_added_after_the_dual_would_drive_the_two_duals_apart():
 
 @pytest.mark.parametrize("local_steps", [1, 4])
 def test_every_local_step_is_accounted(local_steps):
-    own, choice = task(), dict(iiadmm.ENTRY.grid[0], rounds=10, local_steps=local_steps)
-    method = iiadmm.build(own, Budget(1.0, 1e-5), choice)
+    own, choice = task(), dict(IIADMM_ENTRY.grid[0], rounds=10, local_steps=local_steps)
+    method = IIADMM_ENTRY.build(own, Budget(1.0, 1e-5), choice)
     promise = method.promise(own)
     assert [count for _, count in promise.each_round] == [local_steps]
     assert 0.99 < promise.total(10, 1e-5).epsilon <= 1.0

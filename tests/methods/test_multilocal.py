@@ -11,7 +11,7 @@ from tacit.admm.rule import Prox, Trust
 from tacit.methods import multilocal
 from tacit.methods.method import Budget, simulate
 from tacit.methods.multilocal import MultiLocal, noise_gain
-from tacit.methods.noisy_gradients import noise_std, noisy_gradients
+from tacit.methods.task import noise_std, noisy_gradients
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling, Power

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.fedavg import FedProx
-from tacit.methods.local_sgd import LocalSGD
+from tacit.methods.fedavg import NBAFL, FedProx, LocalSGD, NbAFL
 from tacit.methods.method import Budget
-from tacit.methods.nbafl import ENTRY, NbAFL
 from tacit.privacy.mechanism import Gaussian
 from tests.conftest import federation
 from tests.methods.tasks import one_round, task
@@ -76,7 +74,7 @@ def test_one_record_can_move_a_clipped_model_further_than_the_published_sensitiv
 
 def test_it_promises_nothing_and_says_why():
     own = task()
-    method = ENTRY.build(own, Budget(1.0, 1e-5), ENTRY.grid[0])
+    method = NBAFL.build(own, Budget(1.0, 1e-5), NBAFL.grid[0])
     assert "clipping does not give" in method.promise(own).caveats[0]
     assert method.promise(own).total(method.rounds, 1e-5) is None
-    assert ENTRY.build(own, Budget(math.inf), ENTRY.grid[0]).promise(own).caveats
+    assert NBAFL.build(own, Budget(math.inf), NBAFL.grid[0]).promise(own).caveats

@@ -35,7 +35,7 @@ def of_preset(name, over, rounds, change=lambda agent: agent, **values):
     values = {"problem.beta": 1e-3, "run.engine": "plain", "run.rounds": rounds, **values}
     built = setup(preset(name, "outp").with_values(values), over)
     agents = [*map(change, built.agents)]
-    return [state.w for state, _ in of_the_paper(agents, built.shape, built.rho, built.order, rounds)]
+    return [state.w for state, _ in of_the_paper(agents, built.shape, built.rho, built.server.order, rounds)]
 
 
 def test_the_noise_times_the_stiffness_is_the_same_in_every_round_and_every_agent():

@@ -11,9 +11,9 @@ from tacit.admm.rule import Point
 from tacit.errors import IncompatibleError, SpecError
 from tacit.methods import secure_sum
 from tacit.methods.method import Budget, simulate
-from tacit.methods.noisy_gradients import noise_std
 from tacit.methods.promise import Trusted
 from tacit.methods.secure_sum import SecureSum
+from tacit.methods.task import noise_std
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Constant, Cooling
 from tacit.types import Federation, Norm, Shard

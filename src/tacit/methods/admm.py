@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from tacit.methods.method import Choice, Composed
+from tacit.methods.method import Composed, grid
 
 _SILENT = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
 _LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
 
-# the first is the sound preset's
-_GRID: tuple[Choice, ...] = tuple(
-    {"rounds": 300, "clip": clip, "score_noise": noise} for clip in (0.35, 0.7) for noise in (1.5, 3.0)
-)
+_GRID = grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0))  # the first: sound preset's
 
 OBJP = Composed(
     "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,

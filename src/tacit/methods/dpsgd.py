@@ -1,31 +1,54 @@
-"""DP-SGD (Abadi et al. 2016): a curator with all records takes noisy steps on Poisson lots of them.
+"""DP-SGD (Abadi et al. 2016), noisy steps on Poisson lots of records: by a curator, or at every agent.
+
+dpsgd: a curator with all records takes the steps.
 
     w+ = w - step^t ( (sum_{i in lot} x_i a_i^T + xi) / (rate I) + beta r'(w) )
     |x_i a_i^T| <= clip,   xi ~ N(0, (multiplier clip)^2),   each record in the lot with probability `rate`
 
 The sum is divided by the expected size of a lot: the size of the lot that was drawn is private. step^t falls in a
 straight line to zero.
+
+dpsgd-local (the local form of Naseri et al. 2020): every agent takes such steps, and the server averages the models.
+
+    u_{e+1} = u_e - step^t ( (sum_{i in lot} x_i a_i^T + xi_e) / (rate I_p) + beta r'(u_e) ),   u_0 = w
+    w+ = sum_p (I_p / I) u_p after `local_steps` of them, each with a fresh lot of the agent's records and fresh noise
+
+Each noisy sum is accounted as if it were released: `local_steps` releases a round. With one step on all records this
+is tacit.methods.fedgd.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.method import Budget, Choice, Entry
-from tacit.methods.noisy_gradients import noise_std
+from tacit.methods.fedavg import weighted_mean
+from tacit.methods.method import Answers, Budget, Choice, Curated, Entry, Own, Stateless, grid
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
-from tacit.methods.sampling import lot_sums
-from tacit.methods.task import Facts, Task
+from tacit.methods.task import Facts, Task, noise_std, poisson, record_sum
 from tacit.problem.sensitivity import Clipped
+from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
 from tacit.types import Array, Norm
 
 
+def lot_sums(agents: Task, points: Array, clip: float, t: int, rate: float, step: int = 0) -> Array:
+    """sum_i x_i a_i^T over a lot of every agent's records, at points[p] or at one point for all: (P, J, K)."""
+    bound = Clipped(Norm.L2, clip)
+    if rate == 1:
+        return agents.sums(agents.shards, agents.problem, points, bound)
+    sums = []
+    for p, shard, u in zip(agents.index, agents.shards, np.broadcast_to(points, agents.zeros.shape), strict=True):
+        lot = poisson(agents, p, t, len(shard), rate, step)
+        sums.append(record_sum(shard, agents.problem, u, bound, lot))
+    return np.stack(sums)
+
+
 @dataclass(frozen=True)
-class DPSGD:
+class DPSGD(Curated):
     """The curator adds one noise for all records."""
 
     rounds: int
@@ -40,13 +63,44 @@ class DPSGD:
 
     def train(self, records: Task, msg: Broadcast) -> Array:
         t, w, problem = msg.t, msg.w, records.problem
-        lot = lot_sums(records, w, Clipped(Norm.L2, self.clip), t, self.rate).sum(0)
+        lot = lot_sums(records, w, self.clip, t, self.rate).sum(0)
         noise = noise_std(records, self.multiplier, self.clip) * records.gaussian(records.n_agents, t)
         slope = (problem.weight * lot + noise) / self.rate + problem.beta * problem.regularizer.gradient(w)
         return np.asarray(w - 1 / Cooling(1 / self.step, self.rounds)(t) * slope)
 
 
-def build(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
+@dataclass(frozen=True)
+class LocalDPSGD(Stateless):
+    """Agents send models that noisy steps made."""
+
+    rounds: int
+    local_steps: int
+    rate: float
+    clip: float
+    multiplier: float
+    step: float
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier, count=self.local_steps, rate=self.rate)
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        step = 1 / Cooling(1 / self.step, self.rounds)(msg.t)
+        u = np.broadcast_to(msg.w, agents.zeros.shape)
+        for e in range(self.local_steps):
+            u = u - step * self.slope(agents, u, msg.t, e)
+        return own, {"model": u}
+
+    def slope(self, agents: Task, u: Array, t: int, e: int) -> Array:
+        """The noisy gradient of every agent's mean loss at its own u_e: (P, J, K)."""
+        lots, problem = lot_sums(agents, u, self.clip, t, self.rate, e), agents.problem
+        noise = self.multiplier * self.clip * agents.rounding * agents.agents_gaussian(t, e)
+        return (lots + noise) / (self.rate * agents.own_sizes) + problem.beta * problem.regularizer.gradient(u)
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        return state.next(weighted_mean(facts, answers["model"], msg.to))
+
+
+def build_central(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
     """The method with the step with which a score of w gathers noise of std choice["score_noise"] over the run."""
     rounds, rate, clip = int(choice["rounds"]), choice["rate"], choice["clip"]
     multiplier = budget.multiplier(rounds, rate)
@@ -54,14 +108,22 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
     return DPSGD(rounds, rate, clip, multiplier, cooled_step(choice["score_noise"], std, rounds))
 
 
-ENTRY = Entry(
-    "dpsgd",
-    "DP-SGD by a curator who holds all records",
-    build,
-    (
-        {"rounds": 300, "rate": 1.0, "clip": 0.35, "score_noise": 1.5},
-        {"rounds": 300, "rate": 1.0, "clip": 0.7, "score_noise": 1.5},
-        {"rounds": 600, "rate": 0.05, "clip": 0.35, "score_noise": 1.5},
-        {"rounds": 600, "rate": 0.05, "clip": 0.7, "score_noise": 1.5},
+def build_local(facts: Facts, budget: Budget, choice: Choice) -> LocalDPSGD:
+    """The method with a step that is chosen as that of dpsgd."""
+    rounds, steps, rate, clip = int(choice["rounds"]), int(choice["local_steps"]), choice["rate"], choice["clip"]
+    multiplier = budget.multiplier(rounds * steps, rate)
+    std = math.sqrt(facts.n_agents * steps) * noise_std(facts, multiplier, clip) / rate * facts.row_norm
+    return LocalDPSGD(rounds, steps, rate, clip, multiplier, cooled_step(choice["score_noise"], std, rounds))
+
+
+CENTRAL = Entry(
+    "dpsgd", "DP-SGD by a curator who holds all records", build_central,
+    grid(rounds=(300, 300, 600, 600), rate=(1.0, 1.0, 0.05, 0.05), clip=(0.35, 0.7, 0.35, 0.7), score_noise=1.5),
+)  # fmt: skip
+LOCAL = Entry(
+    "dpsgd-local", "DP-SGD at each agent, models averaged", build_local,
+    grid(
+        rounds=(100, 100, 30, 100), local_steps=(3, 3, 10, 5), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.35, 0.7, 0.35, 0.35),
+        score_noise=1.5,
     ),
-)
+)  # fmt: skip

@@ -11,16 +11,15 @@ import math
 from dataclasses import dataclass
 
 from tacit.admm.messages import Broadcast
-from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero
-from tacit.methods.noisy_gradients import noise_std, noisy_gradients
+from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Facts, Task
+from tacit.methods.task import Facts, Task, noise_std, noisy_gradients
 from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
 
 
 @dataclass(frozen=True)
-class FedGD(StartsAtZero, AsksEveryone, KeepsNothing):
+class FedGD(Stateless):
     """Agents send noisy gradients; the server sums them."""
 
     rounds: int
@@ -48,8 +47,6 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> FedGD:
 
 
 ENTRY = Entry(
-    "fedgd",
-    "gradient descent over agents, Gaussian noise at each",
-    build,
-    tuple({"rounds": 300, "clip": clip, "score_noise": noise} for clip in (0.35, 0.7) for noise in (1.5, 3.0)),
-)
+    "fedgd", "gradient descent over agents, Gaussian noise at each", build,
+    grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0)),
+)  # fmt: skip

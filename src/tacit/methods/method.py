@@ -1,16 +1,18 @@
-"""What a method is: two halves or a curator's one, a promise, and a way to build it from a budget and a choice."""
+"""What a method is: an agents' half, a server's half, a promise, and a way to build it from a budget and a choice."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
+from tacit.errors import IncompatibleError
 from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
@@ -23,8 +25,7 @@ Own: TypeAlias = Mapping[str, Array]  # what agents keep, by name: each array ha
 Answers: TypeAlias = Mapping[str, Array]  # what agents send, by name: a row each, or their total through a secure sum
 
 
-@runtime_checkable
-class Federated(Protocol):
+class Method(Protocol):
     """A method in two halves, so that any runtime can host it: agents in this process, on other ranks, or elsewhere.
 
     The agents' half (`carried`, `answer`) sees the records of the agents that are here, be that all of them or one. The
@@ -64,25 +65,6 @@ class Federated(Protocol):
         ...
 
 
-@runtime_checkable
-class Curated(Protocol):
-    """A method for a curator who holds all records. Agents who keep their records to themselves cannot run it."""
-
-    @property
-    def rounds(self) -> int: ...
-
-    def promise(self, facts: Facts) -> Promise:
-        """What each round releases, from public numbers alone."""
-        ...
-
-    def train(self, records: Task, msg: Broadcast) -> Array:
-        """The next model, which everybody may see."""
-        ...
-
-
-Method: TypeAlias = Federated | Curated
-
-
 class StartsAtZero:
     """The server's model is zero before the first round, and the server keeps nothing else."""
 
@@ -107,18 +89,47 @@ class KeepsNothing:
         return {}
 
 
-class KeepsModelAndDual:
+class Stateless(StartsAtZero, AsksEveryone, KeepsNothing):
+    """Every agent is asked in every round, and nothing but the server's model outlives a round."""
+
+
+class KeepsDual:
     """Agents keep a local model z_p and a multiplier, both zero before the first round."""
 
     def carried(self, agents: Task) -> Own:
         return {"z": agents.zeros, "dual": agents.zeros}
 
 
+class Curated(StartsAtZero, KeepsNothing, ABC):
+    """A method for a curator who holds all records. Agents who keep their records to themselves cannot run it."""
+
+    @abstractmethod
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        """The next model, which everybody may see."""
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        if len(agents.index) < agents.n_agents:
+            raise IncompatibleError(
+                f"{type(self).__name__} needs all records in one place, and only those of {len(agents.index)} of "
+                f"{agents.n_agents} agents are here: let a curator run it, or choose a method that trusts nobody."
+            )
+        return own, {"model": self.train(agents, msg)}
+
+    def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
+        return Broadcast(state.t + 1, state.w)
+
+    def share(self, facts: Facts) -> float:  # noqa: ARG002
+        return 0.0  # agents send nothing in a round: the curator had their records before the first
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        return state.next(answers["model"])
+
+
 @dataclass(frozen=True, eq=False)
 class Coordinator:
     """The server of a run: the server's half of a method on the facts of a federation (a tacit.rounds.Server)."""
 
-    method: Federated
+    method: Method
     facts: Facts
 
     @property
@@ -142,45 +153,12 @@ class Coordinator:
         seen = (after.w,) if hidden else tuple(answers.values())
         shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
         sent = 4.0 * self.method.share(self.facts) * sum(map(math.prod, shapes))
-        return after, Info(after.t, _distance(after.w, state.w), seen=seen, sent=sent)
+        step = math.sqrt(np.square(after.w - state.w).sum())
+        return after, Info(after.t, step, seen=seen, sent=sent)
 
 
-@dataclass(frozen=True, eq=False)
-class Curator:
-    """The server of a run that a curator makes alone (a tacit.rounds.Server)."""
-
-    method: Curated
-    facts: Facts
-
-    @property
-    def rounds(self) -> int:
-        return self.method.rounds
-
-    def start(self) -> State:
-        return State.zero(self.facts.shape)
-
-    def ask(self, state: State) -> Broadcast:
-        return Broadcast(state.t + 1, state.w)
-
-    def conclude(self, state: State, msg: Broadcast, model: Array) -> tuple[State, Info]:  # noqa: ARG002
-        """The next state. Agents send nothing: their records are with the curator before the first round."""
-        return state.next(model), Info(state.t + 1, _distance(model, state.w), seen=(model,))
-
-
-def server(method: Method, facts: Facts) -> Coordinator | Curator:
-    """The server of a run by this method."""
-    return Curator(method, facts) if isinstance(method, Curated) else Coordinator(method, facts)
-
-
-def carried(method: Method, task: Task) -> Own:
-    """What the agents of the task carry into the first round."""
-    return {} if isinstance(method, Curated) else method.carried(task)
-
-
-def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Any]:
+def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
     """One round at the agents of the task: what they carry on, and what reaches the server."""
-    if isinstance(method, Curated):
-        return {}, method.train(task, msg)
     own, answers = method.answer(task, own, msg)
     if method.promise(task).trusted is Trusted.SUM:
         answers = {name: each.sum(0) for name, each in answers.items()}
@@ -191,9 +169,9 @@ class Here:
     """An exchange (tacit.rounds) of one run with the agents of a task, in this process; `own` is what they carry."""
 
     def __init__(self, method: Method, task: Task) -> None:
-        self.method, self.task, self.own = method, task, carried(method, task)
+        self.method, self.task, self.own = method, task, method.carried(task)
 
-    def __call__(self, questions: Sequence[Broadcast]) -> list[Any]:
+    def __call__(self, questions: Sequence[Broadcast]) -> list[Answers]:
         (msg,) = questions
         self.own, answers = exchange(self.method, self.task, self.own, msg)
         return [answers]
@@ -201,13 +179,9 @@ class Here:
 
 def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
     """The state and the info after each round of a run whose agents are all in this process."""
-    asking = server(method, task)
-    for (ended,) in rounds([asking], [asking.start()], Here(method, task)):
+    server = Coordinator(method, task)
+    for (ended,) in rounds([server], [server.start()], Here(method, task)):
         yield ended
-
-
-def _distance(a: Array, b: Array) -> float:
-    return math.sqrt(np.square(a - b).sum())
 
 
 @dataclass(frozen=True)
@@ -234,6 +208,12 @@ def _multiplier(epsilon: float, dp_delta: float, releases: int, rate: float) -> 
 
 
 TRIALS = 4
+
+
+def grid(**constants: float | tuple[float, ...]) -> tuple[Choice, ...]:
+    """The TRIALS choices that tuning tries, the default first. A constant has one value, or one for every choice."""
+    columns = {name: value if isinstance(value, tuple) else TRIALS * (value,) for name, value in constants.items()}
+    return tuple(dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
 @dataclass(frozen=True)

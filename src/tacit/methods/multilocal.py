@@ -20,16 +20,15 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Prox, Trust
 from tacit.methods.local_models_first import LocalModelsFirst
-from tacit.methods.method import Budget, Choice, Entry, KeepsModelAndDual
-from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
+from tacit.methods.method import Budget, Choice, Entry, KeepsDual, grid
 from tacit.methods.promise import Promise, gaussian_releases
-from tacit.methods.task import Facts, Task
+from tacit.methods.task import Facts, Task, cooled_penalty, noise_std, noisy_gradients
 from tacit.schedule import Constant, Cooling, Inverse, Scaled, Schedule
 from tacit.types import Array
 
 
 @dataclass(frozen=True)
-class MultiLocal(KeepsModelAndDual, LocalModelsFirst):
+class MultiLocal(KeepsDual, LocalModelsFirst):
     """Agents apply the rule, ObjP's or ObjT's, local_steps times before they release z_p."""
 
     rounds: int
@@ -97,22 +96,14 @@ def _build(
 
 
 OBJP = Entry(
-    "objp-local",
-    "ObjP with several noisy local steps a round",
-    build_objp,
-    tuple(
-        {"rounds": 150, "clip": 0.35, "local_steps": 2, "averaged": 1, "share": share, "score_noise": noise}
-        for share in (0.5, 0.9)
-        for noise in (1.5, 3.0)
+    "objp-local", "ObjP with several noisy local steps a round", build_objp,
+    grid(
+        rounds=150, clip=0.35, local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=(1.5, 3.0, 1.5, 3.0)
     ),
-)
+)  # fmt: skip
 OBJT = Entry(
-    "objt-local",
-    "ObjT with several noisy local steps a round",
-    build_objt,
-    tuple(
-        {"rounds": 150, "clip": 0.35, "local_steps": 2, "averaged": 1, "radius": radius, "score_noise": noise}
-        for radius in (1e3, 1.0)
-        for noise in (1.5, 3.0)
+    "objt-local", "ObjT with several noisy local steps a round", build_objt,
+    grid(
+        rounds=150, clip=0.35, local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=(1.5, 3.0, 1.5, 3.0)
     ),
-)
+)  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.methods import objective_perturbation as perturbation
-from tacit.methods.method import Budget, Choice, Entry
+from tacit.methods.method import Budget, Choice, Curated, Entry, grid
 from tacit.methods.objective_perturbation import MASK_SHARE, Noise, Normal, Radial, record_gradient
 from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
 from tacit.methods.solve import convexity, minimise
@@ -36,7 +36,7 @@ TOLERANCE = 3e-4  # with it the noise c adds less than a hundredth to the varian
 
 
 @dataclass(frozen=True)
-class NoisyMinimum:
+class NoisyMinimum(Curated):
     """The curator trains once and makes one release in all."""
 
     convexity: float  # Lambda
@@ -119,20 +119,14 @@ def _shares(budget: Budget) -> tuple[Normal, float, float]:
 
 
 AMP = Entry(
-    "amp",
-    "one approximate minimiser of an objective with Gaussian noise, by a curator",
-    build_gaussian,
-    tuple({"jacobian": share} for share in (0.1, 0.03, 0.3, 0.01)),
-)
+    "amp", "one approximate minimiser of an objective with Gaussian noise, by a curator", build_gaussian,
+    grid(jacobian=(0.1, 0.03, 0.3, 0.01)),
+)  # fmt: skip
 CHAUDHURI = Entry(
-    "chaudhuri",
-    "one minimiser of an objective with radial noise, pure epsilon, by a curator",
-    build_chaudhuri,
-    tuple({"score_noise": noise} for noise in (0.5, 0.25, 1.0, 2.0)),
-)
+    "chaudhuri", "one minimiser of an objective with radial noise, pure epsilon, by a curator", build_chaudhuri,
+    grid(score_noise=(0.5, 0.25, 1.0, 2.0)),
+)  # fmt: skip
 KIFER = Entry(
-    "kifer",
-    "one minimiser of an objective with Gaussian noise, by a curator",
-    build_gaussian,
-    tuple({"score_noise": noise} for noise in (1.0, 0.5, 0.25, 2.0)),
-)
+    "kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian,
+    grid(score_noise=(1.0, 0.5, 0.25, 2.0)),
+)  # fmt: skip

@@ -25,7 +25,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.admm.updates import prox_center
 from tacit.methods.local_models_first import LocalModelsFirst
-from tacit.methods.method import Budget, Choice, Entry, KeepsModelAndDual
+from tacit.methods.method import Budget, Choice, Entry, KeepsDual, grid
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
@@ -33,10 +33,14 @@ from tacit.schedule import HuangStep, Schedule, Staircase
 from tacit.types import Array, Norm
 
 REPLACED = Adjacency.REPLACE_ONE.value
+MISTAKES = (
+    "the standard deviation of the noise is sigma^2 in place of sigma.",
+    "the number of records stands in for the bound of a gradient.",
+)
 
 
 @dataclass(frozen=True)
-class OutP(KeepsModelAndDual, LocalModelsFirst):
+class OutP(KeepsDual, LocalModelsFirst):
     """Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
 
     rounds: int
@@ -68,7 +72,7 @@ class OutP(KeepsModelAndDual, LocalModelsFirst):
 
 
 @dataclass(frozen=True)
-class Released(KeepsModelAndDual, LocalModelsFirst):
+class Released(KeepsDual, LocalModelsFirst):
     """The released code: sigma^2 where the standard deviation belongs, c1 = I_p, c3 = I_p / 4, c_w = sqrt(4 J K).
 
     The loss of a record weighs 1 / I_p, and beta r'(w) stands in for (beta / P) r'(z_p).
@@ -81,14 +85,7 @@ class Released(KeepsModelAndDual, LocalModelsFirst):
     def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
         if not self.multiplier:
             return no_privacy()
-        return Promise(
-            Unit.REPLACED,
-            Trusted.NOBODY,
-            caveats=(
-                "the standard deviation of the noise is sigma^2 in place of sigma.",
-                "the number of records stands in for the bound of a gradient.",
-            ),
-        )
+        return Promise(Unit.REPLACED, Trusted.NOBODY, caveats=MISTAKES)
 
     def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
         return self.rho(t)
@@ -133,32 +130,23 @@ def build_released(facts: Facts, budget: Budget, choice: Choice) -> Released:  #
 
 
 def _grid(rho: float) -> tuple[Choice, ...]:
-    return tuple({"rounds": rounds, "rho": rho, "c_w": c_w} for rounds in (1000, 300) for c_w in (100.0, 300.0))
+    return grid(rounds=(1000, 1000, 300, 300), rho=rho, c_w=(100.0, 300.0, 100.0, 300.0))
 
 
 _REPLACED = {"privacy.adjacency": "replace_one"}
 
 HUANG = Entry(
-    "outp-huang",
-    "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution",
-    build,
-    _grid(rho=0.1),  # their own
-    values=_REPLACED,
-)
+    "outp-huang", "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution", build,
+    _grid(rho=0.1), _REPLACED,  # rho is their own
+)  # fmt: skip
 PLUS = Entry(
-    "outp-plus",
-    "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)",
-    build,
-    _grid(rho=0.001),
-    values=_REPLACED,
-)
+    "outp-plus", "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)", build,
+    _grid(rho=0.001), _REPLACED,
+)  # fmt: skip
 RELEASED = Entry(
-    "outp-released",
-    "OutP as the paper's released code ran it: not private",
-    build_released,
-    tuple(
-        {"rounds": rounds, "rho_c1": c1, "rho_c2": c2, "rho_period": period}
-        for rounds in (1000, 300)
-        for c1, c2, period in ((2.0, 5.0, 1e4), (0.005, 0.05, 2e3))  # the paper's, for MNIST and for FEMNIST
+    "outp-released", "OutP as the paper's released code ran it: not private", build_released,
+    grid(  # rho is the paper's, for MNIST and for FEMNIST
+        rounds=(1000, 1000, 300, 300), rho_c1=(2.0, 0.005, 2.0, 0.005), rho_c2=(5.0, 0.05, 5.0, 0.05),
+        rho_period=(1e4, 2e3, 1e4, 2e3),
     ),
-)
+)  # fmt: skip

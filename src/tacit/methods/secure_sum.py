@@ -31,16 +31,15 @@ from tacit.admm.rule import Point
 from tacit.admm.updates import trust_center
 from tacit.errors import IncompatibleError, SpecError
 from tacit.methods.local_models_first import caught_up
-from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsModelAndDual, Own, StartsAtZero
-from tacit.methods.noisy_gradients import cooled_penalty, noise_std, noisy_gradients
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsDual, Own, StartsAtZero, grid
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
-from tacit.methods.task import Facts, Task
+from tacit.methods.task import Facts, Task, cooled_penalty, noise_std, noisy_gradients
 from tacit.rounds import State
 from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class SecureSum(KeepsModelAndDual, StartsAtZero, AsksEveryone):
+class SecureSum(KeepsDual, StartsAtZero, AsksEveryone):
     """Agents send z_p - dual_p / rho into a secure sum; `colluding` of them may tell the server their noise."""
 
     rounds: int
@@ -90,12 +89,6 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
 
 
 ENTRY = Entry(
-    "secure-sum",
-    "inexact ADMM at w behind a secure sum, Gaussian noise spread over the agents",
-    build,
-    tuple(
-        {"rounds": 300, "clip": clip, "score_noise": noise, "colluding": 1}
-        for clip in (0.35, 0.7)
-        for noise in (1.0, 2.0)
-    ),
-)
+    "secure-sum", "inexact ADMM at w behind a secure sum, Gaussian noise spread over the agents", build,
+    grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.0, 2.0, 1.0, 2.0), colluding=1),
+)  # fmt: skip

@@ -1,7 +1,8 @@
-"""What every method works on: public facts, agents' records, and one way to ask the records for gradients."""
+"""What every method works on: public facts, agents' records, and gradients of these with noise or without."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,7 +12,8 @@ import numpy as np
 from tacit.admm.agent import ROUNDING
 from tacit.privacy import noise
 from tacit.problem.objective import Problem
-from tacit.problem.sensitivity import RecordBound
+from tacit.problem.sensitivity import Clipped, RecordBound
+from tacit.schedule import Cooling, cooled_step
 from tacit.types import Array, Norm, Shard
 
 # (shards, problem, points (J, K) or (P, J, K), bound) -> sum_i x_i a_i^T of every agent, (P, J, K), each record shrunk
@@ -19,6 +21,9 @@ from tacit.types import Array, Norm, Shard
 Sums = Callable[[Sequence[Shard], Problem, Array, RecordBound], Array]
 # (key, t, step, shape) -> standard Gaussian noise, as privacy.noise draws it
 Normals = Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]
+
+SAMPLING = 2**32  # no method takes so many local steps: from here on streams are for sampling
+SLACK = 1 - 1e-6  # the coins are float32: with it none falls more often than the rate that is accounted
 
 
 def plain_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
@@ -132,4 +137,31 @@ class Task(Facts):
         return xi
 
 
-SAMPLING = 2**32  # no method takes so many local steps: from here on streams are for sampling
+def poisson(facts: Facts, agent: int, t: int, n: int, rate: float, step: int = 0) -> Array:
+    """Which of n are in a Poisson sample: each by a coin of its own that falls with probability `rate`."""
+    return np.arange(n) if rate == 1 else np.flatnonzero(facts.uniform(agent, t, n, step) < rate * SLACK)
+
+
+def noise_std(facts: Facts, multiplier: float, clip: float) -> float:
+    """The std of the noise on one agent's gradient, which one record moves by at most clip / I."""
+    return multiplier * facts.problem.weight * clip * facts.rounding
+
+
+def noisy_gradients(agents: Task, points: Array, clip: float, std: float, t: int, step: int = 0) -> Array:
+    """f'_p + xi_p at points[p], or at one point for all; |x_i a_i^T| <= clip and xi_p ~ N(0, std^2): (P, J, K)."""
+    slope = agents.gradients(points, Clipped(Norm.L2, clip))
+    if std:
+        xi = agents.agents_gaussian(t, step)
+        xi *= std
+        slope += xi
+    return slope
+
+
+def cooled_penalty(facts: Facts, score_noise: float, std: float, rounds: int) -> Cooling:
+    """rho^t = 1 / (P step^t): the mean of the z_p then does gradient descent on sum_p f_p.
+
+    step^t falls in a straight line to zero. With its first value a score of w gathers noise of std score_noise over
+    the run, where `std` is that of the noise on one agent's f'_p in one round.
+    """
+    step = cooled_step(score_noise, math.sqrt(facts.n_agents) * std * facts.row_norm, rounds)
+    return Cooling(1 / (facts.n_agents * step), rounds)

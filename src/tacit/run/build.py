@@ -10,7 +10,7 @@ from tacit.data import sources
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
-from tacit.methods.method import Budget, Composed, Coordinator, Curator, Entry, Method, key_of, server
+from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, key_of
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -26,7 +26,7 @@ from tacit.types import Federation
 
 @dataclass(frozen=True, eq=False)
 class MethodSetup:
-    """A run of a method that is written as halves, or as a curator's."""
+    """A run of a method that is written as halves."""
 
     method: Method
     task: Task
@@ -41,8 +41,8 @@ class MethodSetup:
         return self.task.problem
 
     @cached_property
-    def server(self) -> Coordinator | Curator:
-        return server(self.method, self.task)
+    def server(self) -> Coordinator:
+        return Coordinator(self.method, self.task)
 
     @cached_property
     def promise(self) -> Promise:

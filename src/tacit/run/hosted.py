@@ -15,7 +15,7 @@ from tacit.admm.messages import Broadcast
 from tacit.engine.rendezvous import Rendezvous
 from tacit.engine.sums import Question, SharedSums
 from tacit.errors import Diverged, TacitError
-from tacit.methods.method import Own, carried, exchange
+from tacit.methods.method import Own, exchange
 from tacit.methods.task import Sums, plain_sums
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
@@ -39,14 +39,14 @@ class Hosts(Protocol):
 
 
 class Hosted:
-    """R runs in lockstep: an engine for methods that are written as halves, or as a curator's."""
+    """R runs in lockstep: an engine for methods that are written as halves."""
 
     path = "hosted"
 
     def __init__(self, runs: Sequence[Hosts]) -> None:
         self.runs = runs
         self.setups: list[MethodSetup] = [run.setup for run in runs]
-        self.own: list[Own] = [carried(setup.method, setup.task) for setup in self.setups]
+        self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
         first = self.setups[0]
         self.shared = shared_sums(runs[0].over, first.problem.loss)
 
