@@ -175,8 +175,7 @@ def _level(law: Law, n: int, bits: Bits) -> Array:
 @lru_cache
 def _table(law: Law) -> Array:
     """floor(2^32 P(v >= k)), ascending and ending the tail with 0."""
-    floors = [low for low, _ in _tail(law, 32)]
-    return np.array(floors[::-1], dtype=np.uint32)
+    return np.array([low for low, _ in reversed(_tail(law, 32))], dtype=np.uint32)
 
 
 def _resolve(law: Law, word: int, width: int, bits: Bits) -> int:
