@@ -112,7 +112,9 @@ class Federation:
             raise DataError(f"{len(self.agents)} agent names for {len(self.shards)} shards: give one each.")
         if len(self.classes) != self.n_classes:
             raise DataError(f"{len(self.classes)} class names for {self.n_classes} classes: give one each.")
-        _check_names((self.name, *self.agents, *self.classes, *self.features))
+        for name in (self.name, *self.agents, *self.classes, *self.features):
+            if not is_unicode(name):
+                raise DataError(f"the name {name!r} is not Unicode, and no report could hold it: rename it.")
         check_bounds(self.bounds)
         for name, shard in zip(self.agents, self.shards, strict=True):
             if not len(shard):
@@ -168,12 +170,6 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _check_names(names: tuple[str, ...]) -> None:
-    for name in names:
-        if not is_unicode(name):
-            raise DataError(f"the name {name!r} is not Unicode, and no report could hold it: rename it.")
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:

@@ -13,8 +13,8 @@ from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
-from tacit.privacy.memory import Memory
 from tacit.privacy.release import GaussianRelease
+from tacit.privacy.terms import Memory
 from tacit.run import build, deploy
 from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard

@@ -16,14 +16,13 @@ from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, 
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
-from tacit.privacy import exact, lattice, memory
+from tacit.privacy import exact, lattice
+from tacit.privacy import terms as agreements
 from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
-from tacit.privacy.history import Key
 from tacit.privacy.mechanism import Silence
-from tacit.privacy.memory import Memory
 from tacit.privacy.release import GaussianRelease
-from tacit.privacy.terms import Terms
+from tacit.privacy.terms import Key, Memory, Terms
 from tacit.run import deploy
 from tacit.schedule import Constant
 from tacit.types import LARGEST, Norm, Shard
@@ -365,7 +364,7 @@ def test_no_agent_is_made_on_terms_that_are_not_those_of_its_noise(change):
 
 
 def test_answers_that_no_longer_fit_into_memory_are_not_drawn_again(monkeypatch):
-    monkeypatch.setattr(memory, "KEPT_BYTES", 2 * 8 * 12)
+    monkeypatch.setattr(agreements, "KEPT_BYTES", 2 * 8 * 12)
     agent = agents()[0]
     for t in (1, 2, 3):
         agent.respond(start(), ask(agent, t))

@@ -21,8 +21,7 @@ from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.message import Numbers
 from tacit.privacy import lattice
-from tacit.privacy.memory import Memory
-from tacit.privacy.terms import Terms
+from tacit.privacy.terms import Memory, Terms
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.types import LARGEST, Shard

@@ -320,10 +320,10 @@ def test_records_of_another_process_on_the_same_file_are_kept(plan, tmp_path):
 ADDS = """
 import sys
 from pathlib import Path
-from tacit import record, recordfile
+from tacit import record
 from tacit.paper.archive import Archive
 kept, path, n = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
-own, read = Archive(path), recordfile.RecordFile._read
+own, read = Archive(path), record.RecordFile._read
 print("ready", flush=True)
 sys.stdin.readline()
 
@@ -332,7 +332,7 @@ def slowly(*arguments):
     read(*arguments)
     time.sleep(0.2)  # between what was read and what is written
 
-recordfile.RecordFile._read = slowly
+record.RecordFile._read = slowly
 own.add([record.read(kept)[n]])
 """
 

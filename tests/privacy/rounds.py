@@ -23,7 +23,7 @@ from tacit.privacy.release import GaussianRelease
 
 GAUSSIAN = GaussianRelease(10.0)
 LIMIT = Limit(3.0, 1e-6)
-CODE = ("privacy/ledger.py", "privacy/chain.py", "privacy/history.py")
+CODE = tuple(f"privacy/{name}.py" for name in ("ledger", "chain", "history", "terms"))
 
 
 def price(events, dp_delta):

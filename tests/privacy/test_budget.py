@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import SpecError
-from tacit.privacy import budget, loss_distribution
-from tacit.privacy.budget import MEANING, calibrate, total, total_over_agents
+from tacit.privacy import budget, divergence
+from tacit.privacy.budget import MEANING, calibrate, total
 from tacit.privacy.release import Events, GaussianRelease, LaplaceRelease, Release
 
 pytest.importorskip("dp_accounting")
@@ -261,12 +261,6 @@ def test_gaussian_releases_of_different_noise_add_as_inverse_variances() -> None
     assert mixed == pytest.approx(total([(GaussianRelease(12 / 5), 1)], 1e-6).epsilon, rel=1e-9)
 
 
-def test_agents_do_not_add_up_the_one_who_spent_most_decides() -> None:
-    light, heavy = [(LaplaceRelease(0.01), 100)], [(LaplaceRelease(0.05), 100)]
-    assert total_over_agents([light, heavy, light], 1e-6) == total(heavy, 1e-6)
-    assert total_over_agents([], 1e-6).epsilon == 0
-
-
 def test_a_million_rounds_are_accounted_for() -> None:
     found = bounds([(LaplaceRelease(0.01), 10**6)], 1e-6)
     assert found == pytest.approx({"pld": 96.471, "gdp": 96.722, "rdp": 100.44, "basic": 1e4}, rel=1e-4)
@@ -295,9 +289,9 @@ def test_pure_epsilon_is_the_sum_and_no_noise_is_no_privacy() -> None:
 
 def test_without_dp_accounting_the_other_bounds_stand_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    loss_distribution.epsilon.cache_clear()
+    divergence.composed_epsilon.cache_clear()
     guarantee = total([(LaplaceRelease(0.05), 1000)], 1e-6)
-    loss_distribution.epsilon.cache_clear()
+    divergence.composed_epsilon.cache_clear()
     assert guarantee.name == "gdp"
     assert "not installed" in guarantee.notes[0]
 

@@ -16,7 +16,7 @@ from tacit.errors import Interrupted
 from tacit.jsontext import Values
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.registry import METHODS
-from tacit.recordfile import RecordFile
+from tacit.record import RecordFile
 from tacit.run.directory import check_writable
 
 Hear = Callable[[Values], None]

@@ -9,42 +9,28 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Reply
 from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.guarded.gate import Asked, Gate, Question
-from tacit.guarded.half import Half
+from tacit.guarded.half import AdmmHalf
 from tacit.message import Body
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
-from tacit.privacy.history import Key
-from tacit.privacy.release import Release
-from tacit.privacy.terms import Terms
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.terms import Key, Memory, Terms
 from tacit.rounds import Trace
 from tacit.types import Array
 
 DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
-
-
-class Store(Protocol):
-    """Where answers are on record: tacit.privacy.ledger, or tacit.privacy.memory while a run lasts."""
-
-    @property
-    def head(self) -> str: ...
-
-    def join(self, data_id: str, terms: Terms) -> None: ...
-
-    def release(
-        self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str
-    ) -> Array: ...
+Store: TypeAlias = Ledger | Memory  # where answers are on record: for good, or while a run lasts
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +47,7 @@ class Guarded:
     """An agent under the name of its data, with the terms of one run."""
 
     name: str
-    half: Half
+    half: AdmmHalf
     terms: Terms
     data_id: str
     store: Store
@@ -110,7 +96,7 @@ class Guarded:
         answer = self.store.release(key, asked.fingerprint, half.release, make, half.adjacency)
         (part,) = half.answered.parts
         leaving = Outgoing(key.run, t, half.answered.checked({part: answer}, t))
-        return half.carry(own, t, body, answer), leaving, self._trace(t, body, seconds)
+        return half.carry(own, body, answer), leaving, self._trace(t, body, seconds)
 
     def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:
         """What a simulation may plot, from public numbers: the draw itself is not kept."""
@@ -137,6 +123,6 @@ class Addressed:
         return own, Reply(**answer.body), trace
 
 
-def scale_of(half: Half) -> float:
+def scale_of(half: AdmmHalf) -> float:
     """The noise scale that an agent needs for its sensitivity on the grid."""
     return lattice.calibrate(half.norm, half.multiplier, half.sensitivity, half.dimension)

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
 
 import numpy as np
 
@@ -44,75 +43,9 @@ LARGEST_STATE = 1e150
 UNIT_ROUNDOFF = 2.0**-53
 
 
-class Half(Protocol):
-    """An agent's half of a method."""
-
-    @property
-    def asked(self) -> Form:
-        """What it is asked in a round."""
-        ...
-
-    @property
-    def answered(self) -> Form:
-        """What it answers: the parts that leave the agent."""
-        ...
-
-    @property
-    def release(self) -> Release:
-        """What one answer costs."""
-        ...
-
-    @property
-    def adjacency(self) -> str: ...
-
-    @property
-    def law(self) -> Law: ...
-
-    @property
-    def norm(self) -> Norm: ...
-
-    @property
-    def multiplier(self) -> float:
-        """The scale of the noise in sensitivities."""
-        ...
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves `value`, as it is computed: the rounding of its own arithmetic included."""
-        ...
-
-    @property
-    def dimension(self) -> int: ...
-
-    @property
-    def rounds(self) -> int:
-        """T."""
-        ...
-
-    def stiffness(self, t: int, body: Body) -> float:
-        """Noise xi on the value moves the answer by xi over this."""
-        ...
-
-    def take_up(self, own: Any, t: int, body: Body) -> Any:
-        """The agent's state, brought up to date by the question; Unfit where that state left the range."""
-        ...
-
-    def value(self, own: Any, t: int, body: Body) -> Array:
-        """What the records say, before noise: the one place that touches them."""
-        ...
-
-    def step(self, own: Any, t: int, body: Body, noisy: Array) -> Array:
-        """What the agent answers, from the noisy value."""
-        ...
-
-    def carry(self, own: Any, t: int, body: Body, answer: Array) -> Any:
-        """What the agent carries on to the next round, from what it answered."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class AdmmHalf:
-    """The ADMM family with noise in the objective: ObjP, ObjT, and both orders of w and z."""
+    """An agent's half of the ADMM family with noise in the objective: ObjP, ObjT, and both orders of w and z."""
 
     agent: Agent
     shape: tuple[int, int]
@@ -147,14 +80,17 @@ class AdmmHalf:
 
     @cached_property
     def asked(self) -> Form:
+        """What the agent is asked in a round."""
         return Broadcast.form(self.shape, self.rho)
 
     @cached_property
     def answered(self) -> Form:
+        """What the agent answers: the parts that leave it."""
         return Reply.form(self.shape)
 
     @cached_property
     def release(self) -> Release:
+        """What one answer costs."""
         found = release(self.agent.method)
         assert found is not None
         return found
@@ -173,6 +109,7 @@ class AdmmHalf:
 
     @property
     def multiplier(self) -> float:
+        """The scale of the noise in sensitivities."""
         return self.agent.method.mechanism.multiplier
 
     @property
@@ -181,7 +118,7 @@ class AdmmHalf:
 
     @cached_property
     def sensitivity(self) -> float:
-        """weight * (1 or 2) * bound, and what float64 adds.
+        """How far one record moves `value`, as it is computed: weight * (1 or 2) * bound, and what float64 adds.
 
         With n records, |fl(sum) - sum| <= (n + 4) u sum_i |g_i| in any order of summation (a product, a sum over n,
         two scalings and a clip), and sum_i |g_i| <= n bound: at both neighbours, at most 2 n (n + 4) u bound.
@@ -193,6 +130,7 @@ class AdmmHalf:
         return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)
 
     def take_up(self, own: Local, t: int, body: Body) -> Local:
+        """The agent's state, brought up to date by the question; Unfit where that state left the range."""
         self.state.checked({"z": own.z, "dual": own.dual}, t)
         if not 0 <= own.rho <= LARGEST_CONSTANT:
             raise Unfit("the penalty of the agent's last round is out of range.")
@@ -201,20 +139,23 @@ class AdmmHalf:
         return own
 
     def value(self, own: Local, t: int, body: Body) -> Array:
+        """What the records say, before noise: the one place that touches them."""
         return self.held.data_gradient(self._point(own, t, body))[0]
 
     def step(self, own: Local, t: int, body: Body, noisy: Array) -> Array:
+        """What the agent answers, from the noisy value."""
         msg = self._message(t, body)
         slope = noisy + self.agent.regular_slope(self._point(own, t, body), msg.w)
         return self.agent.method.rule.solve(slope, lambda _: slope, own, msg, self.agent.problem.domain)
 
-    def carry(self, own: Local, t: int, body: Body, answer: Array) -> Local:  # noqa: ARG002
+    def carry(self, own: Local, body: Body, answer: Array) -> Local:
+        """What the agent carries on to the next round, from what it answered."""
         rho = body["rho"]
         dual = ascent(own.dual, body["w"], answer, rho) if self.agent.method.order is Order.WZD else own.dual
         return Local(answer, dual, rho)
 
     def stiffness(self, t: int, body: Body) -> float:
-        """mu of the step: rho, and the proximal term where there is one."""
+        """mu of the step, rho and the proximal term where there is one: noise xi moves the answer by xi / mu."""
         return self.agent.method.rule.stiffness(body["rho"], t)
 
     def _message(self, t: int, body: Body) -> Broadcast:

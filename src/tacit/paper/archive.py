@@ -9,7 +9,7 @@ from tacit.data.spec import DataSpec
 from tacit.errors import RecordError, SpecError
 from tacit.jsontext import Values
 from tacit.paper.artefact import key_of, spec_of
-from tacit.recordfile import RecordFile
+from tacit.record import RecordFile
 from tacit.run.spec import Spec
 
 

@@ -2,20 +2,20 @@
 
 Rounds compose; agents do not, because a record lives at one of them: the total of a run is the largest among its
 agents. Every bound that holds is computed and named, and the smallest is the guarantee; the proofs stand in
-`tacit.privacy.divergence`, and the numerical law of the loss in `tacit.privacy.loss_distribution`.
+`tacit.privacy.divergence`.
 """
 
 from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.privacy import divergence, loss_distribution
+from tacit.privacy import divergence
 from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, merge, pure_epsilon
 from tacit.types import Array
 
@@ -25,14 +25,12 @@ MEANING = {
     "gdp": "the run reveals no more than one Gaussian release, whose epsilon is exact",
     "pld": "the law of the privacy loss, composed numerically on a grid that errs upward (dp-accounting)",
 }
-
-
-FOUR_DIGITS_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
+_FOUR_DIGITS_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
 
 
 def upward(epsilon: float) -> str:
     """Four digits, and never less than what is proved (to the twelve digits that floats are good for)."""
-    return f"{float(FOUR_DIGITS_UP.create_decimal(f'{epsilon:.12g}')):.4g}"
+    return f"{float(_FOUR_DIGITS_UP.create_decimal(f'{epsilon:.12g}')):.4g}"
 
 
 @dataclass(frozen=True)
@@ -73,25 +71,13 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     epsilons = {"basic": _basic(made, dp_delta), "rdp": _rdp(made, dp_delta), "gdp": _gdp(made, dp_delta)}
     note = ""
     if pld and any(not isinstance(r, GaussianRelease) or r.sampled for r, _ in made):  # for the others gdp is exact
-        epsilons["pld"], note = loss_distribution.epsilon(made, dp_delta)
+        epsilons["pld"], note = divergence.composed_epsilon(made, dp_delta)
     held = [ValidEpsilon(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
     return Guarantee(dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (note,) if note else ())
 
 
-def total_over_agents(agents: Iterable[Events], dp_delta: float, pld: bool = True) -> Guarantee:
-    """The guarantee of the agent that spent most: each record lives at one agent, so agents do not add up."""
-    different = sorted({merge(events) for events in agents}, key=repr) or [()]
-    return max((total(events, dp_delta, pld) for events in different), key=lambda guarantee: guarantee.epsilon)
-
-
 def calibrate(
-    release: Release,
-    target_epsilon: float,
-    dp_delta: float,
-    rounds: int,
-    local_steps: int = 1,
-    pld: bool = True,
-    beside: Events = (),
+    release: Release, target_epsilon: float, dp_delta: float, rounds: int, local_steps: int = 1, beside: Events = ()
 ) -> Release:
     """The release of the same shape with the least noise whose total over the run is at most the target.
 
@@ -118,7 +104,7 @@ def calibrate(
     while high / low > 1 + 1e-6:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if spent(middle) <= target_epsilon else (low, middle)
-    return release.quieter(_sharpen(low, lambda factor: spent(factor, pld=True), target_epsilon) if pld else low)
+    return release.quieter(_sharpen(low, lambda factor: spent(factor, pld=True), target_epsilon))
 
 
 def _sharpen(low: float, spent: Callable[[float], float], target: float) -> float:
@@ -172,8 +158,6 @@ def _renyi(release: Release, alpha: Array) -> Array:
 
 def _gdp(events: Events, dp_delta: float) -> float:
     """mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only where there is Laplace noise."""
-    if not events:
-        return 0.0
     residue = square = 0.0
     for r, n in events:
         if isinstance(r, LaplaceRelease):
@@ -183,6 +167,4 @@ def _gdp(events: Events, dp_delta: float) -> float:
             square += n * r.multiplier**-2
         else:
             return math.inf
-    if dp_delta == 0:
-        return math.inf
     return divergence.gaussian_epsilon(math.sqrt(square + residue), dp_delta)

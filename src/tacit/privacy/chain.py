@@ -34,15 +34,17 @@ _TABLES = (
     "CREATE TABLE payload (n INTEGER PRIMARY KEY REFERENCES entry, data BLOB NOT NULL)",
     "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL)",
 )
+# with a checkpoint at every page of the log, the file alone, without its -wal, is rarely behind
+_SETTINGS = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1"
+_PATIENCE = 60.0  # seconds that a process waits for the others
 START = "0" * 64
 
 
 @dataclass(frozen=True)
 class ChainEntry:
-    """The n-th entry, n = 1, 2, ...; the key is unique."""
+    """The n-th entry, n = 1, 2, ..."""
 
     n: int
-    key: str
     body: Values
     hash: str
 
@@ -60,8 +62,8 @@ def link(before: str, key: str, body: str) -> str:
 class Chain:
     """The file, open. Entries are read and written inside `transaction()` only."""
 
-    def __init__(self, path: Path, first: tuple[str, Values] | None, patience: float = 60.0) -> None:
-        """Open the file; create it with a first entry if it is absent and one is given."""
+    def __init__(self, path: Path, first: tuple[str, Values] | None) -> None:
+        """Open the file; create it with a first entry, its key and body, if it is absent and one is given."""
         self.path = path
         self._lock = threading.RLock()  # asking from inside an answer is then an error of SQLite, not a deadlock
         self._process = os.getpid()
@@ -75,15 +77,15 @@ class Chain:
         if not path.is_file():
             raise DataError(f"{path} is no file: name the ledger file of an agent.")
         with self._explained():
-            self._connection = _connect(path, patience)
-        try:
-            with self._explained():
+            self._connection = _connect(path)
+            try:
+                self._connection.executescript(_SETTINGS)
                 self._check_kind()
-            os.chmod(path, 0o600)  # only now that it is known to be a ledger
-            self._identity, self._size = _identity(path)
-        except BaseException:
-            self._connection.close()
-            raise
+                os.chmod(path, 0o600)  # only now that it is known to be a ledger
+                self._identity, self._size = _identity(path)
+            except BaseException:
+                self._connection.close()
+                raise
 
     def close(self) -> None:
         """Release the file."""
@@ -116,7 +118,7 @@ class Chain:
 
     def changed_by_others(self) -> int:
         """A number that moves when another connection has written."""
-        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+        return int(self._value("PRAGMA data_version"))
 
     def tip(self) -> tuple[int, str]:
         """How many entries there are, and the last hash."""
@@ -135,7 +137,7 @@ class Chain:
             if not all(isinstance(text, str) for text in row[1:]) or link(before, row[1], row[2]) != row[3]:
                 raise self.corrupt(f"entry {n} was altered")
             before = row[3]
-            yield ChainEntry(n, row[1], json.loads(row[2]), before)
+            yield ChainEntry(n, json.loads(row[2]), before)
         if (n, before) != self.tip():
             raise self.corrupt(f"entries after the {n}-th are missing")
 
@@ -154,17 +156,17 @@ class Chain:
             raise self.corrupt(f"the payload of entry {n} was altered")
         return None if row is None else row[0]
 
-    def payloads(self) -> list[int]:
-        """The entries that still have a payload."""
-        return [n for (n,) in self._connection.execute("SELECT n FROM payload ORDER BY n")]
+    def count_payloads(self) -> int:
+        """How many payloads are stored."""
+        return int(self._value("SELECT COUNT(*) FROM payload"))
 
-    def forget(self, n: int) -> None:
-        """Drop the payload of entry n, and keep the entry."""
-        self._connection.execute("DELETE FROM payload WHERE n = ?", (n,))
+    def forget(self, n: int) -> int:
+        """Drop the payload of entry n, and keep the entry; how many payloads that were, 0 or 1."""
+        return self._connection.execute("DELETE FROM payload WHERE n = ?", (n,)).rowcount
 
     def check_storage(self) -> None:
-        """SQLite's own check of pages and indexes."""
-        found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        """Refuse a file whose pages or indexes SQLite finds damaged."""
+        found = self._value("PRAGMA integrity_check(1)")
         if found != "ok":
             raise self.corrupt(f"its storage is damaged ({found})")
 
@@ -176,13 +178,14 @@ class Chain:
         )
 
     def _check_kind(self) -> None:
-        mark = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if mark != _APPLICATION or version != _FORMAT:
+        if (self._value("PRAGMA application_id"), self._value("PRAGMA user_version")) != (_APPLICATION, _FORMAT):
             raise self.corrupt(f"it is not a ledger of format {_FORMAT}")
         found = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
         if found != set(_TABLES):
             raise self.corrupt("its tables are not those of a ledger")
+
+    def _value(self, question: str) -> Any:
+        return self._connection.execute(question).fetchone()[0]
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -204,21 +207,14 @@ def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
     return (found.st_dev, found.st_ino), found.st_size
 
 
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA wal_autocheckpoint = 1")  # the file alone, without its -wal, is then rarely behind
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body: Values) -> ChainEntry:
     """Entry n, after one of the hash `before`: written, and the tip moved to it."""
     text = canonical(body)
-    entry = ChainEntry(n, key, body, link(before, key, text))
+    entry = ChainEntry(n, body, link(before, key, text))
     connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (n, key, text, entry.hash))
     connection.execute("INSERT OR REPLACE INTO tip VALUES (1, ?, ?)", (n, entry.hash))
     return entry
@@ -237,14 +233,13 @@ def _create(path: Path, key: str, body: Values) -> None:
     os.close(number)
     draft = Path(name)
     try:
-        with closing(_connect(draft, 1.0)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("BEGIN IMMEDIATE")
-            for table in _TABLES:
-                connection.execute(table)
+        with closing(_connect(draft)) as connection:
+            connection.executescript(_SETTINGS)
+            for statement in ("PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE", *_TABLES):
+                connection.execute(statement)
             _written(connection, 1, START, key, body)
-            connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            for mark in (f"application_id = {_APPLICATION}", f"user_version = {_FORMAT}"):
+                connection.execute(f"PRAGMA {mark}")
             connection.execute("COMMIT")
         with suppress(FileExistsError):  # another process was first: its ledger is the ledger
             os.link(draft, path)

@@ -1,4 +1,8 @@
-"""How far apart one record can push the law of a run: Renyi curves, Gaussian profiles, and their epsilon.
+"""How far apart one record can push the law of a run, and the epsilon that follows: three ways to bound it.
+
+    renyi_epsilon      Renyi divergences, which add up over releases
+    gaussian_epsilon   one Gaussian release that reveals no less than the whole run
+    composed_epsilon   the law of the privacy loss, composed numerically by dp-accounting on a grid that errs upward
 
 Everything is per unit of noise: a Laplace shift t = |s| / b, a Gaussian mean mu = |s| / sigma. The profile of a
 pair of laws (P, Q) is delta(epsilon) = sup_A P(A) - e^epsilon Q(A); one pair dominates another when its profile
@@ -28,6 +32,9 @@ is nowhere below. R(t) is the Renyi divergence of order alpha between Laplace no
    traded for a Gaussian one. Backward in time, delta after any history is at most G(epsilon, V left + 2c/3): the
    shifts may depend on what was released before, and Gaussian rounds may stand between.
    Without the residue it is false: a single Laplace(t) has total variation near t/2, a Gaussian t/sqrt(2 pi).
+
+dp-accounting is imported when a law is first composed (that takes over a second); where it is not installed this one
+bound is left out, and a note says so.
 """
 
 from __future__ import annotations
@@ -35,12 +42,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
+from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, pure_epsilon
 from tacit.types import Array
 
 _SQRT2 = math.sqrt(2.0)
+_FFT_SLACK = 1e-11  # taken off delta for the rounding of the convolutions, which is near 1e-13
+_MOST_KINDS = 12  # different releases beyond which composing their laws is no longer quick
 
 
 def laplace_renyi(t: float, alpha: Array) -> Array:
@@ -125,7 +136,7 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 def gaussian_epsilon(mu: float, dp_delta: float) -> float:
     """The epsilon at which a Gaussian mean mu has the given delta, rounded up."""
-    if mu > 1e12:
+    if mu > 1e12 or (mu > 0 and dp_delta == 0):
         return math.inf
     dp_delta -= min(1e-15, dp_delta / 10)  # what the differences of tails below may round off
     if mu == 0 or gaussian_delta(0.0, mu) <= dp_delta:
@@ -143,3 +154,85 @@ def _log_scaled_tail(x: float) -> float:
         return math.log(math.erfc(x / _SQRT2) / 2) + x * x / 2
     # asymptotic, cut after a negative term: a lower bound, which can only raise delta
     return math.log1p(-1 / x**2 + 3 / x**4 - 15 / x**6) - math.log(x * math.sqrt(2 * math.pi))
+
+
+@lru_cache(maxsize=256)
+def composed_epsilon(events: tuple[tuple[Release, int], ...], dp_delta: float) -> tuple[float, str]:
+    """(epsilon, note). The 1-D Laplace law is the worst case for |s|_1, whatever the number of coordinates."""
+    rounds = sum(n for _, n in events)
+    if not math.isfinite(sum(pure_epsilon(r) for r, _ in events if not isinstance(r, GaussianRelease))):
+        return math.inf, ""
+    if any(isinstance(r, GeneralRelease) and r.epsilon > 700 for r, _ in events):  # where the library's exp overflows
+        return math.inf, "pld left out: a release has an epsilon above 700"
+    if len(events) > _MOST_KINDS or rounds > 2e8 or dp_delta < 100 * _FFT_SLACK:
+        return math.inf, f"pld left out: {len(events)} kinds of release, {rounds} in all, delta {dp_delta:g}"
+    try:
+        from dp_accounting.pld import common
+        from dp_accounting.pld import privacy_loss_distribution as law
+    except ImportError:
+        return math.inf, "pld left out: dp-accounting is not installed; with it epsilon may come out smaller"
+    cell = _cell(events, rounds)
+    whole = law.identity(value_discretization_interval=cell)
+    gaussian = sum(n / r.multiplier**2 for r, n in events if isinstance(r, GaussianRelease) and not r.sampled)
+    if gaussian:  # n Gaussian releases are exactly one with sqrt(n) times less noise
+        whole = whole.compose(law.from_gaussian_mechanism(gaussian**-0.5, value_discretization_interval=cell))
+    for r, n in events:
+        if isinstance(r, LaplaceRelease):
+            one = law.from_laplace_mechanism(1 / r.l1, value_discretization_interval=cell)
+        elif isinstance(r, GeneralRelease):
+            known = common.DifferentialPrivacyParameters(r.epsilon, r.dp_delta)
+            one = law.from_privacy_parameters(known, value_discretization_interval=cell)
+        elif r.sampled:
+            one = law.from_gaussian_mechanism(r.multiplier, value_discretization_interval=cell, sampling_prob=r.rate)
+        else:
+            continue
+        whole = whole.compose(_repeat(one, n))
+    return _smallest_epsilon(whole.get_delta_for_epsilon, dp_delta - _FFT_SLACK), ""
+
+
+def _smallest_epsilon(delta_at: Callable[[float], float], dp_delta: float) -> float:
+    """min{epsilon >= 0 : delta_at(epsilon) <= delta}, rounded up. (The library's own inverse overflows past 700.)"""
+    low, high = 0.0, 1.0
+    if delta_at(0.0) <= dp_delta or delta_at(1e300) > dp_delta:
+        return 0.0 if delta_at(0.0) <= dp_delta else math.inf
+    while delta_at(high) > dp_delta:
+        low, high = high, 2 * high
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(middle) <= dp_delta else (middle, high)
+    return high
+
+
+def _repeat(one: Any, n: int) -> Any:
+    """n-fold composition, as a square and a rest: in two steps the library bounds the tails far better."""
+    m = math.isqrt(n)
+    whole = one.self_compose(m).self_compose(n // m)
+    return whole.compose(one.self_compose(n % m)) if n % m else whole
+
+
+def _cell(events: Events, rounds: int) -> float:
+    """The width of the grid of losses: rounding to it adds at most cell^2/4 a release to their variance."""
+    first = events[0][0]
+    if len(events) == 1 and isinstance(first, LaplaceRelease):
+        # the two atoms fall on the grid, so only the mass between them, about l1/2, is rounded: 1e-5 of epsilon
+        cells = min(math.sqrt(6.7e4 * first.l1), 128, 6.4e4 / math.sqrt(rounds))
+        return first.l1 / max(4, math.ceil(cells))
+    if len(events) == 1 and isinstance(first, GeneralRelease) and first.epsilon:
+        return first.epsilon  # the two losses, +-epsilon, are the grid: nothing is rounded
+    cell = math.sqrt(sum(n * _loss_variance(r) for r, n in events) / rounds) / 64 or 1.0
+    coins = {r.epsilon: n * r.epsilon for r, n in events if isinstance(r, GeneralRelease) and r.epsilon}
+    if not coins:
+        return cell
+    # the library rounds both losses of a coin up, a bias of a cell a release: the costliest coin falls on the grid
+    whole = max(coins, key=lambda epsilon: coins[epsilon])
+    return whole / 2.0 ** max(0, math.ceil(math.log2(whole / cell)))
+
+
+def _loss_variance(release: Release) -> float:
+    """About the variance of the privacy loss of one release: it only sets the width of the grid."""
+    if isinstance(release, LaplaceRelease):
+        return min(release.l1, release.l1**2)
+    if isinstance(release, GeneralRelease):
+        return min(release.epsilon, release.epsilon**2)
+    full = release.multiplier**-2
+    return min(1.0, full, release.rate**2 * math.expm1(min(full, 50.0)))

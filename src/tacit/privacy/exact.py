@@ -60,56 +60,38 @@ _DIGIT = 16  # bits of a fraction that one word decides
 
 def sample(law: Law, scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
     """int64 noise of the law, t = scale."""
-    return {Law.LAPLACE: discrete_laplace, Law.GAUSSIAN: discrete_gaussian}[law](scale, shape, bits)
-
-
-def discrete_laplace(scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
-    """int64 noise with P(n) = tanh(1/(2t)) exp(-|n|/t), t = scale: exactly k/t-DP for integers k apart."""
-    t = _checked(scale)
-
-    def attempt(n: int) -> Array:
-        u = _uniform(t, n, bits)
-        u = u[_exp_minus(u, t, bits)]
-        return _signed(u.astype(np.int64) + t * _level(Law.LAPLACE, len(u), bits), bits)
-
-    return _fill(attempt, shape)
-
-
-def discrete_gaussian(scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:
-    """int64 noise with P(n) ~ exp(-n^2 / (2 t^2)), t = scale: k^2/(2 t^2)-zCDP for integer vectors |k|_2 apart."""
-    t = _checked(scale)
-
-    def attempt(n: int) -> Array:
-        u = _uniform(t, n, bits)
-        v = _level(Law.GAUSSIAN, len(u), bits)
-        kept = np.flatnonzero(_exp_minus(u, t, bits, half_square=True))
-        u, v = u[kept], v[kept]
-        kept = np.ones(len(u), dtype=bool)
-        k = 1
-        while (rest := np.flatnonzero(kept & (v >= k))).size:  # v coins of probability exp(-u/t)
-            kept[rest] = _exp_minus(u[rest], t, bits)
-            k += 1
-        return _signed((u.astype(np.int64) + t * v)[kept], bits)
-
-    return _fill(attempt, shape)
-
-
-def _checked(scale: int) -> int:
     if not isinstance(scale, (int, np.integer)) or not 1 <= scale <= MAX_SCALE:
         raise SpecError(f"a discrete law needs a whole scale from 1 to 2^41 grid steps, got {scale}: choose the grid.")
-    return int(scale)
-
-
-def _fill(attempt: Callable[[int], Array], shape: tuple[int, ...]) -> Array:
-    """Candidates until there are enough; those beyond are dropped, unseen."""
+    attempt = {Law.LAPLACE: _laplace, Law.GAUSSIAN: _gaussian}[law]
     out = np.empty(math.prod(shape), dtype=np.int64)
     done = 0
-    while done < len(out):
+    while done < len(out):  # candidates until there are enough; those beyond are dropped, unseen
         missing = len(out) - done
-        got = attempt(min(_BATCH, missing * 7 // 4 + 16))[:missing]
+        got = attempt(int(scale), min(_BATCH, missing * 7 // 4 + 16), bits)[:missing]
         out[done : done + len(got)] = got
         done += len(got)
     return out.reshape(shape)
+
+
+def _laplace(t: int, n: int, bits: Bits) -> Array:
+    """At most n integers with P(k) = tanh(1/(2t)) exp(-|k|/t): exactly d/t-DP for integers d apart."""
+    u = _uniform(t, n, bits)
+    u = u[_exp_minus(u, t, bits)]
+    return _signed(u.astype(np.int64) + t * _level(Law.LAPLACE, len(u), bits), bits)
+
+
+def _gaussian(t: int, n: int, bits: Bits) -> Array:
+    """At most n integers with P(k) ~ exp(-k^2 / (2 t^2)): d^2/(2 t^2)-zCDP for integer vectors |d|_2 apart."""
+    u = _uniform(t, n, bits)
+    v = _level(Law.GAUSSIAN, len(u), bits)
+    kept = np.flatnonzero(_exp_minus(u, t, bits, half_square=True))
+    u, v = u[kept], v[kept]
+    kept = np.ones(len(u), dtype=bool)
+    k = 1
+    while (rest := np.flatnonzero(kept & (v >= k))).size:  # v coins of probability exp(-u/t)
+        kept[rest] = _exp_minus(u[rest], t, bits)
+        k += 1
+    return _signed((u.astype(np.int64) + t * v)[kept], bits)
 
 
 def _uniform(t: int, n: int, bits: Bits) -> Array:
@@ -175,8 +157,7 @@ def _level(law: Law, n: int, bits: Bits) -> Array:
 @lru_cache
 def _table(law: Law) -> Array:
     """floor(2^32 P(v >= k)), ascending and ending the tail with 0."""
-    floors = [low for low, _ in _tail(law, 32)]
-    return np.array(floors[::-1], dtype=np.uint32)
+    return np.array([low for low, _ in reversed(_tail(law, 32))], dtype=np.uint32)
 
 
 def _resolve(law: Law, word: int, width: int, bits: Bits) -> int:

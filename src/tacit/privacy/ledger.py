@@ -32,21 +32,9 @@ from tacit.errors import BudgetExhausted, IncompatibleError, SpecError
 from tacit.jsontext import Values
 from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
-from tacit.privacy.history import (
-    ZERO_OUT,
-    Account,
-    Answer,
-    History,
-    Key,
-    Limit,
-    Price,
-    accounts,
-    changed,
-    check_adjacency,
-    forgotten,
-)
+from tacit.privacy.history import Account, Answer, History, Limit, Price
 from tacit.privacy.release import Release, describe
-from tacit.privacy.terms import Terms
+from tacit.privacy.terms import ZERO_OUT, Key, Terms, sent_again
 from tacit.types import Array
 
 
@@ -64,10 +52,8 @@ class Ledger:
     """The ledger of one agent, open. `price` composes releases into an epsilon at a dp_delta."""
 
     def __init__(self, chain: Chain, price: Price) -> None:
-        self._chain = chain
-        self._price = price
-        self._history = History()
-        self._version = -1
+        self._chain, self._price = chain, price
+        self._history, self._version = History(), -1  # as of this version of the file
         self._safe: tuple[str, Limit, Counter[Release]] | None = None
 
     @property
@@ -83,8 +69,7 @@ class Ledger:
         ledger = cls(chain, price)
         try:
             ledger.verify()
-            with chain.transaction():
-                held = ledger._current().limit
+            held = ledger._history.limit
             if limit is not None and limit != held:
                 raise IncompatibleError(
                     f"{path} holds the limit {held or 'none'} and {limit} was given: open it without, or change it "
@@ -124,7 +109,7 @@ class Ledger:
     def _agreed(self, data_id: str, terms: Terms) -> bool:
         """Whether the terms are in force already; Refused where they cannot be."""
         history = self._current()
-        check_adjacency(history, data_id, terms.adjacency)
+        history.check_adjacency(data_id, terms.adjacency)
         place = history.place(data_id, terms.run)
         if place.agreed(terms):
             return True
@@ -141,10 +126,11 @@ class Ledger:
         """
         with self._chain.transaction():
             history = self._current()
-            check_adjacency(history, key.data_id, adjacency)
+            history.check_adjacency(key.data_id, adjacency)
             answer = history.answers.get(key)
             if answer is not None:
-                return self._again(answer, asked, release)
+                same = (asked, release) == (answer.asked, answer.release)
+                return _unpack(sent_again(key, same, answer.at, lambda: self._stored(answer)))
             history.place(key.data_id, key.run).check_next(key, release, adjacency)
             self._check_limit(key.data_id, release)
             payload = _pack(make())
@@ -165,26 +151,21 @@ class Ledger:
     def forget(self, run: str, before: int) -> int:
         """Drop the stored answers of a run to rounds < before, which then can never be sent again; their count."""
         with self._chain.transaction():
-            held = set(self._chain.payloads())
-            old = [a.n for a in self._current().answers.values() if a.key.run == run and a.key.round < before]
-            for n in (gone := held.intersection(old)):
-                self._chain.forget(n)
-        return len(gone)
+            answers = self._current().answers.values()
+            return sum(self._chain.forget(a.n) for a in answers if a.key.run == run and a.key.round < before)
 
     def verify(self, head: str | None = None) -> Verified:
         """Read everything again, stored answers included; a `head` noted earlier must still be in the chain."""
         with self._chain.transaction():
             self._chain.check_storage()
-            history = self._read()
-            held = set(self._chain.payloads())
-            for answer in history.answers.values():
-                if answer.n in held:
-                    self._stored(answer)
-            if not held <= {a.n for a in history.answers.values()}:
+            self._version = -1  # whatever was read before
+            history = self._current()
+            held = sum(self._stored(answer) is not None for answer in history.answers.values())
+            if held != self._chain.count_payloads():
                 raise self._chain.corrupt("it stores an answer that no entry speaks of")
             if head is not None and head.lower() not in {entry.hash for entry in self._chain.entries()}:
                 raise self._chain.corrupt(f"it does not go through {head[:12]}..., the head noted earlier")
-        return Verified(*history.tip, len(history.answers), len(history.answers) - len(held))
+        return Verified(*history.tip, len(history.answers), len(history.answers) - held)
 
     def history(self) -> History:
         """Everything on record; a copy to look at."""
@@ -196,14 +177,13 @@ class Ledger:
         history = self.history()
         if dp_delta is None:
             dp_delta = history.limit.dp_delta if history.limit is not None else 1e-6
-        return accounts(history, self._price, dp_delta)
+        return history.accounts(self._price, dp_delta)
 
     def _current(self) -> History:
         """The history, read again from the first entry when anything but this object has written."""
         version = self._chain.changed_by_others()
         if version != self._version or self._history.tip != self._chain.tip():
-            self._history = self._read()
-            self._version = version
+            self._history, self._version = self._read(), version
         return self._history
 
     def _read(self) -> History:
@@ -214,15 +194,6 @@ class Ledger:
             except (KeyError, TypeError, ValueError, SpecError) as error:
                 raise self._chain.corrupt(f"entry {entry.n} is of no kind this version of tacit knows") from error
         return history
-
-    def _again(self, answer: Answer, asked: str, release: Release) -> Array:
-        key = answer.key
-        if asked != answer.asked or release != answer.release:
-            raise changed(key, answer.at)
-        payload = self._stored(answer)
-        if payload is None:
-            raise forgotten(key)
-        return _unpack(payload)
 
     def _stored(self, answer: Answer) -> bytes | None:
         payload = self._chain.payload(answer.n)

@@ -1,4 +1,4 @@
-"""What one release does to one record, per unit of noise: all that accounting needs to know of it.
+"""What one release tells of one record, per unit of noise: all that accounting needs to know of a release.
 
 s is how far one record moves the released vector; every norm of s is a public bound, never read from the data.
 """
@@ -18,7 +18,7 @@ from tacit.jsontext import Values
 class LaplaceRelease:
     """Laplace noise of scale b: l1 = |s|_1 / b (the epsilon of the release), l2 = |s|_2 / b, peak = max|s_j| / b.
 
-    None where no bound is known, and l1 = inf where only l2 is. A release without noise is LaplaceRelease(inf).
+    l2 and peak are None where no bound is known; l1 is inf where only l2 is known. LaplaceRelease(inf) has no noise.
     """
 
     l1: float
@@ -92,15 +92,12 @@ class GeneralRelease:
 
 Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease
 Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
-_RECORDED: dict[str, type[Release]] = {  # in ledgers and results, by name
-    "gaussian": GaussianRelease,
-    "laplace": LaplaceRelease,
-    "general": GeneralRelease,
-}
+# by the name that ledgers and results give them
+_KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease, "general": GeneralRelease}
 
 
 def merge(events: Events) -> tuple[tuple[Release, int], ...]:
-    """Equal releases counted together, in a fixed order; those that say nothing of the record dropped."""
+    """Counts equal releases together, in a fixed order, and drops releases that say nothing of the record."""
     counts: dict[Release, int] = {}
     for release, count in events:
         if count < 0 or count != int(count):
@@ -117,7 +114,7 @@ def _says_nothing(release: Release) -> bool:
 
 
 def pure_epsilon(release: Release) -> float:
-    """Its epsilon with delta = 0; of a general release, given that it does not reveal the record."""
+    """The epsilon of a release with delta = 0; of a general release, given that it does not reveal the record."""
     if isinstance(release, GaussianRelease):
         return math.inf
     return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
@@ -125,29 +122,29 @@ def pure_epsilon(release: Release) -> float:
 
 def describe(release: Release) -> Values:
     """A release as JSON."""
-    for name, kind in _RECORDED.items():
+    for name, kind in _KINDS.items():
         if type(release) is kind:
             return {"mechanism": name, **asdict(release)}
-    raise SpecError(f"a ledger records {', '.join(_RECORDED)} releases, not {type(release).__name__}.")
+    raise SpecError(f"a ledger records {', '.join(_KINDS)} releases, not {type(release).__name__}.")
 
 
 def restored(description: Values) -> Release:
-    """What `describe` described. Some JSON has no infinity: an l1 that is null bounds nothing."""
+    """The release that `describe` described. Results have no infinity in JSON: an l1 that is null is infinite."""
     terms = dict(description)
-    kind = _RECORDED[terms.pop("mechanism")]
+    kind = _KINDS[terms.pop("mechanism")]
     if kind is LaplaceRelease and terms["l1"] is None:
         terms["l1"] = math.inf
     return kind(**terms)
 
 
 def described(each_round: Events, once: Events) -> list[Values]:
-    """What a run releases as JSON; `count` where a round makes several of one kind, `once` where a run does."""
+    """The releases of a run as JSON: `count` where a round makes several of one kind, `once` where a run does."""
     each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in each_round]
     return each + [describe(one) | {"count": n, "once": True} for one, n in once]
 
 
 def events_of(descriptions: Sequence[Values], rounds: int) -> Events:
-    """What the first `rounds` rounds release, of a run that `described` described."""
+    """The releases of the first `rounds` rounds of a run that `described` described."""
     found = []
     for one in descriptions:
         terms = dict(one)

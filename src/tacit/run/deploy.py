@@ -19,9 +19,8 @@ from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.memory import Memory
 from tacit.privacy.release import Events, Release
-from tacit.privacy.terms import Terms
+from tacit.privacy.terms import Memory, Terms
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec

@@ -6,7 +6,7 @@ import pytest
 
 from tacit import record
 from tacit.errors import RecordError
-from tacit.recordfile import RecordFile
+from tacit.record import RecordFile
 
 ONE, TWO, THREE = (
     record.sealed({"name": f"objt-seed{seed}", "test_error": 0.1, "spec": f"[run]\nseed = {seed}\n"})
