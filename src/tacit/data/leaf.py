@@ -36,7 +36,7 @@ def load(spec: DataSpec) -> Federation:
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
     `strangers` are users of test/ without training records: false tests on the others alone.
-    `class_count` is public where it is given (62 for FEMNIST), and records of other labels then count as absent; else
+    `class_count` is public where it is given (62 for FEMNIST): a record of any other label then counts as absent. Else
     the number of classes is 1 + the largest label.
     `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
@@ -47,7 +47,7 @@ def load(spec: DataSpec) -> Federation:
             "inverted features lie in [0, 1]: drop the bounds (data.low, data.high), or data.invert = false."
         )
     root = Path(spec.source)
-    train, test = (_read(root / part, spec.invert) for part in ("train", "test"))
+    train, test = (_read(root / part, spec) for part in ("train", "test"))
     if spec.dedup:
         train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
         train = {user: shard for user, shard in train.items() if len(shard)}
@@ -62,8 +62,8 @@ def load(spec: DataSpec) -> Federation:
     shards = list(train.values())
     pooled = _pool(list(test.values()), shards[0].x.shape[1])
     n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
-    known = [(shard.y >= 0) & (shard.y < n_classes) for shard in (*shards, pooled)]
-    *shards, pooled = (replace(s, y=np.where(k, s.y, 0)) for s, k in zip((*shards, pooled), known, strict=True))
+    known = [shard.y >= 0 for shard in (*shards, pooled)]
+    *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in (*shards, pooled))
     federation = Federation(
         shards=tuple(shards),
         test=pooled,
@@ -90,7 +90,7 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
     return 1 + largest
 
 
-def _read(folder: Path, invert: bool) -> dict[str, Shard]:
+def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:
     """Read user -> records, users in the order of the files; a user with records in two files gets both."""
     files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     if not files:
@@ -101,7 +101,7 @@ def _read(folder: Path, invert: bool) -> dict[str, Shard]:
         content = _parse(path)
         for user, count in zip(content["users"], content["num_samples"], strict=True):
             try:
-                shard = _shard(content["user_data"][user], count, invert)
+                shard = _shard(content["user_data"][user], count, spec)
                 if shard is not None:
                     users[user] = _pool([users[user], shard], shard.x.shape[1]) if user in users else shard
             except (KeyError, TypeError, ValueError, DataError) as error:
@@ -125,19 +125,26 @@ def _parse(path: Path) -> dict[str, Any]:
     return content
 
 
-def _shard(records: Any, count: int, invert: bool) -> Shard | None:
+def _shard(records: Any, count: int, spec: DataSpec) -> Shard | None:
     """Return the records of one user, None where there are none."""
     if not len(records["x"]) == len(records["y"]) == count:
         raise ValueError(f"{len(records['x'])} x and {len(records['y'])} y where num_samples says {count}")
     if not count:
         return None
+    classes = spec.class_count
+    labels = records["y"] if classes is None else [_class_number(label, classes) for label in records["y"]]
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
-        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
-    if not invert:
+        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(labels))
+    if not spec.invert:
         return shard
     if shard.x.size and (shard.x.min() < 0 or shard.x.max() > 1):
         raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; set invert to false (data.invert)")
     return Shard(1 - shard.x, shard.y)
+
+
+def _class_number(label: Any, class_count: int) -> int:
+    """Return the class that a label of any kind names, -1 where the label is no whole number from 0 to K-1."""
+    return int(label) if type(label) in (int, float) and 0 <= label < class_count and label % 1 == 0 else -1
 
 
 def _once(train: Shard, test: Shard | None) -> Shard:

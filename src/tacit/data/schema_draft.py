@@ -10,12 +10,9 @@ import numpy as np
 
 from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
-from tacit.data.table import RawTable, missing_column, plain
+from tacit.data.table import MARKS, RawTable, missing_column, plain
 from tacit.errors import DataError, SpecError
 from tacit.types import Array
-
-# written whatever the file holds, so that the list says nothing about it
-MARKS = ("?", "NA", "N/A", "null", "None")
 
 # a text column with more values than this is taken for a name or a number of the record
 MOST_VALUES = 50

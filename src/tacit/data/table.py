@@ -19,6 +19,8 @@ import numpy as np
 from tacit.errors import DataError
 from tacit.types import Array
 
+MARKS = ("?", "NA", "N/A", "null", "None")  # what people write where a value is missing
+
 # an integer without leading zeros, perhaps written as a real number: 3, +3, 3.0
 _WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 
