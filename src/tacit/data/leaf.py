@@ -12,7 +12,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ from tacit.data.classes import without_unknown
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Array, Federation, Shard
-
-PATTERNS = ("*.json", "*.json.gz")
 
 
 def load(spec: DataSpec) -> Federation:
@@ -58,22 +56,28 @@ def load(spec: DataSpec) -> Federation:
         if not test:
             raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
     members = [*train.items(), *test.items()]
-    _check_widths(root, members)
-    shards = list(train.values())
-    pooled = _pool(list(test.values()), shards[0].x.shape[1])
+    n_features = _count_features(root, members)
     n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
-    known = [shard.y >= 0 for shard in (*shards, pooled)]
-    *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in (*shards, pooled))
+    shards = [*train.values(), _pool(test.values(), n_features)]
+    *known, in_test = (shard.y >= 0 for shard in shards)
+    *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in shards)
     federation = Federation(
-        shards=tuple(shards),
-        test=pooled,
-        n_classes=n_classes,
-        name=root.resolve().name,
-        agents=tuple(train),
-        bounds=(0.0, 1.0) if spec.invert else spec.bounds,
-        public_classes=spec.class_count is not None,
-    )
-    return without_unknown(federation, known[:-1], known[-1]) if federation.public_classes else federation
+        tuple(shards), pooled, n_classes, root.resolve().name, agents=tuple(train),
+        bounds=(0.0, 1.0) if spec.invert else spec.bounds, public_classes=spec.class_count is not None,
+    )  # fmt: skip
+    return without_unknown(federation, known, in_test) if federation.public_classes else federation
+
+
+def _count_features(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
+    """Return the number of features, which must be the same for all users."""
+    first, n_features = members[0][0], members[0][1].x.shape[1]
+    for user, shard in members:
+        if shard.x.shape[1] != n_features:
+            raise DataError(
+                f"{root}: user {user!r} has {shard.x.shape[1]} features where {first!r} has {n_features}: every record "
+                "needs the same."
+            )
+    return n_features
 
 
 def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
@@ -92,7 +96,7 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
 
 def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:
     """Read user -> records, users in the order of the files; a user with records in two files gets both."""
-    files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    files = [*folder.glob("*.json"), *folder.glob("*.json.gz")]
     if not files:
         raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
     files.sort(key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])  # 2 before 10
@@ -149,13 +153,11 @@ def _class_number(label: Any, class_count: int) -> int:
 
 def _once(train: Shard, test: Shard | None) -> Shard:
     """Return the training records without repeats, and without those of the same user's test records."""
-    seen = set() if test is None else set(_keys(test))
-    kept = []
+    first: dict[tuple[bytes, int], int] = {}
     for i, key in enumerate(_keys(train)):
-        if key not in seen:
-            seen.add(key)
-            kept.append(i)
-    return train.rows(kept)
+        first.setdefault(key, i)
+    tested = set() if test is None else set(_keys(test))
+    return train.rows([i for key, i in first.items() if key not in tested])
 
 
 def _keys(shard: Shard) -> list[tuple[bytes, int]]:
@@ -163,18 +165,8 @@ def _keys(shard: Shard) -> list[tuple[bytes, int]]:
     return [(x.tobytes(), int(y)) for x, y in zip(shard.x, shard.y, strict=True)]
 
 
-def _pool(shards: list[Shard], n_features: int) -> Shard:
+def _pool(shards: Iterable[Shard], n_features: int) -> Shard:
     """Put the records of some shards, perhaps none, under one another."""
-    x: list[Array] = [np.empty((0, n_features), np.float32), *(shard.x for shard in shards)]
-    return Shard(np.concatenate(x), np.concatenate([np.empty(0, np.int64), *(shard.y for shard in shards)]))
-
-
-def _check_widths(root: Path, members: list[tuple[str, Shard]]) -> None:
-    """Refuse users whose records differ in their number of features."""
-    n_features = members[0][1].x.shape[1]
-    for user, shard in members:
-        if shard.x.shape[1] != n_features:
-            raise DataError(
-                f"{root}: user {user!r} has {shard.x.shape[1]} features where {members[0][0]!r} has "
-                f"{n_features}: every record needs the same."
-            )
+    nothing = Shard(np.empty((0, n_features)), np.empty(0, np.int64))
+    both: list[tuple[Array, Array]] = [(shard.x, shard.y) for shard in (nothing, *shards)]
+    return Shard(*map(np.concatenate, zip(*both, strict=True)))
