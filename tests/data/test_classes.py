@@ -266,17 +266,77 @@ def test_twenty_numbers_or_many_names_are_classes(tmp_path: Path) -> None:
         assert load(str(path), agents=2).n_classes in (20, 21)
 
 
+@pytest.mark.parametrize("labels", [
+    [f"{i}" for i in range(99)] + ["?"],
+    [f"{i}" for i in range(21)] + ["?", "na", "NULL"],
+    [f"{1000 + 37 * i:,}" for i in range(498)],
+    [f"{i:+}%" if i % 2 else f"{i:+}" for i in range(-155, 156)],
+    [f"${i}.50" for i in range(30)] + ["free", "sold"],
+    [f"{i} 000 €" for i in range(1, 40)],
+], ids=["one mark", "marks of three kinds", "thousands", "per cent", "dollars and words", "euros"])  # fmt: skip
+def test_a_quantity_is_no_list_of_classes_though_some_of_its_values_are_not_plain_numbers(
+    tmp_path: Path, labels: list[str]
+) -> None:
+    path = WRITERS["csv"](tmp_path / "t.csv", {"u": [1.0] * len(labels), "label": labels})
+    with pytest.raises(DataError, match=r"numbers, from .* to .*: bin them into classes; if .*--classes or a schema"):
+        load(str(path), agents=2)
+    assert load(str(path), agents=2, class_names=labels).n_classes == len(labels)
+
+
+def test_the_refusal_of_a_quantity_names_its_smallest_and_its_largest_value(tmp_path: Path) -> None:
+    labels = ["?", *(f"{1000 * i:,}" for i in range(1, 31))]
+    path = WRITERS["csv"](tmp_path / "t.csv", {"u": [1.0] * len(labels), "label": labels})
+    with pytest.raises(DataError, match="the labels are 30 whole numbers, from 1,000 to 30,000: bin them"):
+        load(str(path), agents=2)
+
+
+@pytest.mark.parametrize("labels", [
+    [f"{i}" for i in range(20)] + ["?"],
+    [f"{i}" for i in range(20)] + [f"word {i}" for i in range(3)],
+    [f"{10 * i}-{10 * i + 9}" for i in range(21)],
+    [f"2024-01-{i:02}" for i in range(1, 31)],
+], ids=["twenty and a mark", "numbers and words", "ranges", "dates"])  # fmt: skip
+def test_names_that_hold_digits_are_classes(tmp_path: Path, labels: list[str]) -> None:
+    path = WRITERS["csv"](tmp_path / "t.csv", {"u": [1.0] * len(labels), "label": labels})
+    assert load(str(path), agents=2).n_classes == len(labels)
+
+
+def leaf(path: Path, train: list[Any], test: list[Any]) -> str:
+    """A LEAF directory with one user, whose records have these labels."""
+    for part, labels in (("train", train), ("test", test)):
+        (path / part).mkdir()
+        users = {"a": {"x": [[0.1 * i] for i in range(len(labels))], "y": labels}}
+        content = {"users": ["a"], "num_samples": [len(labels)], "user_data": users}
+        (path / part / "all.json").write_text(json.dumps(content))
+    return str(path)
+
+
 def test_leaf_with_a_declared_number_of_classes_refuses_no_label(tmp_path: Path) -> None:
-    for part, labels in (("train", [0, 7, -1]), ("test", [0, 9, 1])):
-        (tmp_path / part).mkdir()
-        users = {"a": {"x": [[0.1], [0.2], [0.3]], "y": labels}}
-        (tmp_path / part / "all.json").write_text(json.dumps({"users": ["a"], "num_samples": [3], "user_data": users}))
+    leaf(tmp_path, [0, 7, -1], [0, 9, 1])
     with pytest.raises(DataError, match="labels must be >= 0"):
         load(str(tmp_path))
     with pytest.warns(OwnerWarning, match="2 records of agent 'a', 1 test record"):
         over = load(str(tmp_path), class_count=2)
     assert over.shards[0].x[1:].tolist() == [[0], [0]]
     assert over.test.y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("label", [0.5, 10**19, -(10**30), None, "a", "1", True, float("nan"), float("inf"), [1], {}])
+def test_a_leaf_label_of_any_kind_is_absent_in_its_place_where_the_classes_are_declared(
+    tmp_path: Path, label: Any
+) -> None:
+    path = leaf(tmp_path, [1, label, 0], [1, label])
+    with pytest.warns(OwnerWarning, match="1 record of agent 'a', 1 test record"):
+        over = load(path, class_count=2, invert=False)
+    (shard,) = over.shards
+    assert (shard.y.tolist(), shard.x[1].tolist()) == ([1, 0, 0], [0])
+    assert shard.present is not None
+    assert shard.present.tolist() == [True, False, True]
+    assert over.test.y.tolist() == [1]
+
+
+def test_a_whole_leaf_label_counts_however_it_is_written(tmp_path: Path) -> None:
+    assert load(leaf(tmp_path, [1.0, 0, 2], [2.0]), class_count=3).shards[0].y.tolist() == [1, 0, 2]
 
 
 def test_nothing_is_told_where_every_label_is_known(tmp_path: Path) -> None:

@@ -65,20 +65,3 @@ def test_a_truncated_foreign_or_missing_archive_is_refused(tmp_path: Path, conte
         (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(content)
     with pytest.raises(DataError, match="cannot be read"):
         mnist.read(tmp_path)
-
-
-def test_read_idx_gives_the_array_in_row_order() -> None:
-    assert np.array_equal(mnist.read_idx(IMAGES), np.arange(8).reshape(2, 2, 2))
-    assert mnist.read_idx(struct.pack(">BBBBI2i", 0, 0, 0x0C, 1, 2, -1, 7)).tolist() == [-1, 7]
-
-
-@pytest.mark.parametrize("cut", [0, 3, 4, 15, 16, len(IMAGES) - 1])
-def test_read_idx_refuses_every_truncation(cut: int) -> None:
-    with pytest.raises(DataError):
-        mnist.read_idx(IMAGES[:cut])
-
-
-@pytest.mark.parametrize("data", [IMAGES + b"\0", b"\1" + IMAGES[1:], b"\0\0\7\3" + IMAGES[4:], b"PK\3\4"])
-def test_read_idx_refuses_what_is_no_idx_file(data: bytes) -> None:
-    with pytest.raises(DataError):
-        mnist.read_idx(data)

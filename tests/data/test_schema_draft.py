@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.column_kinds import CategoricalColumn, NumericColumn
-from tacit.data.encode import count
+from tacit.data.feature_table import count
 from tacit.data.formats import read_raw
 from tacit.data.schema import parse
 from tacit.data.schema_draft import draft_schema

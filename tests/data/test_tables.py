@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.data.feature_table import FeatureTable, align
+from tacit.data.feature_table import read_numbers as read
 from tacit.data.formats import read_raw
 from tacit.data.formats.csv import CELLS
-from tacit.data.numbers import read
-from tacit.data.table import FeatureTable, align
 from tacit.errors import DataError, MissingDependency, SpecError
 from tests.conftest import claim_too_much, encrypt
 

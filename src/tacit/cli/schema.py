@@ -13,7 +13,7 @@ from tacit.cli.options import Commands, add_common
 from tacit.errors import DataError, NotPrivateWarning, SpecError
 
 if TYPE_CHECKING:
-    from tacit.data.encode import Counts
+    from tacit.data.feature_table import Counts
     from tacit.data.schema import Schema
 
 _CHECK = """\
@@ -77,7 +77,7 @@ def run_init(options: argparse.Namespace) -> int:
 def run_check(options: argparse.Namespace) -> int:
     """Print what a schema changes in a table; fail where training would not use all records."""
     from tacit.data import schema as schemas
-    from tacit.data.encode import count
+    from tacit.data.feature_table import count
     from tacit.data.formats import read_raw
     from tacit.types import Norm
 

@@ -6,8 +6,8 @@
     a table                  one .csv, .parquet or .npz, with an agent column or cut into agents
     a directory of tables    one file an agent, or files with an agent column
 
-The way of a table: `formats` reads a file as a `RawTable`; `numbers`, or `encode` with a schema, makes a
-`FeatureTable` of it; `tables` deals its records to agents. Importing this package imports none of them.
+The way of a table: `formats` reads a file as a `RawTable`; `feature_table` makes a `FeatureTable` of it, by a schema
+if there is one; `tables` deals its records to agents. Importing this package imports none of them.
 """
 
 from __future__ import annotations
@@ -21,27 +21,12 @@ __all__ = ["is_leaf", "load"]
 
 
 def load(
-    source: str,
-    *,
-    agents: int | None = None,
-    partition: str | None = None,
-    alpha: float = 0.5,
-    seed: int = 0,
-    test: str | None = None,
-    test_fraction: float = 0.2,
-    label_column: str = "label",
-    agent_column: str = "agent",
-    class_names: Sequence[str] | None = None,
-    bounds: tuple[float, float] | None = None,
-    schema: str | Path | None = None,
-    invert: bool = True,
-    dedup: bool = False,
-    strangers: bool = True,
-    class_count: int | None = None,
-    records: int = 2000,
-    features: int = 20,
-    classes: int = 3,
-) -> Federation:
+    source: str, *, agents: int | None = None, partition: str | None = None, alpha: float = 0.5, seed: int = 0,
+    test: str | None = None, test_fraction: float = 0.2, label_column: str = "label", agent_column: str = "agent",
+    class_names: Sequence[str] | None = None, bounds: tuple[float, float] | None = None,
+    schema: str | Path | None = None, invert: bool = True, dedup: bool = False, strangers: bool = True,
+    class_count: int | None = None, records: int = 2000, features: int = 20, classes: int = 3,
+) -> Federation:  # fmt: skip
     """Load the federation called `source`.
 
     agents, partition, alpha    how to cut records that name no agents: "contiguous", "shuffled", "dirichlet"
@@ -63,7 +48,7 @@ def load(
     from tacit.data.spec import DataSpec
 
     check_bounds(bounds)
-    low, high = (None, None) if bounds is None else bounds
+    low, high = bounds or (None, None)
     test, schema = (None if path is None else str(path) for path in (test, schema))
     names = None if class_names is None else check_class_names(class_names)
     return sources.load(DataSpec(

@@ -15,15 +15,16 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.data.partition import distinct
-from tacit.data.table import plain
+from tacit.data.table import MARKS, plain
 from tacit.errors import DataError, OwnerWarning, SpecError
 from tacit.types import Array, Federation, Shard
 
 MOST = 10**6  # classes
-MOST_NUMBERS = 20  # whole numbers that are taken for classes where nothing is declared: more are a quantity
+MOST_NUMBERS = 20  # numbers that are taken for classes where nothing is declared: more are a quantity
+NUMBERS_SHARE = 0.9  # of the labels of a quantity that are numbers, at the least; the others are remarks
 
-_WHOLE = re.compile(r"-?[0-9]+")
 _REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # any number, whole or not
+_DRESS = str.maketrans("\u2212", "-", "%$€£¥₹,'\u2019 \u00a0\u202f")  # what people write around and within a number
 
 
 def parse_classes(text: str) -> tuple[str, ...]:
@@ -56,10 +57,13 @@ def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
         raise DataError(f"{source}: every record has the label {names[0]!r}: a classifier needs two classes.")
     if all(map(_REAL.fullmatch, names)) and any("." in name or "e" in name.lower() for name in names):
         raise DataError(f"{source}: the labels are real numbers such as {names[0]}: bin them into classes.")
-    if len(names) > MOST_NUMBERS and all(map(_WHOLE.fullmatch, names)):
+    bare = {name: name.translate(_DRESS) for name in names if name.lower() not in map(str.lower, MARKS)}
+    numbers = sorted((float(text), name) for name, text in bare.items() if _REAL.fullmatch(text))
+    if len(bare) > MOST_NUMBERS and len(numbers) >= NUMBERS_SHARE * len(bare):
+        whole = "whole " if all(value.is_integer() for value, _ in numbers) else ""
         raise DataError(
-            f"{source}: the labels are {len(names)} whole numbers, from {names[0]} to {names[-1]}: bin them into "
-            "classes; if they are classes, name them with --classes or a schema."
+            f"{source}: the labels are {len(numbers)} {whole}numbers, from {numbers[0][1]} to {numbers[-1][1]}: bin "
+            "them into classes; if they are classes, name them with --classes or a schema."
         )
     return tuple(names)
 

@@ -25,7 +25,7 @@ from tacit.data.table import number, plain
 from tacit.errors import SpecError
 from tacit.types import Array
 
-_BOOLEANS = {"true": 1.0, "false": 0.0}
+_BOOLEANS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class CategoricalColumn:
         values = set(self.values)
         text = [_spelled(cell, values) for cell in cells.tolist()]
         absent = np.array([not cell or cell in marks for cell in text], dtype=bool)
-        known = np.array([cell in values for cell in text], dtype=bool)
+        unknown = np.array([cell not in values for cell in text], dtype=bool) & ~absent
         place = {value: k for k, value in enumerate(self.kept)}
         at = np.array([place.get(cell, -1) for cell in text], dtype=np.int64)
         at[absent] = place.get(self.missing or "", -1)
-        at[~absent & ~known] = place.get(self.other or "", -1)
+        at[unknown] = place.get(self.other or "", -1)
         x = (at[:, None] == np.arange(len(place))).astype(np.float32)
-        return x, Tally(missing=int(absent.sum()), unknown=int((~absent & ~known).sum()))
+        return x, Tally(missing=int(absent.sum()), unknown=int(unknown.sum()))
 
 
 @dataclass(frozen=True)
@@ -178,12 +178,10 @@ def as_numbers(cells: Array, marks: Collection[str]) -> tuple[Array, int]:
     if cells.dtype.kind in "biuf":
         value = cells.astype(np.float64)
     else:
-        value = np.empty(len(cells))
-        for i, cell in enumerate(map(plain, cells.tolist())):
-            absent = not cell or cell in marks
-            number = None if absent else _number(cell)
-            unreadable += number is None and not absent
-            value[i] = math.nan if number is None else number
+        text = [plain(cell) for cell in cells.tolist()]
+        read = {cell: _number(cell) for cell in {*text} - {"", *marks}}
+        unreadable = sum(cell in read and read[cell] is None for cell in text)
+        value = np.array([read.get(cell) for cell in text], dtype=np.float64)  # None becomes NaN
     codes = [_number(mark) for mark in marks]  # -9 is a mark however the number is written
     value[np.isin(value, [code for code in codes if code is not None])] = math.nan
     return value, unreadable
@@ -197,9 +195,7 @@ def _spelled(cell: object, values: Collection[str]) -> str:
 
 def _number(text: str) -> float | None:
     """Return the number that a text holds, 1 and 0 for true and false, or None."""
-    if text.lower() in _BOOLEANS:
-        return _BOOLEANS[text.lower()]
     try:
-        return number(text)
+        return number(_BOOLEANS.get(text.lower(), text))
     except ValueError:
         return None

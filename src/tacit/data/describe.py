@@ -17,25 +17,17 @@ def describe(federation: Federation, *, labels: bool = False) -> dict[str, Any]:
     """
     sizes = np.array([len(shard) for shard in federation.shards])
     nonzero = sum(int(np.count_nonzero(shard.x)) for shard in federation.shards)
+    I, J, K, P = federation.n_records, federation.n_features, federation.n_classes, federation.n_agents  # noqa: E741
     facts: dict[str, Any] = {
-        "name": federation.name,
-        "I": federation.n_records,
-        "J": federation.n_features,
-        "K": federation.n_classes,
-        "P": federation.n_agents,
-        "mean": float(sizes.mean()),
-        "sd": float(sizes.std(ddof=1)) if len(sizes) > 1 else 0.0,
-        "min": int(sizes.min()),
-        "max": int(sizes.max()),
-        "test_records": len(federation.test),
-        "density": nonzero / (federation.n_records * federation.n_features),
+        "name": federation.name, "I": I, "J": J, "K": K, "P": P,
+        "mean": float(sizes.mean()), "sd": float(sizes.std(ddof=1)) if P > 1 else 0.0,
+        "min": int(sizes.min()), "max": int(sizes.max()),
+        "test_records": len(federation.test), "density": nonzero / (I * J),
         "bounds": None if federation.bounds is None else list(federation.bounds),
-    }
+    }  # fmt: skip
     if labels:
-        facts["label_counts"] = {
-            agent: np.bincount(shard.y, minlength=federation.n_classes).tolist()
-            for agent, shard in zip(federation.agents, federation.shards, strict=True)
-        }
+        counts = [np.bincount(shard.y, minlength=K).tolist() for shard in federation.shards]
+        facts["label_counts"] = dict(zip(federation.agents, counts, strict=True))
     return facts
 
 
@@ -47,10 +39,7 @@ def table(*federations: Federation) -> str:
     ]
     for facts in map(describe, federations):
         sizes = [f"{facts[key]:.2f}".removesuffix(".00") for key in ("mean", "sd")]
-        counts = [str(facts[key]) for key in "IJKP"]
-        rows.append([facts["name"], *counts, *sizes])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(map(str.rjust, row[1:], widths[1:]))]).rstrip() for row in rows
-    ]
+        rows.append([facts["name"], *(str(facts[key]) for key in "IJKP"), *sizes])
+    first, *wide = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], wide)]).rstrip() for row in rows]
     return "\n".join([*lines[:2], "-" * max(map(len, lines)), *lines[2:]])

@@ -12,7 +12,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,6 @@ from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Array, Federation, Shard
 
-PATTERNS = ("*.json", "*.json.gz")
-
 
 def load(spec: DataSpec) -> Federation:
     """Load the federation of a LEAF directory.
@@ -36,7 +34,7 @@ def load(spec: DataSpec) -> Federation:
     sometimes one copy in train and one in test. Repeats within a user's training records are dropped, and so
     are training records that the same user has in test.
     `strangers` are users of test/ without training records: false tests on the others alone.
-    `class_count` is public where it is given (62 for FEMNIST), and records of other labels then count as absent; else
+    `class_count` is public where it is given (62 for FEMNIST): a record of any other label then counts as absent. Else
     the number of classes is 1 + the largest label.
     `bounds` declares the range of features that are not inverted; nothing is read from the data in its place.
     """
@@ -47,7 +45,7 @@ def load(spec: DataSpec) -> Federation:
             "inverted features lie in [0, 1]: drop the bounds (data.low, data.high), or data.invert = false."
         )
     root = Path(spec.source)
-    train, test = (_read(root / part, spec.invert) for part in ("train", "test"))
+    train, test = (_read(root / part, spec) for part in ("train", "test"))
     if spec.dedup:
         train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
         train = {user: shard for user, shard in train.items() if len(shard)}
@@ -58,22 +56,28 @@ def load(spec: DataSpec) -> Federation:
         if not test:
             raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
     members = [*train.items(), *test.items()]
-    _check_widths(root, members)
-    shards = list(train.values())
-    pooled = _pool(list(test.values()), shards[0].x.shape[1])
+    n_features = _count_features(root, members)
     n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
-    known = [(shard.y >= 0) & (shard.y < n_classes) for shard in (*shards, pooled)]
-    *shards, pooled = (replace(s, y=np.where(k, s.y, 0)) for s, k in zip((*shards, pooled), known, strict=True))
+    shards = [*train.values(), _pool(test.values(), n_features)]
+    *known, in_test = (shard.y >= 0 for shard in shards)
+    *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in shards)
     federation = Federation(
-        shards=tuple(shards),
-        test=pooled,
-        n_classes=n_classes,
-        name=root.resolve().name,
-        agents=tuple(train),
-        bounds=(0.0, 1.0) if spec.invert else spec.bounds,
-        public_classes=spec.class_count is not None,
-    )
-    return without_unknown(federation, known[:-1], known[-1]) if federation.public_classes else federation
+        tuple(shards), pooled, n_classes, root.resolve().name, agents=tuple(train),
+        bounds=(0.0, 1.0) if spec.invert else spec.bounds, public_classes=spec.class_count is not None,
+    )  # fmt: skip
+    return without_unknown(federation, known, in_test) if federation.public_classes else federation
+
+
+def _count_features(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
+    """Return the number of features, which must be the same for all users."""
+    first, n_features = members[0][0], members[0][1].x.shape[1]
+    for user, shard in members:
+        if shard.x.shape[1] != n_features:
+            raise DataError(
+                f"{root}: user {user!r} has {shard.x.shape[1]} features where {first!r} has {n_features}: every record "
+                "needs the same."
+            )
+    return n_features
 
 
 def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
@@ -90,9 +94,9 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
     return 1 + largest
 
 
-def _read(folder: Path, invert: bool) -> dict[str, Shard]:
+def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:
     """Read user -> records, users in the order of the files; a user with records in two files gets both."""
-    files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    files = [*folder.glob("*.json"), *folder.glob("*.json.gz")]
     if not files:
         raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
     files.sort(key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])  # 2 before 10
@@ -101,7 +105,7 @@ def _read(folder: Path, invert: bool) -> dict[str, Shard]:
         content = _parse(path)
         for user, count in zip(content["users"], content["num_samples"], strict=True):
             try:
-                shard = _shard(content["user_data"][user], count, invert)
+                shard = _shard(content["user_data"][user], count, spec)
                 if shard is not None:
                     users[user] = _pool([users[user], shard], shard.x.shape[1]) if user in users else shard
             except (KeyError, TypeError, ValueError, DataError) as error:
@@ -125,30 +129,35 @@ def _parse(path: Path) -> dict[str, Any]:
     return content
 
 
-def _shard(records: Any, count: int, invert: bool) -> Shard | None:
+def _shard(records: Any, count: int, spec: DataSpec) -> Shard | None:
     """Return the records of one user, None where there are none."""
     if not len(records["x"]) == len(records["y"]) == count:
         raise ValueError(f"{len(records['x'])} x and {len(records['y'])} y where num_samples says {count}")
     if not count:
         return None
+    classes = spec.class_count
+    labels = records["y"] if classes is None else [_class_number(label, classes) for label in records["y"]]
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
-        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(records["y"]))
-    if not invert:
+        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(labels))
+    if not spec.invert:
         return shard
     if shard.x.size and (shard.x.min() < 0 or shard.x.max() > 1):
         raise ValueError("features outside [0, 1] cannot be inverted to 1 - x; set invert to false (data.invert)")
     return Shard(1 - shard.x, shard.y)
 
 
+def _class_number(label: Any, class_count: int) -> int:
+    """Return the class that a label of any kind names, -1 where the label is no whole number from 0 to K-1."""
+    return int(label) if type(label) in (int, float) and 0 <= label < class_count and label % 1 == 0 else -1
+
+
 def _once(train: Shard, test: Shard | None) -> Shard:
     """Return the training records without repeats, and without those of the same user's test records."""
-    seen = set() if test is None else set(_keys(test))
-    kept = []
+    first: dict[tuple[bytes, int], int] = {}
     for i, key in enumerate(_keys(train)):
-        if key not in seen:
-            seen.add(key)
-            kept.append(i)
-    return train.rows(kept)
+        first.setdefault(key, i)
+    tested = set() if test is None else set(_keys(test))
+    return train.rows([i for key, i in first.items() if key not in tested])
 
 
 def _keys(shard: Shard) -> list[tuple[bytes, int]]:
@@ -156,18 +165,8 @@ def _keys(shard: Shard) -> list[tuple[bytes, int]]:
     return [(x.tobytes(), int(y)) for x, y in zip(shard.x, shard.y, strict=True)]
 
 
-def _pool(shards: list[Shard], n_features: int) -> Shard:
+def _pool(shards: Iterable[Shard], n_features: int) -> Shard:
     """Put the records of some shards, perhaps none, under one another."""
-    x: list[Array] = [np.empty((0, n_features), np.float32), *(shard.x for shard in shards)]
-    return Shard(np.concatenate(x), np.concatenate([np.empty(0, np.int64), *(shard.y for shard in shards)]))
-
-
-def _check_widths(root: Path, members: list[tuple[str, Shard]]) -> None:
-    """Refuse users whose records differ in their number of features."""
-    n_features = members[0][1].x.shape[1]
-    for user, shard in members:
-        if shard.x.shape[1] != n_features:
-            raise DataError(
-                f"{root}: user {user!r} has {shard.x.shape[1]} features where {members[0][0]!r} has "
-                f"{n_features}: every record needs the same."
-            )
+    nothing = Shard(np.empty((0, n_features)), np.empty(0, np.int64))
+    both: list[tuple[Array, Array]] = [(shard.x, shard.y) for shard in (nothing, *shards)]
+    return Shard(*map(np.concatenate, zip(*both, strict=True)))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import math
-import struct
 import zlib
 from importlib import resources
 from pathlib import Path
@@ -29,9 +27,6 @@ SHA256 = {
     "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
 
-# the third byte of an idx file names its type; numbers are big-endian
-_IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-
 
 def load(spec: DataSpec) -> Federation:
     """Load the digits, dealt to the agents; contiguous blocks, as in the paper, unless a partition is given."""
@@ -45,30 +40,14 @@ def read(directory: Path | None = None) -> tuple[Shard, Shard]:
     return _digits("train", directory), _digits("t10k", directory)
 
 
-def read_idx(data: bytes) -> Array:
-    """Read the array in an idx file: 0 0 type ndim, then ndim sizes of four bytes, then the numbers row by row."""
-    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
-        raise DataError("not an idx file (its first bytes are not 0 0 type ndim): check that it is unpacked.")
-    dtype, ndim = np.dtype(_IDX_TYPES[data[2]]), data[3]
-    start = 4 + 4 * ndim
-    if len(data) < start:
-        raise DataError(f"the idx file ends inside its header of {start} bytes: fetch it again.")
-    shape = struct.unpack(f">{ndim}I", data[4:start])
-    expected = start + math.prod(shape) * dtype.itemsize
-    if len(data) != expected:
-        raise DataError(f"the idx file has {len(data)} bytes, its header says {expected}: fetch it again.")
-    return np.frombuffer(data, dtype, offset=start).reshape(shape)
-
-
 def _digits(part: str, directory: Path | None) -> Shard:
-    images = read_idx(_unpack(f"{part}-images-idx3-ubyte", directory))
-    labels = read_idx(_unpack(f"{part}-labels-idx1-ubyte", directory))
-    x = images.reshape(len(images), -1).astype(np.float32)
+    x = _bytes(f"{part}-images-idx3-ubyte", 16, directory).reshape(-1, 28 * 28).astype(np.float32)
     x /= 255  # in place: the training images are 188 MB
-    return Shard(x, labels)
+    return Shard(x, _bytes(f"{part}-labels-idx1-ubyte", 8, directory))
 
 
-def _unpack(name: str, directory: Path | None) -> bytes:
+def _bytes(name: str, header: int, directory: Path | None) -> Array:
+    """Return the bytes of a file behind its header: four bytes, then four for each dimension."""
     folder = resources.files("tacit.data").joinpath("_mnist") if directory is None else directory
     try:
         data = gzip.decompress(folder.joinpath(f"{name}.gz").read_bytes())
@@ -76,4 +55,4 @@ def _unpack(name: str, directory: Path | None) -> bytes:
         raise DataError(f"{name}.gz cannot be read ({error}): reinstall tacit or fetch it again.") from error
     if hashlib.sha256(data).hexdigest() != SHA256[name]:
         raise DataError(f"{name}.gz does not hold the MNIST bytes (its sha256 differs): reinstall tacit.")
-    return data
+    return np.frombuffer(data, np.uint8, offset=header)

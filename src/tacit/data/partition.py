@@ -17,7 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tacit.errors import DataError, SpecError, unknown
+from tacit.errors import DataError, SpecError
+from tacit.registry import Registry
 from tacit.types import Array, Federation
 
 
@@ -99,19 +100,17 @@ def check_counts(n_records: int, n_agents: int) -> None:
         raise DataError(f"{n_records} records cannot give {n_agents} agents one each: take fewer agents.")
 
 
-# name -> (labels, number of agents, generator, alpha) -> the records of each agent
-PARTITIONS: dict[str, Callable[[Array, int, np.random.Generator, float], list[Array]]] = {
+# (labels, number of agents, generator, alpha) -> the records of each agent
+PARTITIONS: Registry[Callable[[Array, int, np.random.Generator, float], list[Array]]] = Registry("partition", {
     "contiguous": lambda y, n_agents, _rng, _alpha: contiguous(y, n_agents),
     "shuffled": lambda y, n_agents, rng, _alpha: shuffled(y, n_agents, rng),
     "dirichlet": dirichlet,
     "unequal": lambda y, n_agents, rng, _alpha: unequal(y, n_agents, rng),
-}
+})  # fmt: skip
 
 
 def by_name(name: str, y: Array, n_agents: int, seed: int, alpha: float = 0.5) -> list[Array]:
     """Cut the records by the partition called `name`, drawn from `seed`."""
-    if name not in PARTITIONS:
-        raise unknown("partition", name, PARTITIONS)
     return PARTITIONS[name](y, n_agents, np.random.default_rng(seed), alpha)
 
 

@@ -10,16 +10,14 @@ import numpy as np
 
 from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
-from tacit.data.table import RawTable, missing_column, plain
+from tacit.data.table import MARKS, RawTable, missing_column, plain
 from tacit.errors import DataError, SpecError
 from tacit.types import Array
-
-# written whatever the file holds, so that the list says nothing about it
-MARKS = ("?", "NA", "N/A", "null", "None")
 
 # a text column with more values than this is taken for a name or a number of the record
 MOST_VALUES = 50
 
+# the marks are written whatever the file holds, so that the list says nothing about the file
 _HEAD = """\
 # Drafted from {source} by: tacit data schema init
 #
@@ -31,7 +29,6 @@ _HEAD = """\
 missing_marks = {marks}  # count as missing, beside empty cells; not read from the data
 """
 
-_LOOKED = "# READ FROM THE DATA: replace by {what}"
 _FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
 
 
@@ -52,23 +49,18 @@ def draft_schema(
         if name is not None and name not in first.columns:
             raise missing_column(first.source, name, list(first.columns), "Say which column it is.")
     for other in rest:
-        if set(other.columns) != set(first.columns):
-            odd = sorted(set(other.columns) ^ set(first.columns))[0]
+        for odd in sorted(set(other.columns) ^ set(first.columns)):
             raise DataError(f"{odd!r} is a column of only one of {first.source} and {other.source}: make them alike.")
-    sections, looked = [], []
+    drafts = {}
     for name in first.columns:
-        pooled = [table.columns[name] for table in tables]
+        cells = [table.columns[name] for table in tables]
         if name == label_column:
-            lines = _label(source, name, pooled)
-        elif name == (agent_column or "agent"):
-            lines = ['kind = "agent"']
+            drafts[name] = _label(source, name, cells)
         else:
-            lines = _feature(pooled)
-        if _FLAG in lines:
-            looked.append(name)
-        sections.append("\n".join([f"[columns.{_key(name)}]", *lines]))
+            drafts[name] = ['kind = "agent"'] if name == (agent_column or "agent") else _feature(cells)
     head = _HEAD.format(source=_text(source), marks=_list(MARKS))
-    return "\n\n".join([head.rstrip("\n"), *sections]) + "\n", looked
+    sections = ["\n".join([f"\n[columns.{_key(name)}]", *lines]) for name, lines in drafts.items()]
+    return head + "\n".join(sections) + "\n", [name for name, lines in drafts.items() if _FLAG in lines]
 
 
 def _label(source: str, name: str, columns: list[Array]) -> list[str]:
@@ -76,8 +68,7 @@ def _label(source: str, name: str, columns: list[Array]) -> list[str]:
     classes = _values(columns)
     if len(classes) < 2:
         raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
-    what = "the list of all classes there can be"
-    return ['kind = "label"', f"classes = {_list(classes)}  {_LOOKED.format(what=what)}", _FLAG]
+    return _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
 
 
 def _feature(columns: list[Array]) -> list[str]:
@@ -87,18 +78,20 @@ def _feature(columns: list[Array]) -> list[str]:
     finite = value[np.isfinite(value)]
     if len(finite) and not sum(unreadable for _, unreadable in parsed):
         lo, hi = float(finite.min()), float(finite.max())
-        note = ""
-        if lo == hi:
-            note = " (all values are the same)"
-            hi = lo + max(1.0, abs(lo))
-        bounds = (("lo", lo, "smallest"), ("hi", hi, "largest"))
-        looked = _LOOKED.format(what="the {} value there can be") + note
-        return ['kind = "numeric"', *(f"{key} = {_number(v)}  {looked.format(end)}" for key, v, end in bounds), _FLAG]
+        note = " (all values are the same)" if lo == hi else ""
+        hi = lo + max(1.0, abs(lo)) if lo == hi else hi
+        ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
+        return _looked_up("numeric", *((key, _number(v), f"the {end} value there can be{note}") for key, v, end in ends))
     values = [value for value in _values(columns) if value not in MARKS]
     if 0 < len(values) <= MOST_VALUES:
-        what = "the list of all values there can be"
-        return ['kind = "categorical"', f"values = {_list(values)}  {_LOOKED.format(what=what)}", _FLAG]
+        return _looked_up("categorical", ("values", _list(values), "the list of all values there can be"))
     return ['kind = "ignore"  # many different texts, or none: a name, a date, a remark? Declare it to use it']
+
+
+def _looked_up(kind: str, *keys: tuple[str, str, str]) -> list[str]:
+    """Draft the lines of a column whose keys (name, value, what should replace the value) were read from the data."""
+    marked = [f"{key} = {value}  # READ FROM THE DATA: replace by {public}" for key, value, public in keys]
+    return [f'kind = "{kind}"', *marked, _FLAG]
 
 
 def _values(columns: list[Array]) -> list[str]:
@@ -107,21 +100,17 @@ def _values(columns: list[Array]) -> list[str]:
 
 
 def _key(name: str) -> str:
-    """Write a key of TOML."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
 
 
 def _list(values: Iterable[str]) -> str:
-    """Write a list of texts in TOML."""
     return "[" + ", ".join(map(_text, values)) + "]"
 
 
 def _text(value: str) -> str:
-    """Write a text in TOML."""
     # a TOML text is a JSON text, but for surrogate pairs and DEL
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _number(value: float) -> str:
-    """Write a number in TOML."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)

@@ -5,6 +5,7 @@ A new source is one file, with a function from a `DataSpec` to a `Federation`, a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class DataSource:
     loader: str  # imported on first use, so that the command line starts quickly
     takes: tuple[str, ...] = ()  # of the options that are not for every source
     classes: str = ""  # how its classes are declared, where they can be
-    fits: Callable[[Path], bool] = Path.exists  # whether it lies at a path; not asked of a source with a name
+    fits: Callable[[str], bool] = os.path.exists  # whether it lies at a path; not asked of a source with a name
 
     def refuse_foreign(self, spec: DataSpec) -> None:
         """Refuse an option that was given and is for other sources."""
@@ -36,9 +37,10 @@ class DataSource:
             raise IncompatibleError(f"{called} is for {titles}, and this is {self.title}{advice}.")
 
 
-def _is_leaf(path: Path) -> bool:
-    """Tell whether a directory is LEAF's: it has JSON files in train/ and in test/."""
-    return path.is_dir() and all(any((path / part).glob("*.json*")) for part in ("train", "test"))
+def is_leaf(source: str) -> bool:
+    """Tell whether `source` names a LEAF directory: a folder, and no name of ours, with JSON in train/ and test/."""
+    has_json = (any(Path(source, part).glob("*.json*")) for part in ("train", "test"))
+    return source not in NAMED and os.path.isdir(source) and all(has_json)
 
 
 NAMED = {
@@ -51,17 +53,14 @@ AT_PATHS = [
     DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds"),
                "name the classes (--classes or --schema)"),
     DataSource("LEAF", "tacit.data.leaf:load", ("bounds", "class_count"),
-               "say how many classes there are (data.class_count)", _is_leaf),
+               "say how many classes there are (data.class_count)", is_leaf),
 ]  # fmt: skip
 
 # options that are for some sources alone, and how errors call them
 OPTIONS = {
-    "test": "test",
-    "class_names": "class_names (--classes)",
-    "schema": "schema",
-    "bounds": "bounds (data.low, data.high)",
-    "class_count": "class_count",
-}
+    "test": "test", "class_names": "class_names (--classes)", "schema": "schema",
+    "bounds": "bounds (data.low, data.high)", "class_count": "class_count",
+}  # fmt: skip
 
 
 def load(spec: DataSpec) -> Federation:
@@ -82,13 +81,8 @@ def find(source: str) -> DataSource:
     if source in NAMED:
         return NAMED[source]
     for candidate in reversed(AT_PATHS):
-        if candidate.fits(Path(source)):
+        if candidate.fits(source):
             return candidate
     if Path(source).name == source and not Path(source).suffix:
         raise unknown("data source", source, [*NAMED, "a file or directory that exists"])
     raise DataError(f"{source} does not exist: check the path, it is taken from the current directory.")
-
-
-def is_leaf(source: str) -> bool:
-    """Tell whether `source` names a LEAF directory."""
-    return source not in NAMED and _is_leaf(Path(source))

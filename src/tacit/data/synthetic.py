@@ -11,9 +11,7 @@ from tacit.data.spec import DataSpec
 from tacit.errors import SpecError
 from tacit.types import Array, Federation, Shard
 
-# standard deviation of the scores x^T w over records: the most likely class then mostly wins
-_SIGNAL = 4.0
-
+_SIGNAL = 4.0  # standard deviation of the scores x^T w over records: the most likely class then mostly wins
 _MOST = 1e9  # numbers in all: 4 GB of features
 
 
@@ -26,18 +24,10 @@ def load(spec: DataSpec) -> Federation:
 
 
 def make(
-    n_agents: int = 10,
-    n_records: int = 1000,
-    n_features: int = 20,
-    n_classes: int = 3,
-    *,
-    density: float = 1.0,
-    heterogeneity: float = 0.0,
-    noise: float = 0.0,
-    unequal: bool = False,
-    n_test: int | None = None,
-    seed: int = 0,
-) -> Federation:
+    n_agents: int = 10, n_records: int = 1000, n_features: int = 20, n_classes: int = 3, *,
+    density: float = 1.0, heterogeneity: float = 0.0, noise: float = 0.0, unequal: bool = False,
+    n_test: int | None = None, seed: int = 0,
+) -> Federation:  # fmt: skip
     """Draw a federation from `seed`; the test records follow the mixture of the agents.
 
     `density`        the share of features that are not zero
@@ -52,12 +42,9 @@ def make(
         if not 0 <= share <= 1 or (name == "density" and share == 0):
             raise SpecError(f"{name} is a share and must be in [0, 1], density above 0: got {share}.")
     model, sizes, train, test = map(np.random.default_rng, np.random.SeedSequence(seed).spawn(4))
-    if unequal:
-        parts = partition.unequal(np.empty(n_records), n_agents, sizes)
-    else:
-        partition.check_counts(n_records, n_agents)
-        parts = np.array_split(np.arange(n_records), n_agents)
-    owner = np.repeat(np.arange(n_agents), [len(part) for part in parts])
+    cut = partition.unequal if unequal else partition.shuffled
+    counts = [len(part) for part in cut(np.empty(n_records), n_agents, sizes)]
+    owner = np.repeat(np.arange(n_agents), counts)
     means = model.random((n_agents, n_features), dtype=np.float32)
     w = _truth(model, n_features, n_classes, density)
 
@@ -70,15 +57,9 @@ def make(
         wrong = rng.random(len(x)) < noise
         return Shard(x, np.where(wrong, rng.integers(n_classes, size=len(x)), y))
 
-    pool = draw(train, owner)
-    cuts = np.cumsum([len(part) for part in parts])[:-1]
-    return Federation(
-        shards=tuple(map(Shard, np.split(pool.x, cuts), np.split(pool.y, cuts))),
-        test=draw(test, test.choice(owner, n_test)),
-        n_classes=n_classes,
-        name="synthetic",
-        bounds=(0.0, 1.0),
-    )
+    pool, cuts = draw(train, owner), np.cumsum(counts)[:-1]
+    shards = map(Shard, np.split(pool.x, cuts), np.split(pool.y, cuts))
+    return Federation(tuple(shards), draw(test, test.choice(owner, n_test)), n_classes, "synthetic", bounds=(0.0, 1.0))
 
 
 def _truth(rng: np.random.Generator, n_features: int, n_classes: int, density: float) -> Array:

@@ -1,7 +1,4 @@
-"""Records on their way from a file to the agents.
-
-    RawTable        columns as the file has them
-    FeatureTable    features as numbers, labels and agents as text
+"""Records as a file has them: columns by name, whose cells are numbers, text or None.
 
 Labels, agents and categories are text: 3, 3.0 and "3" are one name, whatever the format.
 """
@@ -12,12 +9,14 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tacit.errors import DataError
 from tacit.types import Array
+
+MARKS = ("?", "NA", "N/A", "null", "None")  # what people write where a value is missing
 
 # an integer without leading zeros, perhaps written as a real number: 3, +3, 3.0
 _WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
@@ -36,8 +35,7 @@ class RawTable:
 
     def __post_init__(self) -> None:
         if not len(self):
-            what = "records" if self.columns else "features"
-            raise DataError(f"{self.source} holds no {what}: check the file.")
+            raise DataError(f"{self.source} holds no {'records' if self.columns else 'features'}: check the file.")
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
@@ -57,53 +55,6 @@ class RawTable:
         return np.array(found, dtype=str)
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureTable:
-    """Records of one source: x (I, J) float32; labels (I,) and agents (I,) as text, or None where absent."""
-
-    source: str
-    features: tuple[str, ...]
-    x: Array
-    labels: Array | None = None
-    agents: Array | None = None
-
-    def __post_init__(self) -> None:
-        if not self.x.size:
-            what = "features" if len(self.x) else "records"
-            raise DataError(f"{self.source} holds no {what}: check the file.")
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-
-def align(table: FeatureTable, features: Sequence[str], reference: str) -> FeatureTable:
-    """Put the columns of a table in the order of `features`; a table with other columns is refused."""
-    if tuple(features) == table.features:
-        return table
-    lacks = [name for name in features if name not in set(table.features)]
-    adds = [name for name in table.features if name not in set(features)]
-    if lacks or adds:
-        found = "; ".join(f"{verb} {some(few)}" for verb, few in (("lacks", lacks), ("adds", adds)) if few)
-        raise DataError(f"{table.source} {found}, unlike {reference}: give both the same feature columns.")
-    position = {name: j for j, name in enumerate(table.features)}
-    return replace(table, features=tuple(features), x=table.x[:, [position[name] for name in features]])
-
-
-def stack(source: str, tables: Sequence[FeatureTable]) -> FeatureTable:
-    """Put the records of all tables under one another; labels or agents only where every table has them."""
-    first, *rest = tables
-    if not rest:
-        return replace(first, source=source)
-    aligned = [first, *(align(table, first.features, first.source) for table in rest)]
-
-    def joined(parts: list[Array | None]) -> Array | None:
-        there = [part for part in parts if part is not None]
-        return np.concatenate(there) if len(there) == len(parts) else None
-
-    labels, agents = joined([table.labels for table in aligned]), joined([table.agents for table in aligned])
-    return FeatureTable(source, first.features, np.concatenate([table.x for table in aligned]), labels, agents)
-
-
 def check_column_names(source: str, columns: Sequence[str]) -> None:
     """Refuse columns without a name of their own."""
     if not columns:
@@ -118,7 +69,7 @@ def check_column_names(source: str, columns: Sequence[str]) -> None:
 
 
 def missing_column(source: str, column: str, columns: Sequence[str], what_to_do: str) -> DataError:
-    """The error for a column that is not there, with the nearest that is."""
+    """Return the error for a column that is not there, with the nearest that is."""
     near = {name.lower(): name for name in columns}
     match = difflib.get_close_matches(column.lower(), near, n=1)
     hint = f"did you mean {near[match[0]]!r}?" if match else f"it has {some(columns)}."
@@ -127,19 +78,14 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
 
 def plain(value: object) -> str:
     """Return a cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
-    text = value.decode(errors="replace") if isinstance(value, bytes) else "" if value is None else str(value).strip()
-    if not text or _is_nan(value):
+    try:
+        if value is None or value != value:  # NaN differs from itself
+            return ""
+    except TypeError:  # the NA of pandas cannot tell whether it does
         return ""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value).strip()
     whole = _WHOLE.fullmatch(text)
     return whole[1] if whole else text
-
-
-def _is_nan(value: object) -> bool:
-    """Tell whether a value differs from itself, as NaN does; the NA of pandas cannot tell, and counts as NaN too."""
-    try:
-        return bool(value != value)
-    except TypeError:
-        return True
 
 
 def number(text: str) -> float:

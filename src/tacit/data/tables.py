@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.data import encode, numbers
 from tacit.data.classes import class_numbers, found_classes, tell_owner, without_unknown
+from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
 from tacit.data.spec import DataSpec
-from tacit.data.table import FeatureTable, align, missing_column
+from tacit.data.table import missing_column
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array, Federation, Shard
 
@@ -25,43 +25,33 @@ def load(spec: DataSpec) -> Federation:
     each agent's records is held out. Classes that are not declared are the labels found, sorted: what is found is not
     public, and the federation says so.
     """
-    schema = None if spec.schema is None else read_schema(spec.schema)
-    if schema is not None:
-        _check_schema(schema, spec)
+    schema = None if spec.schema is None else _schema(spec, spec.schema)
     classes = spec.declared_classes if schema is None else schema.classes
     bounds = spec.bounds if schema is None else (0.0, 1.0)
 
     def read(path: str, training: bool) -> FeatureTable:
         if schema is not None:
-            return encode.read(path, schema, training=training)
-        named = {"label_column": spec.label_column, "agent_column": spec.agent_column}
-        return numbers.read(path, need_labels=True, blank_labels=classes is not None, **named)
+            return read_encoded(path, schema, training=training)
+        blank = classes is not None
+        return read_numbers(path, spec.label_column, spec.agent_column, need_labels=True, blank_labels=blank)
 
     table = read(spec.source, training=True)
     parts, agents = _agents(table, spec, schema)
     tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
     known = found_classes(table.source, {*labels.tolist(), *test_labels.tolist()}) if classes is None else classes
-    if spec.test is None:
+    rows = np.arange(len(tested))
+    if tested is table:
         parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
-    else:
-        rows = np.arange(len(tested))
     x, y = _within(table, bounds), class_numbers(labels, known)
     x_test = x if tested is table else _within(tested, bounds)
     y_test = class_numbers(test_labels, known)[rows]
+    shards = tuple(Shard(x[part], y[part].clip(0)) for part in parts)
     federation = Federation(
-        shards=tuple(Shard(x[part], y[part].clip(0)) for part in parts),
-        test=Shard(x_test[rows], y_test.clip(0)),
-        n_classes=len(known),
-        name=Path(spec.source).resolve().stem,
-        agents=tuple(agents),
-        classes=known,
-        features=table.features,
-        bounds=bounds,
-        active=None if schema is None else schema.active,
-        schema="" if schema is None else schema.text,
-        public_classes=classes is not None,
-    )
+        shards, Shard(x_test[rows], y_test.clip(0)), len(known), Path(spec.source).resolve().stem, tuple(agents), known,
+        table.features, bounds, public_classes=classes is not None, active=schema.active if schema else None,
+        schema=schema.text if schema else "",
+    )  # fmt: skip
     return without_unknown(federation, [y[part] >= 0 for part in parts], y_test >= 0) if classes else federation
 
 
@@ -87,15 +77,14 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
 
 def _within(table: FeatureTable, bounds: tuple[float, float] | None) -> Array:
     """Return the features in their declared range: numbers outside are moved to its end, and the owner is told."""
-    x = table.x
-    outside = 0 if bounds is None else int(((x < bounds[0]) | (x > bounds[1])).sum())
+    outside = 0 if bounds is None else int(((table.x < bounds[0]) | (table.x > bounds[1])).sum())
     if bounds is None or not outside:
-        return x
+        return table.x
     tell_owner(
         f"{outside} numbers of {table.source} lie outside the declared range {bounds} and are moved to its end. Widen "
         "data.low and data.high if they are right."
     )
-    return np.clip(x, *bounds)
+    return table.x.clip(*bounds)
 
 
 def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:
@@ -126,8 +115,9 @@ def _check_fraction(fraction: float, largest: int) -> None:
         )
 
 
-def _check_schema(schema: Schema, spec: DataSpec) -> None:
-    """Refuse options that say what the schema says already, and a schema with numbers that were read from the data."""
+def _schema(spec: DataSpec, path: str) -> Schema:
+    """Read a schema whose numbers are all public; options that say what the schema says already are refused."""
+    schema = read_schema(path)
     schema.check_public()
     roles = (("label", spec.label_column, schema.label), ("agent", spec.agent_column, schema.agent))
     for role, given, declared in roles:
@@ -139,6 +129,7 @@ def _check_schema(schema: Schema, spec: DataSpec) -> None:
             f"{schema.source} declares the classes and scales features to [0, 1]: drop yours (--classes, data.low, "
             "data.high)."
         )
+    return schema
 
 
 def _labels(table: FeatureTable) -> Array:

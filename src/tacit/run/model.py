@@ -10,9 +10,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tacit.data import encode, numbers
+from tacit.data import feature_table
+from tacit.data.feature_table import FeatureTable
 from tacit.data.schema import Schema, parse
-from tacit.data.table import FeatureTable, RawTable, some
+from tacit.data.table import RawTable, some
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.types import Array
@@ -120,14 +121,14 @@ class Model:
         """The records of a table as features of the model, with their labels if there are any."""
         if self.known is None:
             label, agent = label_column or "label", agent_column or "agent"
-            found = numbers.read(path, label_column=label, agent_column=agent, blank_labels=True)
+            found = feature_table.read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)
             wanted = self._wanted(found.source, found.features) or found.features
             position = {name: j for j, name in enumerate(found.features)}
             return replace(found, features=wanted, x=found.x[:, [position[name] for name in wanted]])
         for given, declared in ((label_column, self.known.label), (agent_column, self.known.agent)):
             if given not in (None, declared):
                 raise IncompatibleError(f"the model's schema names {declared!r}, not {given!r}: drop the option.")
-        return encode.read(path, self.known)
+        return feature_table.read_encoded(path, self.known)
 
     def _of_columns(self, columns: Mapping[Any, Any]) -> Array:
         wanted = self._wanted("the data", columns) if self.known is None else tuple(self.known.encoded)
@@ -137,7 +138,7 @@ class Model:
         if any(column.ndim != 1 for column in own.values()) or len({len(column) for column in own.values()}) > 1:
             raise DataError("the columns differ in length or are no lists: give one value a record in each.")
         if self.known is not None:
-            return encode.encode(RawTable("the data", own), self.known)[0].x
+            return feature_table.encode(RawTable("the data", own), self.known)[0].x
         return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
 
     def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:

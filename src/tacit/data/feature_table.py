@@ -1,0 +1,212 @@
+"""A `RawTable` in, a `FeatureTable` out: the columns as the numbers they hold, or encoded by a schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
+from tacit.data.formats import read_raw, table_files
+from tacit.data.schema import Schema
+from tacit.data.table import RawTable, missing_column, number, some
+from tacit.errors import DataError, SpecError
+from tacit.types import Array
+
+NOT_NUMBERS = (
+    "declare the columns in a schema (tacit data schema init), encode this one as numbers, or drop it; if it holds "
+    "the labels or the agents, name it as the label or agent column."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """Records of one source: x (I, J) float32; labels (I,) and agents (I,) as text, or None where absent."""
+
+    source: str
+    features: tuple[str, ...]
+    x: Array
+    labels: Array | None = None
+    agents: Array | None = None
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise DataError(f"{self.source} holds no features: check the file.")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+
+def align(table: FeatureTable, features: Sequence[str], reference: str) -> FeatureTable:
+    """Put the columns of a table in the order of `features`; a table with other columns is refused."""
+    if tuple(features) == table.features:
+        return table
+    lacks = [name for name in features if name not in set(table.features)]
+    adds = [name for name in table.features if name not in set(features)]
+    if lacks or adds:
+        found = "; ".join(f"{verb} {some(few)}" for verb, few in (("lacks", lacks), ("adds", adds)) if few)
+        raise DataError(f"{table.source} {found}, unlike {reference}: give both the same feature columns.")
+    position = {name: j for j, name in enumerate(table.features)}
+    return replace(table, features=tuple(features), x=table.x[:, [position[name] for name in features]])
+
+
+def _stack(source: str, tables: Sequence[FeatureTable]) -> FeatureTable:
+    """Put the records of all tables under one another; labels or agents only where every table has them."""
+    first, *rest = tables
+    if not rest:
+        return replace(first, source=source)
+    aligned = [first, *(align(table, first.features, first.source) for table in rest)]
+
+    def joined(parts: list[Array | None]) -> Array | None:
+        there = [part for part in parts if part is not None]
+        return np.concatenate(there) if len(there) == len(parts) else None
+
+    labels, agents = joined([table.labels for table in aligned]), joined([table.agents for table in aligned])
+    return FeatureTable(source, first.features, np.concatenate([table.x for table in aligned]), labels, agents)
+
+
+def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> FeatureTable:
+    """Read a file or directory, each raw table through `convert`, as one table.
+
+    The files of a directory all have an agent column, or each file is the records of one agent.
+    """
+    path = Path(path)
+    tables = {file.stem: _stack(str(file), list(map(convert, read_raw(file)))) for file in table_files(path)}
+    unnamed = [table for table in tables.values() if table.agents is None]
+    if path.is_dir() and unnamed:
+        if len(unnamed) < len(tables):
+            raise DataError(f"{unnamed[0].source} has no agent column, other files do: give it to all or none.")
+        tables = {stem: replace(table, agents=np.full(len(table), stem)) for stem, table in tables.items()}
+    return _stack(str(path), list(tables.values()))
+
+
+# --- without a schema: every column but the labels and the agents holds numbers, which are the features
+
+
+def read_numbers(
+    path: str | Path, label_column: str = "label", agent_column: str = "agent", *, need_labels: bool = False,
+    blank_labels: bool = False,
+) -> FeatureTable:  # fmt: skip
+    """Read the table in a file or directory whose features are numbers.
+
+    Without a label column its labels are None, unless needed. An empty label is refused, unless `blank_labels`.
+    """
+    if label_column == agent_column:
+        raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
+
+    def convert(raw: RawTable) -> FeatureTable:
+        label, agent = raw.roles or (label_column, agent_column)
+        if need_labels and label not in raw.columns:
+            if raw.roles:
+                raise DataError(f"{raw.source} has no labels: store them as {label}, one a record.")
+            todo = "Name the label column; the first row is the header."
+            raise missing_column(raw.source, label, list(raw.columns), todo)
+        features = tuple(name for name in raw.columns if name not in (label, agent))
+        labels, agents = raw.texts(label, blank_labels), raw.texts(agent)
+        return FeatureTable(raw.source, features, _matrix(raw, features), labels, agents)
+
+    return _read(path, convert)
+
+
+def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
+    """Return the features as one matrix (n, J) of float32; a cell that is no finite number is refused."""
+    with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
+        if raw.matrix is not None and raw.matrix.shape[1] == len(features):
+            x = raw.matrix.astype(np.float32, copy=False)
+        else:
+            x = np.empty((len(raw), len(features)), np.float32)
+            for j, name in enumerate(features):
+                x[:, j] = _numbers(raw, name)
+        if x.size and not np.isfinite([x.min(), x.max()]).all():  # no temporary of the size of x
+            raise _bad_cell(raw, features[int(np.argwhere(~np.isfinite(x))[0][1])])
+    return x
+
+
+def _numbers(raw: RawTable, column: str) -> Array:
+    """Return a column as numbers; NaN where a cell is None."""
+    if column in raw.not_numbers:
+        kind = raw.not_numbers[column]
+        raise DataError(f"{raw.source}: column {column!r} holds {kind}, not numbers: {NOT_NUMBERS}")
+    cells = raw.columns[column]
+    if cells.dtype != object:
+        return cells
+    try:
+        # one look at a column of text for what `number` refuses: a call for every cell would double the time
+        if "_" not in "".join(cells.tolist()):
+            return cells.astype(np.float32)
+    except (TypeError, ValueError):
+        pass
+    raise _bad_cell(raw, column)
+
+
+def _bad_cell(raw: RawTable, column: str) -> DataError:
+    """Return the error for the first cell of a column that is no finite number."""
+    for i, cell in enumerate(raw.columns[column].tolist()):
+        where = raw.where(i, column)
+        if cell is None or not str(cell).strip():
+            return DataError(f"{where} is empty: impute it or drop the record.")
+        try:
+            value = np.float32(number(cell) if isinstance(cell, str) else cell)
+        except ValueError:
+            return DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}")
+        if not np.isfinite(value):
+            return DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
+    raise AssertionError("every cell of the column is a finite number")
+
+
+# --- with a schema: features in [0, 1], and counts for the owner
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many cells of each column were changed. The counts describe private records: they stay with their owner.
+
+    No federation, message or result holds one.
+    """
+
+    records: int
+    columns: dict[str, Tally]
+
+    def __add__(self, other: Counts) -> Counts:
+        both = {name: self.columns.get(name, Tally()) + tally for name, tally in other.columns.items()}
+        return Counts(self.records + other.records, self.columns | both)
+
+    def as_dict(self) -> dict[str, dict[str, int]]:
+        """Return plain numbers by column, fit for JSON."""
+        return {name: asdict(tally) for name, tally in self.columns.items()}
+
+
+def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) -> FeatureTable:
+    """Read the table in a file or directory, encoded by a schema; `training` as for `encode`."""
+    return _read(path, lambda raw: encode(raw, schema, training=training)[0])
+
+
+def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
+    """Encode features to [0, 1], each row from its own record and the schema alone; labels and agents as text.
+
+    For training all columns of the schema must be there and no others; else (testing, predicting) the columns of the
+    features are enough.
+    """
+    schema.check_columns(raw.source, raw.columns, training)
+    blocks, tallies = {}, {}
+    for name, column in schema.encoded.items():
+        blocks[name], tallies[name] = column.encode(raw.columns[name], schema.marks)
+    # classes are declared: a label that names none, or nothing, is no error
+    labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent)
+    x = np.hstack(list(blocks.values()))
+    return FeatureTable(raw.source, schema.features, x, labels, agents), Counts(len(raw), tallies)
+
+
+def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
+    """Count what training would change, with the labels that name no class and the agents that are missing."""
+    total = Counts(0, {})
+    for raw in tables:
+        schema.check_columns(raw.source, raw.columns, training=True)
+        tallies = {name: column.encode(raw.columns[name], schema.marks)[1] for name, column in schema.encoded.items()}
+        for name, column in schema.columns.items():
+            if isinstance(column, LabelColumn | AgentColumn):
+                tallies[name] = column.tally(raw.columns[name])
+        total += Counts(len(raw), tallies)
+    return total
