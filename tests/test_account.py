@@ -10,7 +10,7 @@ from tacit.admm.compatible import release
 from tacit.cli import main
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
-from tacit.run import build, result
+from tacit.run import build, guarantee
 from tacit.run.presets import preset
 from tests.conftest import federation
 
@@ -77,7 +77,7 @@ def test_what_is_reported_is_what_the_noise_in_use_is_worth(spec):
     """From the scale that agents draw at and the bound of a record, with nothing but the theorem in between."""
     over = federation()
     setup = build.setup(spec, over)
-    told = result.spent_by(spec, setup)
+    told = guarantee.spent_by(spec, setup)
     agent = setup.agents[-1]
     bound = agent.method.bound.value
     reach = agent.problem.weight * bound * {"zero_out": 1, "replace_one": 2}[spec.privacy.adjacency]
@@ -97,13 +97,13 @@ def test_what_is_reported_is_what_the_noise_in_use_is_worth(spec):
 def test_less_noise_or_more_rounds_always_costs_more(spec):
     over = federation()
     setup = build.setup(spec, over)
-    told = result.spent_by(spec, setup).epsilon
+    told = guarantee.spent_by(spec, setup).epsilon
     method = setup.agents[0].method
     quieter = replace(method, mechanism=replace(method.mechanism, multiplier=method.mechanism.multiplier / 2))
     agents = (*setup.agents[1:], replace(setup.agents[0], method=quieter))  # one agent of several is enough
-    assert result.spent_by(spec, replace(setup, agents=agents)).epsilon > 1.3 * told
+    assert guarantee.spent_by(spec, replace(setup, agents=agents)).epsilon > 1.3 * told
     longer = spec.with_values({"run.rounds": 2 * spec.run.rounds})
-    assert result.spent_by(longer, setup).epsilon > 1.2 * told
+    assert guarantee.spent_by(longer, setup).epsilon > 1.2 * told
 
 
 @pytest.mark.parametrize("values", [
@@ -112,14 +112,14 @@ def test_less_noise_or_more_rounds_always_costs_more(spec):
 def test_what_has_no_guarantee_reports_none(values):
     spec = preset("paper", "objt").with_values(values | {"run.rounds": 3})
     setup = build.setup(spec, federation())
-    assert result.spent_by(spec, setup) is None
+    assert guarantee.spent_by(spec, setup) is None
     assert release(setup.agents[0].method) is None
-    assert result.guarantee(spec, setup).startswith("not private")
+    assert guarantee.guarantee(spec, setup).startswith("not private")
 
 
 def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
     spec = preset("paper", "objt").with_values({"run.rounds": 20_000, "privacy.epsilon": 0.05})
-    said = result.guarantee(spec, build.setup(spec, federation()))
+    said = guarantee.guarantee(spec, build.setup(spec, federation()))
     assert said.startswith("not private")
     assert "epsilon 0.05 a round" in said
     assert "(57.14, 1e-06)-DP" in said
@@ -127,7 +127,7 @@ def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
 
 def test_noise_of_sigma_squared_is_credited_with_no_epsilon_at_all():
     spec = preset("released", "outp").with_values({"run.rounds": 20_000, "privacy.epsilon": 4.9})
-    said = result.guarantee(spec, build.setup(spec, federation()))
+    said = guarantee.guarantee(spec, build.setup(spec, federation()))
     assert "sigma^2" in said
     assert "-DP" not in said
 
@@ -135,8 +135,8 @@ def test_noise_of_sigma_squared_is_credited_with_no_epsilon_at_all():
 def test_classes_read_from_private_labels_are_no_guarantee():
     over = replace(federation(), public_classes=False)
     setup = build.setup(SOUND, over)
-    assert result.spent_by(SOUND, setup) is None
-    assert "list of classes" in result.guarantee(SOUND, setup)
+    assert guarantee.spent_by(SOUND, setup) is None
+    assert "list of classes" in guarantee.guarantee(SOUND, setup)
 
 
 def test_epsilon_and_delta_in_a_result_belong_together():

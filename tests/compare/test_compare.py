@@ -13,12 +13,10 @@ import pytest
 import tacit
 from tacit import record
 from tacit.cli import main
-from tacit.compare import run as comparison
-from tacit.compare import table, tune
+from tacit.compare import comparison, table, tune
 from tacit.compare.job import Job, guarantee
-from tacit.compare.job import run as run_jobs
 from tacit.compare.plan import plan
-from tacit.compare.split import held_out
+from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.methods.method import TRIALS, Budget, Composed, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
@@ -169,12 +167,13 @@ OWN = [name for name, one in METHODS.items() if isinstance(one, Composed) and on
 
 @pytest.mark.parametrize("name", [*OWN, "fedgd", "secure-sum"])
 def test_a_job_gives_what_train_gives_under_the_sound_preset(name):
-    own, found = METHODS[name], {}
-    jobs = [Job(plan(DATA).base, name, own.grid[0], Budget(3.0), seed, "run") for seed in (0, 1)]
-    run_jobs(jobs, records(), lambda job, outcome: found.update({job.seed: outcome}))
+    grid = METHODS[name].grid
+    jobs = [Job(plan(DATA).base, name, grid[0], Budget(3.0), seed, "run") for seed in (0, 1)]
     values = {"data.agents": 4, "data.records": 240, "data.features": 6, "privacy.epsilon": 3.0}
-    for seed, outcome in found.items():
-        spec = preset("sound", name, "synthetic").with_values(values | {"run.seed": seed})
+    ended = list(comparison.run_jobs(jobs, records()))
+    assert [job.seed for job, _ in ended] == [0, 1]
+    for job, outcome in ended:
+        spec = preset("sound", name, "synthetic").with_values(values | {"run.seed": job.seed})
         result = tacit.train(spec)
         assert outcome.error == result.test_error
         assert outcome.promise.total(300, 1e-6).epsilon == result.summary["epsilon"]

@@ -59,8 +59,7 @@ def add_to(commands: Commands, about: str) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.compare import run as comparison
-    from tacit.compare import table, tune
+    from tacit.compare import comparison, table, tune
     from tacit.compare.plan import plan
 
     if options.list:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tacit.compare.job import Job, declared, guarantee
+from tacit.compare.comparison import promise_of
+from tacit.compare.job import Job, guarantee
+from tacit.jsontext import Values
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
-from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, Release
+from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -18,41 +18,34 @@ BUDGET = Budget(1.0, 1e-6)
 SMALL = {"data.records": 600, "data.agents": 10, "data.features": 5}
 
 
-def listing() -> list[dict[str, Any]]:
+def listing() -> list[Values]:
     """One entry a method."""
     base = preset("sound", "objt", "synthetic").with_values(SMALL)
     over = build.federation(base)
-    return [_described(METHODS[name], base, over) for name in METHODS]
+    return [_described(who, base, over) for who in METHODS.values()]
 
 
-def _described(who: AnyEntry, base: Spec, over: Federation) -> dict[str, Any]:
-    rounds, promise = declared(Job(base, who.name, who.grid[0], BUDGET, 0, "run"), over)
-    facts = guarantee(promise, rounds, BUDGET)
+def _described(who: AnyEntry, base: Spec, over: Federation) -> Values:
+    spec = Job(base, who.name, who.grid[0], BUDGET, 0, "run").run_spec
+    promise = promise_of(spec, build.setup(spec, over))
+    facts = guarantee(promise, spec.run.rounds, BUDGET)
     return {
-        "name": who.name,
-        "about": who.about,
-        "unit": promise.unit.value,
-        "trusted": promise.trusted.value,
-        "rounds": rounds,
-        "events": events(promise),
+        "name": who.name, "about": who.about, "unit": promise.unit.value, "trusted": promise.trusted.value,
+        "rounds": spec.run.rounds, "events": events(promise),
         **{key: facts[key] for key in ("private", "guarantee", "epsilon", "dp_delta")},
-        "docs": f"docs/methods/{who.name}.md",
-        "grid": [dict(choice) for choice in who.grid],
-    }
+        "docs": f"docs/methods/{who.name}.md", "grid": [dict(choice) for choice in who.grid],
+    }  # fmt: skip
 
 
 def events(promise: Promise) -> str:
     """What a round releases about one unit, and what the run releases once."""
-    parts = []
-    if promise.each_round:
-        parts.append(f"each round: {_made(promise.each_round)}")
-    if promise.once:
-        parts.append(f"once: {_made(promise.once)}")
+    made = {"each round": promise.each_round, "once": promise.once}
+    parts = [
+        f"{when}: {', '.join(f'{n} {_kind(release)}' for release, n in releases)}"
+        for when, releases in made.items()
+        if releases
+    ]
     return "; ".join(parts) or "none that is accounted"
-
-
-def _made(releases: Events) -> str:
-    return ", ".join(f"{n} {_kind(release)}" for release, n in releases)
 
 
 def _kind(release: Release) -> str:

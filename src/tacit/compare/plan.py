@@ -1,15 +1,17 @@
-"""What to compare, from a TOML file and flags."""
+"""What to compare: a plan, made of the keys of a TOML file and of flags."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import UnionType
 from typing import Any
 
 from tacit import toml
 from tacit.compare.tune import TUNING_SEED
 from tacit.errors import IncompatibleError, SpecError, unknown
+from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -22,16 +24,16 @@ class Plan:
     """One comparison for each total epsilon; `base` holds [data] and [problem] of the sound preset."""
 
     base: Spec
-    epsilons: tuple[float, ...] = (1.0,)
-    dp_delta: float = 1e-6
-    methods: tuple[str, ...] = ()
-    seeds: int = 5
-    rounds: int | None = None  # at most, whatever a choice says
+    epsilons: tuple[float, ...]
+    dp_delta: float
+    methods: tuple[str, ...]
+    seeds: int
+    rounds: int | None  # at most, whatever a choice says
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Values:
     """The keys of [compare], and those of [data] by their dotted names."""
-    values: dict[str, Any] = {}
+    values: Values = {}
     for key, value in toml.read(path).items():
         section, _, name = key.partition(".")
         if section == "compare" and name in KEYS:
@@ -45,7 +47,7 @@ def read(path: Path) -> dict[str, Any]:
     return values
 
 
-def plan(values: Mapping[str, Any]) -> Plan:
+def plan(values: Values) -> Plan:
     """The plan that keys of [compare] and dotted data keys ask for; what is out of range is refused."""
     short = {"data": "data.source", "agents": "data.agents"}
     data = {short.get(key, key): value for key, value in values.items() if key in short or "." in key}
@@ -60,34 +62,38 @@ def plan(values: Mapping[str, Any]) -> Plan:
         raise IncompatibleError(
             f"every method needs records bounded in l2, and data.row_norm = {base.data.row_norm}: drop it."
         )
+    seeds = f"seeds is how many runs are reported, from 1 to {TUNING_SEED} (seed {TUNING_SEED} tunes)"
+    rounds = "rounds is the most that a method may take, at least 1"
+    delta = "dp_delta must lie between 0 and 1 (1e-6 is usual)"
     return Plan(
         base,
         _epsilons(values.get("epsilon", 1.0)),
-        _delta(values.get("dp_delta", 1e-6)),
+        float(_checked(values.get("dp_delta", 1e-6), int | float, lambda given: 0 < given < 1, delta)),
         _methods(values.get("methods")),
-        _seeds(values.get("seeds", 5)),
-        _rounds(values.get("rounds")),
+        _checked(values.get("seeds", 5), int, lambda given: 1 <= given <= TUNING_SEED, seeds),
+        None if values.get("rounds") is None else _checked(values["rounds"], int, lambda given: given >= 1, rounds),
     )
 
 
+def _checked(given: Any, kind: type | UnionType, fits: Callable[[Any], bool], says: str) -> Any:
+    """A number of this kind that fits; any other value is refused."""
+    if isinstance(given, bool) or not isinstance(given, kind) or not fits(given):
+        raise SpecError(f"{says}: got {given!r}.")
+    return given
+
+
 def _epsilons(given: Any) -> tuple[float, ...]:
-    several = tuple(given) if isinstance(given, list | tuple) else (given,)
+    several = list(given) if isinstance(given, list | tuple) else [given]
     for one in several:
-        if isinstance(one, bool) or not isinstance(one, int | float) or not one > 0:
-            raise SpecError(f"epsilon is a total budget, a positive number, or inf for no noise: got {one!r}.")
+        says = "epsilon is a total budget, a positive number, or inf for no noise"
+        _checked(one, int | float, lambda epsilon: epsilon > 0, says)
     if not several or len(set(several)) < len(several):
-        raise SpecError(f"epsilon takes one value, or several that differ: got {list(several)}.")
-    return tuple(float(one) for one in several)
-
-
-def _delta(given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
-        raise SpecError(f"dp_delta must lie between 0 and 1, got {given!r}: 1e-6 is usual.")
-    return float(given)
+        raise SpecError(f"epsilon takes one value, or several that differ: got {several}.")
+    return tuple(map(float, several))
 
 
 def _methods(given: Any) -> tuple[str, ...]:
-    """Those named, in their order; all without a name."""
+    """The methods of these names, in their order; without names, all that are ranked."""
     if given is None:
         return tuple(name for name in METHODS if METHODS[name].ranked)
     if not isinstance(given, list | tuple) or not given:
@@ -98,17 +104,3 @@ def _methods(given: Any) -> tuple[str, ...]:
     if len(set(given)) < len(given):
         raise SpecError(f"methods names one twice: {', '.join(given)}.")
     return tuple(given)
-
-
-def _rounds(given: Any) -> int | None:
-    if given is not None and (isinstance(given, bool) or not isinstance(given, int) or given < 1):
-        raise SpecError(f"rounds is the most that a method may take, at least 1: got {given!r}.")
-    return given
-
-
-def _seeds(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= TUNING_SEED:
-        raise SpecError(
-            f"seeds is how many runs are reported, from 1 to {TUNING_SEED} (seed {TUNING_SEED} tunes): got {given!r}."
-        )
-    return given

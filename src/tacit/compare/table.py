@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
-from tacit.compare.run import Standing
+from tacit.compare.comparison import Standing
+from tacit.jsontext import Values
 from tacit.methods.promise import Trusted, Unit
 
-Row = dict[str, Any]
 Layout = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
 HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
 NUMBERS = HEAD[1:6]
 
 
-def rows(standings: Sequence[Standing]) -> list[Row]:
-    """Budget by budget; first those with a guarantee, then the rest, and the least mean error first."""
+def rows(standings: Sequence[Standing]) -> list[Values]:
+    """The rows, budget by budget: methods with a guarantee before the others, and the least mean error first."""
     budgets = list(dict.fromkeys(one.budget.epsilon for one in standings))
-    made = [_row(one) for one in standings]
-    return sorted(made, key=lambda row: (budgets.index(row["budget_epsilon"]), *_rank(row)))
+
+    def rank(row: Values) -> tuple[int, bool, float]:
+        error = float("inf") if row["error_mean"] is None else row["error_mean"]
+        return budgets.index(row["budget_epsilon"]), not row["private"], error
+
+    return sorted(map(_row, standings), key=rank)
 
 
-def _rank(row: Row) -> tuple[bool, float]:
-    return not row["private"], float("inf") if row["error_mean"] is None else row["error_mean"]
-
-
-def _row(of: Standing) -> Row:
+def _row(of: Standing) -> Values:
     models = [one for one in of.runs if one["error"] is not None]
     errors = [one["error"] for one in models]
-    lost = [one for one in (of.runs or of.trials) if one["failed"]]
-    told = (of.runs or of.trials)[0]
+    told = of.runs or of.trials
+    lost = [one for one in told if one["failed"]]
     low, high = np.percentile(errors, [20, 80]).tolist() if errors else (None, None)
     return {
-        "method": of.method,
-        "budget_epsilon": of.budget.epsilon,
-        "budget_dp_delta": of.budget.dp_delta,
-        "error_mean": float(np.mean(errors)) if errors else None,
-        "error_20": low,
-        "error_80": high,
-        "errors": errors,
+        "method": of.method, "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
+        "error_mean": float(np.mean(errors)) if errors else None, "error_20": low, "error_80": high, "errors": errors,
         "seeds": len(of.runs),
-        "failed": f"{len(lost)} of {len(of.runs or of.trials)}: {lost[0]['failed']}" if lost else None,
+        "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
-        **{key: told[key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
-        **{key: told[key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
+        **{key: told[0][key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
+        **{key: told[0][key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
         "trials": [{"choice": one["choice"], "error": one["error"]} for one in of.trials],
-    }
+    }  # fmt: skip
 
 
 def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -57,8 +51,8 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(["", body[0], "|---" * len(head) + "|", *body[1:], ""])
 
 
-def text(table: Sequence[Row], layout: Layout) -> str:
-    """One table a budget, and what its words mean."""
+def text(table: Sequence[Values], layout: Layout) -> str:
+    """One table for each budget, and what the words in the tables mean."""
     parts = []
     for epsilon in dict.fromkeys(row["budget_epsilon"] for row in table):
         own = [row for row in table if row["budget_epsilon"] == epsilon]
@@ -74,9 +68,9 @@ def text(table: Sequence[Row], layout: Layout) -> str:
     return "\n".join([*parts, "", *words])
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Values) -> tuple[str, ...]:
     if row["error_mean"] is None:
-        return (row["method"], "-", "-", "-", "-", "-", "-", f"no model, {row['failed']}")
+        return (row["method"], *"------", f"no model, {row['failed']}")
     return (
         row["method"],
         f"{100 * row['error_mean']:.2f}%",
@@ -90,7 +84,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def size(n_bytes: float) -> str:
-    """9.41 MB."""
+    """A number of bytes in words: 9.41 MB."""
     for unit in ("B", "kB", "MB"):
         if n_bytes < 1000:
             return f"{n_bytes:.3g} {unit}"

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 
-from tacit.compare.job import Job
+import numpy as np
+
+from tacit.errors import DataError
 from tacit.jsontext import Values
-from tacit.methods.method import TRIALS, Budget, Choice
+from tacit.methods.method import TRIALS, Choice
+from tacit.run import build
 from tacit.run.spec import Spec
+from tacit.types import Federation, Shard
 
 TUNING_SEED = 1000  # of no reported run
+HELD_OUT = 6  # the last 1/6 of each agent's records tunes
 
 NOT_ACCOUNTED = (
     "tuning looked at the data as they are: what the choice of constants reveals is in no guarantee above",
@@ -19,7 +26,7 @@ NOT_ACCOUNTED = (
 
 
 def rule(seeds: int, rounds: int | None = None) -> str:
-    """In words, for the output."""
+    """The rule in words, for the output."""
     most = f" (of at most {rounds} rounds)" if rounds else ""
     last = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
     return (
@@ -29,17 +36,12 @@ def rule(seeds: int, rounds: int | None = None) -> str:
     )
 
 
-def capped(grid: Sequence[Choice], rounds: int | None) -> tuple[Choice, ...]:
-    """The grid with no more rounds than these."""
-    return tuple(
+def capped(grid: Sequence[Choice], rounds: int | None) -> list[Choice]:
+    """The choices of a grid, none of them with more rounds than these."""
+    return [
         {**choice, "rounds": min(choice["rounds"], rounds)} if rounds and "rounds" in choice else choice
         for choice in grid
-    )
-
-
-def trials(base: Spec, method: str, grid: Sequence[Choice], budget: Budget) -> list[Job]:
-    """One job a choice."""
-    return [Job(base, method, choice, budget, TUNING_SEED, "trial") for choice in grid]
+    ]
 
 
 def best(records: Sequence[Values]) -> int | None:
@@ -49,6 +51,36 @@ def best(records: Sequence[Values]) -> int | None:
     return None if math.isinf(least) else errors.index(least)
 
 
-def runs(base: Spec, method: str, choice: Choice, budget: Budget, seeds: int) -> list[Job]:
-    """One job a seed."""
-    return [Job(base, method, choice, budget, seed, "run") for seed in range(seeds)]
+class Splits:
+    """The federation of a spec by the role of a job. It is loaded when a job first needs it."""
+
+    def __init__(self, base: Spec) -> None:
+        self.base = base
+
+    def __getitem__(self, role: str) -> Federation:
+        return self.trial if role == "trial" else self.run
+
+    @cached_property
+    def run(self) -> Federation:
+        """The training records and the test records."""
+        over = build.federation(self.base)
+        if not len(over.test):
+            raise DataError(f"{over.name} has no test records to compare on: give --test, or data.test_fraction.")
+        return over
+
+    @cached_property
+    def trial(self) -> Federation:
+        """The part of the training records that tunes."""
+        return held_out(self.run)
+
+
+def held_out(over: Federation) -> Federation:
+    """The federation with the last sixth of each agent's records as its test set. Absent records test nothing."""
+    kept = [len(shard) - len(shard) // HELD_OUT for shard in over.shards]
+    rest = [shard.rows(slice(n, None)) for shard, n in zip(over.shards, kept, strict=True)]
+    if not sum(map(len, rest)):
+        raise DataError(f"no agent has {HELD_OUT} records, so none can be held out for tuning: use fewer agents.")
+    there = [shard if shard.present is None else shard.rows(shard.present) for shard in rest]
+    judge = Shard(np.concatenate([shard.x for shard in there]), np.concatenate([shard.y for shard in there]))
+    shards = tuple(shard.rows(slice(n)) for shard, n in zip(over.shards, kept, strict=True))
+    return replace(over, shards=shards, test=judge)

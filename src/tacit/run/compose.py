@@ -56,8 +56,8 @@ class AdmmSetup:
 
     @cached_property
     def promise(self) -> Promise:
-        """What an agent releases in a round: every agent has the same mechanism."""
-        own = self.agents[0].method
+        """What the agent with the least noise releases in a round."""
+        own = min((agent.method for agent in self.agents), key=lambda method: method.mechanism.multiplier)
         one = release(own)
         unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
         events = () if one is None else ((one, 1),)

@@ -73,13 +73,15 @@ def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
 
 def reasons(spec: Spec, setup: Setup) -> list[str]:
     """Why this run has no guarantee; empty when it has one."""
-    promise = setup.promise
-    against = list(promise.caveats)
-    if not against and not promise.events(1):
-        against.append("it declares no release.")
+    found = against(setup.promise)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
-        against.append(classes_read(spec))
-    return against
+        found.append(classes_read(spec))
+    return found
+
+
+def against(promise: Promise) -> list[str]:
+    """Why a promise is no guarantee; empty when it is one."""
+    return list(promise.caveats) or ([] if promise.events(1) else ["it declares no release."])
 
 
 def classes_read(spec: Spec) -> str:
@@ -114,22 +116,30 @@ def _claim(spec: Spec, setup: Setup) -> list[str]:
 
 def guarantee(spec: Spec, setup: Setup) -> str:
     """What the run promises, and the reasons where it promises nothing."""
-    against = reasons(spec, setup)
-    if against:
-        return " ".join(["not private:", *against, *_claim(spec, setup), "For reproduction only."])
+    found = reasons(spec, setup)
+    if found:
+        return " ".join(["not private:", *found, *_claim(spec, setup), "For reproduction only."])
     spent, promise = spent_by(spec, setup), setup.promise
     assert spent is not None  # a promise without caveats has a release
     trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusted.value}"
-    return (
-        f"({upward(spent.epsilon)}, {spent.dp_delta:g})-DP for the whole run of {spec.run.rounds} rounds "
-        f"({spent.name}), {promise.unit.value}; {_price(promise)}; {_noise(spec)}{trusting}"
-    )
+    whole = total_in_words(spent, spent.dp_delta, f"for the whole run of {spec.run.rounds} rounds", promise)
+    return f"{whole}; {_price(promise)}; {_noise(spec)}{trusting}"
+
+
+def total_in_words(spent: Guarantee, dp_delta: float, extent: str, promise: Promise) -> str:
+    """(1, 1e-06)-DP in all (gdp), one record present or absent: `extent` is "in all"."""
+    return f"({upward(spent.epsilon)}, {dp_delta:g})-DP {extent} ({spent.name}), {promise.unit.value}"
+
+
+def delta_of(spent: Guarantee, promise: Promise, rounds: int) -> float:
+    """The delta that goes with a total: epsilons that are added up hold at the sum of the deltas of the releases."""
+    return revealed(promise.events(rounds)) if spent.name == "basic" else spent.dp_delta
 
 
 def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
     """The delta that goes with epsilon; 0 for the paper's pure epsilon a round, where there is no total."""
     if spent is not None:
-        return revealed(promise.events(spec.run.rounds)) if spent.name == "basic" else spent.dp_delta
+        return delta_of(spent, promise, spec.run.rounds)
     return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
 
 
@@ -179,10 +189,10 @@ def _per_round(spec: Spec, promise: Promise) -> float | None:
 
 def warn(spec: Spec, over: Federation, setup: Setup) -> None:
     """Say why the run will not be private and what to do, or that its delta is too large to mean much."""
-    against = reasons(spec, setup)
-    if against:
+    found = reasons(spec, setup)
+    if found:
         advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason says it
-        warnings.warn(" ".join(["not private:", *against, *advice]), NotPrivateWarning, stacklevel=3)
+        warnings.warn(" ".join(["not private:", *found, *advice]), NotPrivateWarning, stacklevel=3)
     elif spec.privacy.dp_delta > 1 / over.n_records:
         warnings.warn(
             f"delta = {spec.privacy.dp_delta:g} is above 1/I = {1 / over.n_records:.3g}: it allows a mechanism that "

@@ -1,0 +1,130 @@
+"""Run a plan: tune each method, run the best choice from every seed, and never run the same job twice."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from tacit import record
+from tacit.compare import tune
+from tacit.compare.job import Job, Outcome, completed, record_of
+from tacit.compare.plan import Plan
+from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
+from tacit.jsontext import Values
+from tacit.methods.method import AnyEntry, Budget
+from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.methods.registry import METHODS
+from tacit.record import RecordFile
+from tacit.run import build, guarantee, sweep, train
+from tacit.run.directory import check_writable
+from tacit.run.interrupt import Patience
+from tacit.run.result import Result
+from tacit.run.run import Run
+from tacit.run.spec import Spec
+from tacit.types import Federation
+
+Hear = Callable[[Values], None]  # called with each new record
+Settle = Callable[[Sequence[Job]], list[Values]]  # jobs -> their records
+
+NOTHING = Promise(Unit.RECORD, Trusted.NOBODY, caveats=("it did not run.",))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One method at one budget: its trials, and its runs with the choice that they led to."""
+
+    method: str
+    budget: Budget
+    trials: tuple[Values, ...]
+    runs: tuple[Values, ...]
+
+
+def records_in(out: Path) -> RecordFile:
+    """The records of a comparison by the hash of their specs; the first one that is added makes the file."""
+    check_writable(out, "give --out a new directory, or that of a comparison")
+    return RecordFile(out / "records.jsonl", accept=completed)
+
+
+def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standing]:
+    """The standing of every method at every budget. Records that are in `out` already are read, and not made again."""
+    settle = partial(_settle, records_in(out), tune.Splits(plan.base), hear)
+    try:
+        return [_standing(plan, who, budget, settle) for who, budget in _contestants(plan)]
+    except Interrupted as stop:
+        raise Interrupted(f"{stop}; run the same comparison again to go on") from None
+
+
+def outline(plan: Plan, out: Path) -> list[str]:
+    """What a run would do, a line for each method and budget."""
+    kept, lines = records_in(out), []
+    for who, budget in _contestants(plan):
+        trials = _trials(plan, who, budget)
+        done = sum(record.spec_hash(job.spec) in kept for job in trials)
+        lines.append(f"epsilon {budget.epsilon:g}  {who.name}: {len(trials)} trials ({done} done), {plan.seeds} runs")
+    return lines
+
+
+def _contestants(plan: Plan) -> Iterator[tuple[AnyEntry, Budget]]:
+    for epsilon in plan.epsilons:
+        for name in plan.methods:
+            yield METHODS[name], Budget(epsilon, plan.dp_delta)
+
+
+def _trials(plan: Plan, who: AnyEntry, budget: Budget) -> list[Job]:
+    grid = tune.capped(who.grid, plan.rounds)
+    return [Job(plan.base, who.name, choice, budget, tune.TUNING_SEED, "trial") for choice in grid]
+
+
+def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Standing:
+    trials = _trials(plan, who, budget)
+    tried = settle(trials)
+    chosen = tune.best(tried)
+    runs = [] if chosen is None else [replace(trials[chosen], seed=seed, role="run") for seed in range(plan.seeds)]
+    return Standing(who.name, budget, tuple(tried), tuple(settle(runs)))
+
+
+def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Job]) -> list[Values]:
+    """The record of each job of one role; jobs that have none yet are run."""
+    left = [job for key, job in {record.spec_hash(job.spec): job for job in jobs}.items() if key not in kept]
+    for job, outcome in run_jobs(left, splits[left[0].role]) if left else ():
+        one = record_of(job, outcome)
+        kept.add([one])
+        hear(one)
+    return [kept[record.spec_hash(job.spec)] for job in jobs]
+
+
+def run_jobs(jobs: Sequence[Job], over: Federation) -> Iterator[tuple[Job, Outcome]]:
+    """The outcome of each job as the job ends. Jobs are of one method, and as many run at once as one pass serves."""
+    lanes: list[tuple[tuple[Job, Outcome], Run]] = []
+    for job in jobs:
+        try:
+            own = Run(job.run_spec, over, build.setup(job.run_spec, over))
+        except InputError as error:
+            yield job, Outcome(0, NOTHING, failed=str(error))
+        else:
+            lanes.append(((job, Outcome(own.spec.run.rounds, promise_of(own.spec, own.setup))), own))
+    stop = Patience()
+    for batch in sweep.in_lockstep(lanes):
+        for (job, begun), found in train.settled(batch, partial(_quietly, stop)):
+            if isinstance(found, Diverged):
+                yield job, replace(begun, failed=str(found))
+            else:
+                seconds, sent = found.summary["seconds"], found.summary["sent_bytes"]
+                yield job, replace(begun, error=found.test_error, seconds=seconds, sent=sent)
+        if stop.asked:  # in the last round: these runs are done, and no others begin
+            raise Interrupted("stopped")
+
+
+def promise_of(spec: Spec, setup: build.Setup) -> Promise:
+    """What a run promises, with all reasons against it."""
+    return replace(setup.promise, caveats=tuple(guarantee.reasons(spec, setup)))
+
+
+def _quietly(stop: Patience, runs: Sequence[Run]) -> list[Result]:
+    """Run together. The table says which runs are not private, so no warning does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotPrivateWarning)
+        return train.together(runs, stop=stop)
