@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.audit.answering import Answering, Situation, answer, answering, drawn, views
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.neighbours import Score, neighbours
@@ -55,13 +55,13 @@ def audit(
     draws: int | None = None,
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    break_: Callable[[Method], Method] = lambda method: method,
+    break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
-    """The spec's mechanism against its claim. `break_` changes the method but not the claim, as a control would."""
+    """The spec's mechanism against its claim. `break_` changes the variant but not the claim, as a control would."""
     spec = few_rounds(spec.checked())
     draws = draws or usual_draws(spec)
     pair, how = neighbours(spec), answering(spec)
-    claim, once, twice = (claimed(spec, pair.present.method, rounds) for rounds in (spec.run.rounds, 1, 2))
+    claim, once, twice = (claimed(spec, pair.present.variant, rounds) for rounds in (spec.run.rounds, 1, 2))
     broken, fewer = pair.broken(break_), draws // _FEWER
     (seen,) = look(how, [broken.sides], pair.questions, draws, seed)
     both = [broken.sides, (broken.other, broken.other)]  # of one run, and asked twice
