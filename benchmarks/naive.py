@@ -24,12 +24,12 @@ class Naive:
 
     def __init__(self, setup: Setup, dtype: type[np.floating[Any]] = np.float32) -> None:
         first = setup.agents[0]
-        assert isinstance(first.method.rule, Trust)
+        assert isinstance(first.variant.rule, Trust)
         self.records = [(agent.shard.x.astype(dtype, copy=False), agent.shard.y) for agent in setup.agents]
         self.x_norm = [np.abs(x).sum(axis=1) for x, _ in self.records]
         self.weight, self.beta = first.problem.weight, first.problem.beta
-        self.multiplier = first.method.mechanism.multiplier
-        self.rho, self.radius = setup.rho, first.method.rule.radius
+        self.multiplier = first.variant.mechanism.multiplier
+        self.rho, self.radius = setup.rho, first.variant.rule.radius
         self.w = np.zeros(setup.shape)
         self.z = [np.zeros(setup.shape) for _ in self.records]
         self.dual = [np.zeros(setup.shape) for _ in self.records]

@@ -79,7 +79,7 @@ def test_what_is_reported_is_what_the_noise_in_use_is_worth(spec):
     setup = build.setup(spec, over)
     told = guarantee.spent_by(spec, setup)
     agent = setup.agents[-1]
-    bound = agent.method.bound.value
+    bound = agent.variant.bound.value
     reach = agent.problem.weight * bound * {"zero_out": 1, "replace_one": 2}[spec.privacy.adjacency]
     over_noise = agent.calibration * bound / reach  # scale over sensitivity
     if spec.privacy.mechanism == "gaussian":
@@ -98,9 +98,9 @@ def test_less_noise_or_more_rounds_always_costs_more(spec):
     over = federation()
     setup = build.setup(spec, over)
     told = guarantee.spent_by(spec, setup).epsilon
-    method = setup.agents[0].method
-    quieter = replace(method, mechanism=replace(method.mechanism, multiplier=method.mechanism.multiplier / 2))
-    agents = (*setup.agents[1:], replace(setup.agents[0], method=quieter))  # one agent of several is enough
+    variant = setup.agents[0].variant
+    quieter = replace(variant, mechanism=replace(variant.mechanism, multiplier=variant.mechanism.multiplier / 2))
+    agents = (*setup.agents[1:], replace(setup.agents[0], variant=quieter))  # one agent of several is enough
     assert guarantee.spent_by(spec, replace(setup, agents=agents)).epsilon > 1.3 * told
     longer = spec.with_values({"run.rounds": 2 * spec.run.rounds})
     assert guarantee.spent_by(longer, setup).epsilon > 1.2 * told
@@ -113,7 +113,7 @@ def test_what_has_no_guarantee_reports_none(values):
     spec = preset("paper", "objt").with_values(values | {"run.rounds": 3})
     setup = build.setup(spec, federation())
     assert guarantee.spent_by(spec, setup) is None
-    assert release(setup.agents[0].method) is None
+    assert release(setup.agents[0].variant) is None
     assert guarantee.guarantee(spec, setup).startswith("not private")
 
 

@@ -305,7 +305,7 @@ class Simplex:
 
 
 def test_a_set_without_the_origin_goes_with_the_prox_rule_and_not_with_a_trust_region():
-    prox, trust = (setup(tacit.preset("paper", name), federation()).agents[0].method for name in ("objp", "objt"))
+    prox, trust = (setup(tacit.preset("paper", name), federation()).agents[0].variant for name in ("objp", "objt"))
     compatible.check(prox, Simplex())
     with pytest.raises(IncompatibleError, match="the simplex does not hold it: use the prox rule"):
         compatible.check(trust, Simplex())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective, Output
@@ -33,8 +33,8 @@ SILENT = {"mechanism": Silence(), "bound": Observed(Norm.L2)}
 
 def engine(over, rule, loss=None, domain=None, beta=1e-2, perturbation=None, order=Order.WZD, seed=0, noise=None):
     problem = Problem(over.n_agents, 1 / over.n_records, loss or Softmax(), beta=beta, domain=domain or Everywhere())
-    method = Method(rule, perturbation or Objective(), order=order, **(noise or SILENT))
-    agents = [Agent(shard, problem, method, (seed, p)) for p, shard in enumerate(over.shards)]
+    variant = Variant(rule, perturbation or Objective(), order=order, **(noise or SILENT))
+    agents = [Agent(shard, problem, variant, (seed, p)) for p, shard in enumerate(over.shards)]
     return PlainRun(agents, (over.n_features, over.n_classes)), problem
 
 
@@ -71,7 +71,7 @@ def test_1_without_constraints_the_dual_is_the_noisy_gradient(seed):
         gradient = gradients(running, problem, z)
         for p, agent in enumerate(running.agents):
             scale = agent.calibration * agent.gradient(z[p], z[p])[1]
-            noise = scale * agent.method.mechanism.sample((seed, p), t, 0, z[p].shape).astype(float)
+            noise = scale * agent.variant.mechanism.sample((seed, p), t, 0, z[p].shape).astype(float)
             np.testing.assert_allclose(dual[p], gradient[p] + noise, atol=1e-12)
 
 

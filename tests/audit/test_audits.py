@@ -69,7 +69,7 @@ def test_the_canary_nearly_reaches_the_declared_sensitivity_and_never_passes_it(
         moved = [answer(agent, question)[0].reshape(1, -1) for agent in pair.sides]
         sensitivity = [agent.respond(question.own, question.msg)[2].sensitivity for agent in pair.sides]
         assert sensitivity[0] == sensitivity[1]
-        distance = float(pair.present.method.bound.norm.of_rows(moved[0] - moved[1])[0])
+        distance = float(pair.present.variant.bound.norm.of_rows(moved[0] - moved[1])[0])
         assert 0.9 * sensitivity[0] <= distance <= sensitivity[0] * (1 + 1e-9)
 
 
@@ -112,7 +112,7 @@ def test_the_measured_bound_comes_near_a_tight_claim(epsilon):
 
 def test_a_laplace_run_is_tested_against_the_gaussian_that_dominates_it_though_another_bound_is_smaller():
     spec = mechanism.few_rounds(LAPLACE_IN_L2)
-    claim = claimed(spec, neighbours(spec).present.method, mechanism.LAPLACE_ROUNDS)
+    claim = claimed(spec, neighbours(spec).present.variant, mechanism.LAPLACE_ROUNDS)
     assert claim.gaussian is not None
     assert claim.gaussian.epsilon > 1.1 * claim.epsilon
     found = mechanism.audit(LAPLACE_IN_L2, draws=400)
@@ -151,7 +151,7 @@ def test_the_mended_twins_of_the_controls_stand():
     for name in SEEDED:
         control = CONTROLS[name]
         if name not in ("clean-dual", "data-scale"):  # their specs themselves are broken
-            assert replace(control, break_=lambda method: method).audit(draws=500).verdict == "consistent", name
+            assert replace(control, break_=lambda variant: variant).audit(draws=500).verdict == "consistent", name
 
 
 # --- the agent as it is deployed: gate, ledger, noise of the operating system ----------------------------------------
@@ -315,7 +315,7 @@ def test_a_whole_run_with_half_the_noise_is_caught(small):
 
 
 def test_noise_for_one_round_sold_as_noise_for_the_run_is_caught_without_assuming_its_shape(small):
-    one = neighbours(mechanism.few_rounds(SOUND)).present.method.mechanism.multiplier
+    one = neighbours(mechanism.few_rounds(SOUND)).present.variant.mechanism.multiplier
     found = training.audit(SOUND, small, canaries=3000, break_=lambda m: replace(m, mechanism=Gaussian(one)))
     assert found.checks["rates"].violated
     assert found.checks["one run"].violated

@@ -433,9 +433,9 @@ def test_noise_is_scaled_by_the_columns_of_the_schema_and_not_by_its_features(
     values = {"data.source": str(table), "data.schema": str(schema), "privacy.sensitivity": "feature_bounds"}
     spec = Spec().with_values(values | {"privacy.mechanism": mechanism})
     over = build.federation(spec)
-    bound = build.setup(spec, over).agents[0].method.bound
+    bound = build.setup(spec, over).agents[0].variant.bound
     assert bound.row_norm == parse(PATIENTS).row_bound(norm)  # type: ignore[attr-defined]
-    wider = build.setup(spec, with_intercept(over)).agents[0].method.bound
+    wider = build.setup(spec, with_intercept(over)).agents[0].variant.bound
     assert wider.row_norm == (4 if norm is Norm.L1 else 2)  # type: ignore[attr-defined]
 
 

@@ -293,7 +293,7 @@ def test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_re
     half = AdmmHalf(long, SHAPE, agent.half.rho, 6)
     agent = replace(agent, half=half)
     assert agent.respond(start(), ask(agent))[1].body["z"].shape == SHAPE
-    bound = half.agent.method.bound
+    bound = half.agent.variant.bound
     for norm, most in ((bound.norm, bound.row_norm), (Norm.L2, bound.euclidean_row)):
         assert norm.of_rows(half.held.shard.x).max() <= most * (1 + 1e-12)
 
@@ -339,8 +339,8 @@ def test_a_deployed_agent_computes_what_its_method_computes(rule, monkeypatch):
     """Without noise, and but for the grid: z, dual and penalty of five rounds are those of the simulated agent."""
     monkeypatch.setattr(lattice, "sample", lambda _law, _t, shape, _bits: np.zeros(shape, np.int64))
     deployed = agents(algorithm=rule[:4], **RULES[rule])[0]
-    method = replace(deployed.half.agent.method, mechanism=Silence())
-    simulated = replace(deployed.half.agent, method=method).in_double()
+    variant = replace(deployed.half.agent.variant, mechanism=Silence())
+    simulated = replace(deployed.half.agent, variant=variant).in_double()
     own = theirs = start()
     for t in range(1, 6):
         w = np.random.default_rng(t).normal(size=SHAPE)
@@ -453,13 +453,13 @@ def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_t
     half = agents(**{"privacy.adjacency": adjacency})[0].half
     many = replace(half.agent, shard=Shard(np.zeros((200_000, 4)), np.zeros(200_000, int)))
     half = AdmmHalf(many, SHAPE, half.rho, 6)
-    method, n, times = half.agent.method, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
-    bound = half.agent.problem.weight * times * method.bound.value
+    variant, n, times = half.agent.variant, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
+    bound = half.agent.problem.weight * times * variant.bound.value
     summed = bound * (1 + 2 * n * (n + 4) * 2.0**-53)  # |fl(sum) - sum| <= (n + 4) u sum |g_i|, at both neighbours
     scale = deploy.scale_of(half)
-    moved = lattice.quantized_sensitivity(method.bound.norm, summed, lattice.grid(scale), 12)
-    assert scale >= method.mechanism.multiplier * moved
-    assert scale <= method.mechanism.multiplier * bound * (1 + 1e-4)
+    moved = lattice.quantized_sensitivity(variant.bound.norm, summed, lattice.grid(scale), 12)
+    assert scale >= variant.mechanism.multiplier * moved
+    assert scale <= variant.mechanism.multiplier * bound * (1 + 1e-4)
 
 
 def test_the_regulariser_goes_in_after_the_noise():

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.admm.agent import Agent
-from tacit.admm.agent import Method as AdmmMethod
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Point, Trust
@@ -55,7 +54,7 @@ def test_with_constant_rho_it_is_the_trust_rule_with_w_first(at):
     """tacit.admm counts the w that opens a round, this method the w that closes it."""
     over = federation(sizes=(6, 6, 6))  # then all agents have noise of the same size
     own, method = task(over), IIADMM(5, 0.4, 2.0, Constant(1.5), at=at)
-    rule = AdmmMethod(Trust(Constant(1e6), at=at), Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4))
+    rule = Variant(Trust(Constant(1e6), at=at), Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4))
     agents = [Agent(shard, own.problem, rule, (0, p)) for p, shard in enumerate(own.shards)]
     theirs = of_the_paper(agents, own.shape, Constant(1.5), Order.WZD, 5)
     for (state, info), (other, z) in zip(simulate(method, own), theirs, strict=True):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.admm.agent import Agent
-from tacit.admm.agent import Method as AdmmMethod
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox, Trust
@@ -29,7 +28,7 @@ OBJT_L2 = Trust(Constant(0.3), Norm.L2)
 def test_one_local_step_is_the_algorithm_of_the_paper(rule, averaged):
     over = federation(sizes=(6, 6, 6))  # then all agents have noise of the same size
     own, rho = task(over), Cooling(1.5, 6)
-    admm = AdmmMethod(rule, Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4), order=Order.ZWD)
+    admm = Variant(rule, Objective(), Gaussian(2.0), Clipped(Norm.L2, 0.4), order=Order.ZWD)
     agents = [Agent(shard, own.problem, admm, (0, p)) for p, shard in enumerate(own.shards)]
     ours = simulate(MultiLocal(6, 0.4, 2.0, rho, rule, 1, averaged), own)
     for (state, info), (other, z) in zip(ours, of_the_paper(agents, own.shape, rho, Order.ZWD, 6), strict=True):

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.admm.agent import Agent
-from tacit.admm.agent import Method as AdmmMethod
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
 from tacit.admm.perturbation import Objective
 from tacit.admm.rule import Prox
@@ -71,7 +70,7 @@ def test_the_duals_sum_to_zero_and_w_is_the_plain_mean_after_every_round(seed):
 def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
     own, method = task(EQUAL), outp.OutP(rounds=8, multiplier=0.0, rho=0.3, c_w=5.0)
     eta = HuangStep(1 / method.eta(own, 1)[0, 0, 0], 12, 0.0, 5.0)
-    rule = AdmmMethod(Prox(eta), Objective(), Silence(), Observed(Norm.L2), order=Order.ZWD)
+    rule = Variant(Prox(eta), Objective(), Silence(), Observed(Norm.L2), order=Order.ZWD)
     agents = [Agent(shard, own.problem, rule) for shard in own.shards]
     theirs = of_the_paper(agents, own.shape, Constant(0.3), Order.ZWD, 8)
     for (state, info), (other, z) in zip(simulate(method, own), theirs, strict=True):
@@ -86,9 +85,9 @@ def test_with_the_same_noise_it_is_the_outp_of_the_paper_preset():
     own, method = task(EQUAL), outp.OutP(rounds=4, multiplier=multiplier, rho=0.3, c_w=5.0)
 
     def with_room(agent):
-        step = agent.method.rule.eta.schedule  # Huang's, times a = 1
+        step = agent.variant.rule.eta.schedule  # Huang's, times a = 1
         eta = replace(step, noise=step.noise * own.rounding)
-        return replace(agent, method=replace(agent.method, rule=Prox(eta)))
+        return replace(agent, variant=replace(agent.variant, rule=Prox(eta)))
 
     values = {"privacy.epsilon": 0.5, "privacy.dp_delta": 1e-6, "schedule.c_w": 5.0}
     expected = of_preset(

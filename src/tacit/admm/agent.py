@@ -24,8 +24,8 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Method:
-    """The choices that make an algorithm; they combine freely (admm.compatible refuses the impossible)."""
+class Variant:
+    """The choices that make one variant of ADMM; they combine freely (admm.compatible refuses the impossible)."""
 
     rule: Rule
     perturbation: Perturbation
@@ -42,13 +42,13 @@ class Agent:
 
     shard: Shard
     problem: Problem
-    method: Method
+    variant: Variant
     key: tuple[int, int] = (0, 0)
 
     @cached_property
     def x_norm(self) -> Array:
         """|x_i| in the norm of the bound, (I_p,)."""
-        return self.method.bound.norm.of_rows(self.shard.x)
+        return self.variant.bound.norm.of_rows(self.shard.x)
 
     def in_double(self) -> Agent:
         """The same over records in float64."""
@@ -57,13 +57,13 @@ class Agent:
     @property
     def constant_bound(self) -> float:
         """The bound of a record's gradient where it is a constant: it asks nothing of the data."""
-        return self.method.bound.bound(np.zeros((0, 1)), np.zeros(0))
+        return self.variant.bound.bound(np.zeros((0, 1)), np.zeros(0))
 
     @property
     def calibration(self) -> float:
         """Scale of the noise a bound of one on a record's gradient would need."""
-        own = self.method.mechanism.multiplier * self.problem.weight * self.method.adjacency.value
-        return own * (1 + ROUNDING * len(self.shard)) if self.method.bound.public else own
+        own = self.variant.mechanism.multiplier * self.problem.weight * self.variant.adjacency.value
+        return own * (1 + ROUNDING * len(self.shard)) if self.variant.bound.public else own
 
     def gradient(self, u: Array, w: Array) -> tuple[Array, float]:
         """f'_p(u), every record shrunk to its bound, and that bound."""
@@ -72,14 +72,14 @@ class Agent:
 
     def data_gradient(self, u: Array) -> tuple[Array, float]:
         """weight sum_i x_i a_i^T, every record shrunk to its bound, and that bound: all that the records say."""
-        p, shard, bound = self.problem, self.shard, self.method.bound
+        p, shard, bound = self.problem, self.shard, self.variant.bound
         residual = p.loss.residual(shard.x @ u, shard.y)
         return p.data_gradient(bound.shrink(residual, self.x_norm), shard), bound.bound(residual, self.x_norm)
 
     def regular_slope(self, u: Array, w: Array) -> Array:
         """(beta / P) r'(u); with the switch of `released`, beta r'(w)."""
         p = self.problem
-        if self.method.regularize_global:
+        if self.variant.regularize_global:
             return p.beta * p.regularizer.gradient(w)
         return p.regularization * p.regularizer.gradient(u)
 
@@ -87,20 +87,20 @@ class Agent:
         """One round: ask the data once, add noise, step, and update the dual from what was released."""
         own = self.caught_up(own, msg)
         start = perf_counter()
-        gradient, bound = self.gradient(self.method.rule.point(own, msg), msg.w)
+        gradient, bound = self.gradient(self.variant.rule.point(own, msg), msg.w)
         asked = perf_counter() - start
         after, trace = self.move(own, msg, gradient, bound)
         return after, Reply(after.z), replace(trace, seconds={"gradient": asked} | trace.seconds)
 
     def caught_up(self, own: Local, msg: Broadcast) -> Local:
         """With z first, the w that closes the previous round has only now arrived."""
-        if self.method.order is Order.WZD:
+        if self.variant.order is Order.WZD:
             return own
         return Local(own.z, ascent(own.dual, msg.w, own.z, own.rho), msg.rho)
 
     def move(self, own: Local, msg: Broadcast, gradient: Array, bound: float) -> tuple[Local, Trace]:
         """The step from an answer of the data: everything released depends on it through gradient + noise."""
-        m = self.method
+        m = self.variant
         start = perf_counter()
         mu = m.rule.stiffness(msg.rho, msg.t)
         scale = m.perturbation.scale(self.calibration * bound, mu)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.perturbation import Output
 from tacit.admm.rule import Exact, Point, Trust
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
@@ -19,14 +19,14 @@ from tacit.schedule import Schedule
 from tacit.types import Norm
 
 
-def check(method: Method, domain: Domain) -> None:
+def check(variant: Variant, domain: Domain) -> None:
     """Refuse, by name, a combination that has no meaning or no valid noise."""
-    rule, mechanism, output = method.rule, method.mechanism, isinstance(method.perturbation, Output)
+    rule, mechanism, output = variant.rule, variant.mechanism, isinstance(variant.perturbation, Output)
     private = not isinstance(mechanism, Silence)
-    if private and method.bound.norm is not mechanism.norm:
+    if private and variant.bound.norm is not mechanism.norm:
         raise IncompatibleError(
             f"{_name(mechanism)} noise needs a sensitivity in {mechanism.norm.value}, and the bound is in "
-            f"{method.bound.norm.value}: bound the records in {mechanism.norm.value}."
+            f"{variant.bound.norm.value}: bound the records in {mechanism.norm.value}."
         )
     if private and isinstance(rule, Exact):
         raise IncompatibleError(
@@ -43,7 +43,7 @@ def check(method: Method, domain: Domain) -> None:
             f"output noise can leave the {_name(domain)}, and a trust region around a point outside W may "
             "miss W: use objective perturbation, the prox rule, or the domain everywhere."
         )
-    if output and isinstance(mechanism, Laplace) and not _separable(method, domain):
+    if output and isinstance(mechanism, Laplace) and not _separable(variant, domain):
         raise IncompatibleError(
             "projection onto a Euclidean ball, or onto any set but a box, can lengthen a step in l1, so Laplace output "
             "noise would be too small: use Gaussian noise, objective perturbation, or a box."
@@ -52,7 +52,7 @@ def check(method: Method, domain: Domain) -> None:
 
 def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
     """Warn of radii that add up to nothing much, and of a penalty that diverges."""
-    rule = agents[0].method.rule
+    rule = agents[0].variant.rule
     if isinstance(rule, Trust) and rule.radius.summable:
         travel = sum(rule.radius(t) for t in range(1, min(rounds, 10_000) + 1))
         warnings.warn(
@@ -61,7 +61,7 @@ def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
             SummableRadiusWarning,
             stacklevel=3,
         )
-    silent = agents[0].method.bound.public  # the curvature of private data is not ours to print beside a guarantee
+    silent = agents[0].variant.bound.public  # the curvature of private data is not ours to print beside a guarantee
     if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and not silent:
         need = 2 * _smoothness(agents, enough=rho(1) / 2)
         if rho(1) < need:
@@ -73,37 +73,37 @@ def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
             )
 
 
-def caveats(method: Method) -> list[str]:
-    """Why the per-round epsilon of this method is not a guarantee; empty when it is one."""
-    if isinstance(method.mechanism, Silence):
+def caveats(variant: Variant) -> list[str]:
+    """Why the per-round epsilon of this variant is not a guarantee; empty when it is one."""
+    if isinstance(variant.mechanism, Silence):
         return ["no noise is added."]
     reasons = []
-    if isinstance(method.bound, Observed):
+    if isinstance(variant.bound, Observed):
         reasons.append("the noise scale is read from the private data (sensitivity 'observed').")
-    elif not method.bound.public:
+    elif not variant.bound.public:
         reasons.append("the number of records stands in for the bound of a gradient (sensitivity 'record_count').")
-    if isinstance(method.perturbation, Output) and method.perturbation.squared:
+    if isinstance(variant.perturbation, Output) and variant.perturbation.squared:
         reasons.append("the Gaussian standard deviation is sigma^2 in place of sigma (privacy.squared_std).")
     return reasons
 
 
-def release(method: Method) -> Release | None:
+def release(variant: Variant) -> Release | None:
     """The noisy gradient of one round; None where it has no guarantee (admm.compatible.caveats says why).
 
     Everything an agent sends is a public function of it and of earlier releases, so W, the trust region, the
     penalty and the order of updates cost nothing.
     """
-    squared = isinstance(method.perturbation, Output) and method.perturbation.squared
-    if not method.bound.public or squared or isinstance(method.rule, Exact):
+    squared = isinstance(variant.perturbation, Output) and variant.perturbation.squared
+    if not variant.bound.public or squared or isinstance(variant.rule, Exact):
         return None
-    mechanism = method.mechanism
+    mechanism = variant.mechanism
     if isinstance(mechanism, Gaussian):
         return GaussianRelease(mechanism.multiplier)
     if not isinstance(mechanism, Laplace):
         return None
     if mechanism.norm is Norm.L2:
         return LaplaceRelease(float("inf"), 1 / mechanism.multiplier)
-    bound = method.bound
+    bound = variant.bound
     ratio = bound.euclidean / bound.value if isinstance(bound, Declared) else 1.0
     return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier)
 
@@ -118,8 +118,8 @@ def _smoothness(agents: Sequence[Agent], enough: float) -> float:
     return largest
 
 
-def _separable(method: Method, domain: Domain) -> bool:
-    ball_region = isinstance(method.rule, Trust) and method.rule.norm is Norm.L2
+def _separable(variant: Variant, domain: Domain) -> bool:
+    ball_region = isinstance(variant.rule, Trust) and variant.rule.norm is Norm.L2
     return isinstance(domain, Everywhere | Box) and not ball_region
 
 

@@ -113,14 +113,14 @@ def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situatio
             released = np.stack([batch.save(r)["z"] for r in range(len(lanes))])
             for p, agent in enumerate(first):
                 own = agent.caught_up(asked.own, asked.msg)
-                out[:, p, k] = invert(agent.method, own, asked.msg, released[:, p])
+                out[:, p, k] = invert(agent.variant, own, asked.msg, released[:, p])
     return out
 
 
 def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
     """What the agent would release without noise, and the scale of its noise."""
     own, msg = agent.caught_up(situation.own, situation.msg), situation.msg
-    gradient, _ = agent.in_double().gradient(agent.method.rule.point(own, msg), msg.w)
+    gradient, _ = agent.in_double().gradient(agent.variant.rule.point(own, msg), msg.w)
     _, _, trace = agent.respond(situation.own, msg)
     return gradient, trace.scale
 
@@ -128,7 +128,7 @@ def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
 def claimed_scale(agent: Agent, situation: Situation) -> float:
     """The noise that the claim rests on: multiplier times sensitivity. Agents add to it what rounding may cost."""
     _, _, trace = agent.respond(situation.own, situation.msg)
-    return agent.method.mechanism.multiplier * trace.sensitivity
+    return agent.variant.mechanism.multiplier * trace.sensitivity
 
 
 def drawn(agents: Sequence[Agent], draws: int, seed: int) -> list[list[Agent]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.perturbation import Output
 from tacit.admm.updates import ascent
 from tacit.audit import mechanism
@@ -43,36 +43,36 @@ class Disguised:
         return np.asarray(self.draw(self.inner, key, t, step, shape))
 
 
-def fainter(factor: float) -> Callable[[Method], Method]:
+def fainter(factor: float) -> Callable[[Variant], Variant]:
     """Noise too small by `factor`."""
 
-    def faint(method: Method) -> Method:
-        own = method.mechanism
+    def faint(variant: Variant) -> Variant:
+        own = variant.mechanism
         assert isinstance(own, Gaussian | Laplace)
-        return replace(method, mechanism=replace(own, multiplier=factor * own.multiplier))
+        return replace(variant, mechanism=replace(own, multiplier=factor * own.multiplier))
 
     return faint
 
 
-def unclipped(method: Method) -> Method:
+def unclipped(variant: Variant) -> Variant:
     """The bound of a clipped gradient, declared and not made true."""
-    return replace(method, bound=Declared(method.bound.norm, method.bound.bound(np.zeros((0, 1)), np.zeros(0))))
+    return replace(variant, bound=Declared(variant.bound.norm, variant.bound.bound(np.zeros((0, 1)), np.zeros(0))))
 
 
-def stuck(method: Method) -> Method:
+def stuck(variant: Variant) -> Variant:
     """Noise that does not change from round to round."""
-    return _disguised(lambda inner, key, _t, step, shape: inner.sample(key, 0, step, shape))(method)
+    return _disguised(lambda inner, key, _t, step, shape: inner.sample(key, 0, step, shape))(variant)
 
 
-def shared(method: Method) -> Method:
+def shared(variant: Variant) -> Variant:
     """One stream of noise for all agents."""
-    return _disguised(lambda inner, key, t, step, shape: inner.sample((key[0], 0), t, step, shape))(method)
+    return _disguised(lambda inner, key, t, step, shape: inner.sample((key[0], 0), t, step, shape))(variant)
 
 
 def _disguised(
     draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array],
-) -> Callable[[Method], Method]:
-    return lambda method: replace(method, mechanism=Disguised(method.mechanism, draw))
+) -> Callable[[Variant], Variant]:
+    return lambda variant: replace(variant, mechanism=Disguised(variant.mechanism, draw))
 
 
 def clean_dual(pair: Neighbours, draws: int) -> Trials:
@@ -81,7 +81,7 @@ def clean_dual(pair: Neighbours, draws: int) -> Trials:
     centers = [answer(agent, question)[0] for agent in pair.sides]
 
     def dual(agent: Agent) -> Array:
-        quiet = replace(agent, method=replace(agent.method, mechanism=Silence()))
+        quiet = replace(agent, variant=replace(agent.variant, mechanism=Silence()))
         after, _, _ = quiet.respond(question.own, question.msg)
         return np.asarray(ascent(question.own.dual, question.msg.w, after.z, question.msg.rho))
 
@@ -95,7 +95,7 @@ class Control:
 
     name: str
     about: str
-    break_: Callable[[Method], Method] = field(default=lambda method: method)
+    break_: Callable[[Variant], Variant] = field(default=lambda variant: variant)
     values: dict[str, Any] = field(default_factory=dict)
     leak: Callable[[Neighbours, int], Trials] | None = None
     draws: int | None = None  # where the usual number does not show it surely
@@ -111,7 +111,7 @@ class Control:
             return replace(found, attack="control", name=self.name)
         spec = mechanism.few_rounds(self.spec.checked())
         pair = neighbours(spec)
-        claim, let_out = claimed(spec, pair.present.method, 1), self.leak(pair, draws or DRAWS)
+        claim, let_out = claimed(spec, pair.present.variant, 1), self.leak(pair, draws or DRAWS)
         return weigh("control", self.name, claim, lambda _: let_out, confidence)
 
 
@@ -135,7 +135,7 @@ CONTROLS = {
         Control(
             "squared-sigma",
             "sigma^2 handed to a sampler that takes sigma, where sigma < 1",
-            lambda method: replace(method, perturbation=Output(squared=True)),
+            lambda variant: replace(variant, perturbation=Output(squared=True)),
             _STATIC,
         ),
         Control("clean-dual", "a noise-free multiplier sent beside the noisy z", leak=clean_dual),
@@ -159,13 +159,13 @@ CONTROLS = {
         Control(
             "deployed-adjacency",
             "a deployed agent: noise for one record absent, where one is replaced",
-            lambda method: replace(method, adjacency=Adjacency.ZERO_OUT),
+            lambda variant: replace(variant, adjacency=Adjacency.ZERO_OUT),
             _DEPLOYED | {"privacy.adjacency": "replace_one"},
         ),
         Control(
             "deployed-law",
             "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
-            lambda method: replace(method, mechanism=Gaussian(method.mechanism.multiplier, method.mechanism.norm)),
+            lambda variant: replace(variant, mechanism=Gaussian(variant.mechanism.multiplier, variant.mechanism.norm)),
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # where the tails of the two laws differ most in sight
             draws=DRAWS,
         ),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tacit.admm import compatible
-from tacit.admm.agent import Method
+from tacit.admm.agent import Variant
 from tacit.admm.compatible import release
 from tacit.audit.noise import Noise
 from tacit.errors import SpecError
@@ -158,18 +158,18 @@ def at_least(confidence: float, spec: Spec) -> float:
     return max(confidence, CONFIDENCE_DEPLOYED) if spec.privacy.noise == "exact" else confidence
 
 
-def claimed(spec: Spec, method: Method, rounds: int) -> Claim:
+def claimed(spec: Spec, variant: Variant, rounds: int) -> Claim:
     """The total of `rounds` releases by the accountant; where there is none, the epsilon that the spec names."""
     p = spec.privacy
     if math.isinf(p.epsilon):
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
-    one = release(method)
+    one = release(variant)
     if one is None:
         times = 1 if p.covers == "run" else rounds
         dp_delta = times * p.dp_delta if p.mechanism == "gaussian" or p.covers == "run" else 0.0
         dp_delta = min(dp_delta, 0.5)
-        shaped = isinstance(method.mechanism, Gaussian) and not isinstance(method.bound, Observed)
-        note = f"nominal epsilon; not private: {' '.join(compatible.caveats(method))}"
+        shaped = isinstance(variant.mechanism, Gaussian) and not isinstance(variant.bound, Observed)
+        note = f"nominal epsilon; not private: {' '.join(compatible.caveats(variant))}"
         nominal = times * p.epsilon
         return Claim(nominal, dp_delta, OneGaussian(nominal, dp_delta) if shaped else None, note)
     pure = isinstance(one, LaplaceRelease) and math.isfinite(one.l1) and rounds == 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.audit.answering import Answering, Situation, answer, answering, claimed_scale, drawn, views
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.neighbours import Score, neighbours
@@ -57,13 +57,13 @@ def audit(
     draws: int | None = None,
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    break_: Callable[[Method], Method] = lambda method: method,
+    break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
-    """The spec's mechanism against its claim. `break_` changes the method but not the claim, as a control would."""
+    """The spec's mechanism against its claim. `break_` changes the variant but not the claim, as a control would."""
     spec = few_rounds(spec.checked())
     draws = draws or usual_draws(spec)
     pair, how = neighbours(spec), answering(spec)
-    claim, once, twice = (claimed(spec, pair.present.method, rounds) for rounds in (spec.run.rounds, 1, 2))
+    claim, once, twice = (claimed(spec, pair.present.variant, rounds) for rounds in (spec.run.rounds, 1, 2))
     broken, fewer = pair.broken(break_), draws // _FEWER
     (seen,) = look(how, [broken.sides], pair.questions, draws, seed)
     scales = np.array([claimed_scale(pair.present, question) for question in pair.questions])
@@ -76,7 +76,7 @@ def audit(
         lambda factor: seen.shrunk(factor).likelihood(pair.score),
         confidence,
         {"two agents": (once, one.difference(other, 0)), "two rounds": (twice, one.difference(one, 1))},
-        seen.noise(pair.present.method.mechanism, scales),
+        seen.noise(pair.present.variant.mechanism, scales),
     )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Trust
 from tacit.audit.answering import Situation
@@ -54,10 +54,10 @@ class Neighbours:
     def sides(self) -> tuple[Agent, Agent]:
         return self.present, self.absent
 
-    def broken(self, break_: Callable[[Method], Method]) -> Neighbours:
-        """The neighbours with the method of every agent changed."""
+    def broken(self, break_: Callable[[Variant], Variant]) -> Neighbours:
+        """The neighbours with the variant of every agent changed."""
         present, absent, other = (
-            replace(agent, method=break_(agent.method)) for agent in (self.present, self.absent, self.other)
+            replace(agent, variant=break_(agent.variant)) for agent in (self.present, self.absent, self.other)
         )
         return replace(self, present=present, absent=absent, other=other)
 
@@ -76,7 +76,7 @@ def neighbours(spec: Spec) -> Neighbours:
     canary = _canary(spec)
     made = build.admm_setup(spec, _federation(spec, canary))
     whole = made.agents[0].shard
-    replaced = made.agents[0].method.adjacency is Adjacency.REPLACE_ONE
+    replaced = made.agents[0].variant.adjacency is Adjacency.REPLACE_ONE
     present, absent = (
         replace(made.agents[0], shard=Shard(whole.x[rows], whole.y[rows]))
         for rows in (slice(0, OTHERS + 1), [*range(OTHERS), OTHERS + 1] if replaced else slice(0, OTHERS))
@@ -89,12 +89,12 @@ def neighbours(spec: Spec) -> Neighbours:
 
     rounds = range(1, spec.run.rounds + 1)
     questions, later = tuple(asked(steer, t) for t in rounds), asked(np.zeros_like(steer), spec.run.rounds + 1)
-    return Neighbours(present, absent, made.agents[1], questions, later, score_of(present.method))
+    return Neighbours(present, absent, made.agents[1], questions, later, score_of(present.variant))
 
 
-def score_of(method: Method) -> Score:
-    """The likelihood ratio for the noise of a method."""
-    return laplace_scores if isinstance(method.mechanism, Laplace) else gaussian_scores
+def score_of(variant: Variant) -> Score:
+    """The likelihood ratio for the noise of a variant."""
+    return laplace_scores if isinstance(variant.mechanism, Laplace) else gaussian_scores
 
 
 def _range(spec: Spec) -> tuple[float, float]:
@@ -160,7 +160,7 @@ def _penalty(agent: Agent, u: Array, rho: float, t: int) -> float:
     """The run's own rho, or the least at which neither W nor the trust region hides noise: a server may choose it."""
     gradient, bound = agent.gradient(u, u)
     step = float(np.linalg.norm(gradient)) + _FAR * math.sqrt(u.size) * agent.calibration * bound
-    domain, rule = agent.problem.domain, agent.method.rule
+    domain, rule = agent.problem.domain, agent.variant.rule
     room = domain.radius / 2 if isinstance(domain, Box | Ball) else math.inf
     if isinstance(rule, Trust):
         room = min(room, rule.radius(t))

@@ -29,7 +29,7 @@ class Seen:
     @property
     def point(self) -> Array:
         """Where the agent's gradient was taken: the server knows it."""
-        return self.agent.method.rule.point(self.own, self.msg)
+        return self.agent.variant.rule.point(self.own, self.msg)
 
 
 def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
@@ -43,7 +43,7 @@ def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[l
             seen.clear()
             for p, agent in enumerate(agents):
                 own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
-                seen.append(Seen(agent, own, msg, invert(agent.method, own, msg, after["z"][p])))
+                seen.append(Seen(agent, own, msg, invert(agent.variant, own, msg, after["z"][p])))
             return replies
 
         for _ in rounds([setup.server], [setup.server.start()], exchange):

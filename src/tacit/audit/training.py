@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.audit.finding import CONFIDENCE, FACTORS, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import name_of
 from tacit.audit.neighbours import score_of
@@ -50,28 +50,28 @@ def audit(
     records: int = RECORDS,
     seed: int = 0,
     confidence: float = CONFIDENCE,
-    break_: Callable[[Method], Method] = lambda method: method,
+    break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
     """A run of the spec over its data (thinned) and canaries, against the claim for the whole run.
 
     The noise of a run is measured and not tested: W or a trust region may hide some of it.
-    `break_` changes the method but not the claim, as a control would.
+    `break_` changes the variant but not the claim, as a control would.
     """
     spec = spec.checked()
     base = thin(build.federation(spec) if over is None else over, records)
     padded, planted = _plant(spec, base, canaries, np.random.default_rng(seed))
     setup = build.admm_setup(spec, padded)
-    method = setup.agents[0].method
-    claim = claimed(spec, method, spec.run.rounds)
+    variant = setup.agents[0].variant
+    claim = claimed(spec, variant, spec.run.rounds)
     agents = [_tossed(agent, own, break_) for agent, own in zip(setup.agents, planted, strict=True)]
     factors = (*FACTORS, 1.0)
     scores = [np.zeros((len(factors), len(own.y))) for own in planted]
-    drawn = Noise.of(method.mechanism, np.zeros(0), hidden=True)
+    drawn = Noise.of(variant.mechanism, np.zeros(0), hidden=True)
     for seen in observe(spec, setup, agents):
         for p, (one, own) in enumerate(zip(seen, planted, strict=True)):
-            evidence, noise = _evidence(one, own, method, factors)
+            evidence, noise = _evidence(one, own, variant, factors)
             scores[p] += evidence
-            drawn += Noise.of(method.mechanism, noise)
+            drawn += Noise.of(variant.mechanism, noise)
     by_factor = dict(zip(factors, np.concatenate(scores, axis=1), strict=True))
     included = np.concatenate([own.included for own in planted])
     name = f"{spec.run.rounds} rounds, {name_of(spec)}"
@@ -109,7 +109,7 @@ def _longest(spec: Spec, base: Federation) -> float:
     return max(map(abs, base.bounds)) if base.bounds else max(1.0, spec.privacy.clip)
 
 
-def _tossed(agent: Agent, own: Canaries, break_: Callable[[Method], Method]) -> Agent:
+def _tossed(agent: Agent, own: Canaries, break_: Callable[[Variant], Variant]) -> Agent:
     """The agent with its canaries as the coins fell."""
     x, y, n = agent.shard.x, agent.shard.y, len(agent.shard) - len(own.y)
     if own.other is None:
@@ -117,15 +117,15 @@ def _tossed(agent: Agent, own: Canaries, break_: Callable[[Method], Method]) -> 
         shard = Shard(x[there], y[there])
     else:
         shard = Shard(x, np.concatenate([y[:n], np.where(own.included, own.y, own.other)]))
-    return replace(agent, shard=shard, method=break_(agent.method))
+    return replace(agent, shard=shard, variant=break_(agent.variant))
 
 
-def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float]) -> tuple[Array, Array]:
+def _evidence(seen: Seen, own: Canaries, variant: Variant, factors: Sequence[float]) -> tuple[Array, Array]:
     """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n).
 
-    And that noise, (n, K), in units of the scale that the whole `method` would give it.
+    And that noise, (n, K), in units of the scale that the whole `variant` would give it.
     """
-    agent, problem, bound = seen.agent, seen.agent.problem, method.bound
+    agent, problem, bound = seen.agent, seen.agent.problem, variant.bound
     score, x_norm = own.size * own.rows(seen.point), np.full(len(own.y), own.size)
 
     def gradient(y: Array) -> Array:
@@ -135,12 +135,12 @@ def _evidence(seen: Seen, own: Canaries, method: Method, factors: Sequence[float
     absent = empty if own.other is None else empty + gradient(own.other)
     present = empty + gradient(own.y)
     largest = bound.bound(problem.loss.residual(score, own.y), x_norm)
-    stiffness = method.rule.stiffness(seen.msg.rho, seen.msg.t)
+    stiffness = variant.rule.stiffness(seen.msg.rho, seen.msg.t)
     scale, promised = (
-        method.perturbation.scale(calibration * largest, stiffness)
-        for calibration in (agent.calibration, replace(agent, method=method).calibration)
+        variant.perturbation.scale(calibration * largest, stiffness)
+        for calibration in (agent.calibration, replace(agent, variant=variant).calibration)
     )
     center = np.where(own.included[:, None], present, absent)
-    noise, ratio = own.rows(seen.gradient) - center, score_of(method)
+    noise, ratio = own.rows(seen.gradient) - center, score_of(variant)
     scores = [ratio(center + f * noise, (present, absent), (scale, scale)) for f in factors]
     return np.stack(scores), noise / promised

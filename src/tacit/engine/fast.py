@@ -51,7 +51,7 @@ class FastEngine:
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         self.steady = self._steady_params()
-        self.kinds = np.array([isinstance(run[0].method.mechanism, Gaussian) for run in self.runs], np.int32)
+        self.kinds = np.array([isinstance(run[0].variant.mechanism, Gaussian) for run in self.runs], np.int32)
         self.keys = np.array([[agent.key for agent in run] for run in self.runs], np.uint64).transpose(1, 0, 2).copy()
 
     @property
@@ -114,9 +114,9 @@ class FastEngine:
         for r, run in enumerate(self.runs):
             agent = run[p]
             mu = float(params[r, RHO] + params[r, INV_ETA])
-            scale = agent.method.perturbation.scale(agent.calibration * float(bound[r]), mu)
-            params[r, STEP_NOISE if isinstance(agent.method.perturbation, Output) else SLOPE_NOISE] = scale
-            facts.append((mu, scale, agent.problem.weight * agent.method.adjacency.value * float(bound[r])))
+            scale = agent.variant.perturbation.scale(agent.calibration * float(bound[r]), mu)
+            params[r, STEP_NOISE if isinstance(agent.variant.perturbation, Output) else SLOPE_NOISE] = scale
+            facts.append((mu, scale, agent.problem.weight * agent.variant.adjacency.value * float(bound[r])))
         noise, drawing = np.zeros(len(self.runs)), np.zeros(1)  # sum |xi|, and the seconds it took
         self.kernels.update(
             grad, self.z[p], self.dual[p], self.w, params, self.keys[p], self.kinds, msgs[0].t, 0, self.classes, noise,
@@ -141,7 +141,7 @@ class FastEngine:
             narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
             slope = agent.problem.weight * of_run(grad, r, self.classes) + agent.regular_slope(
-                agent.method.rule.point(own, narrow), narrow.w
+                agent.variant.rule.point(own, narrow), narrow.w
             )
             after, trace = agent.move(own, narrow, slope, float(bound[r]))
             z[...], dual[...] = after.z, after.dual
@@ -175,8 +175,8 @@ class FastEngine:
             for p, agent in enumerate(run):
                 own, problem = params[p, r], agent.problem
                 own[WEIGHT] = problem.weight
-                total = problem.beta if agent.method.regularize_global else problem.regularization
-                at_w = agent.method.regularize_global or _point(agent) is Point.GLOBAL
+                total = problem.beta if agent.variant.regularize_global else problem.regularization
+                at_w = agent.variant.regularize_global or _point(agent) is Point.GLOBAL
                 own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
                 if isinstance(problem.domain, Box):
                     own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
@@ -185,26 +185,26 @@ class FastEngine:
     def _params(self, msgs: Sequence[Broadcast]) -> Array:
         params = self.steady.copy()
         for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
-            rule = run[0].method.rule
+            rule = run[0].variant.rule
             params[:, r, RHO] = msg.rho
             if isinstance(rule, Trust):
                 params[:, r, RADIUS] = rule.radius(msg.t)
             else:
-                params[:, r, INV_ETA] = [agent.method.rule.stiffness(msg.rho, msg.t) - msg.rho for agent in run]
-            first = run[0].method.order is Order.WZD
+                params[:, r, INV_ETA] = [agent.variant.rule.stiffness(msg.rho, msg.t) - msg.rho for agent in run]
+            first = run[0].variant.order is Order.WZD
             params[:, r, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
         return params
 
 
 def fusable(agent: Agent) -> bool:
     """Whether the compiled update knows this combination: boxes only, for W and for the trust region."""
-    rule = agent.method.rule
+    rule = agent.variant.rule
     boxes = type(agent.problem.domain) in (Everywhere, Box) and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
     return boxes and forms.all_known(forms.of_step(agent))
 
 
 def _point(agent: Agent) -> Point:
-    rule = agent.method.rule
+    rule = agent.variant.rule
     return rule.at if isinstance(rule, Prox | Trust) else Point.LOCAL
 
 

@@ -25,14 +25,14 @@ BOUNDS = (Observed, Declared, Clipped)
 def of_gradient(agent: Agent) -> Iterator[Known]:
     """The choices that a gradient depends on."""
     yield agent.problem.loss, LOSSES
-    yield agent.method.bound, BOUNDS
+    yield agent.variant.bound, BOUNDS
 
 
 def of_step(agent: Agent) -> Iterator[Known]:
     """The choices that a step depends on, apart from the set W."""
-    yield agent.method.rule, (Prox, Trust)
-    yield agent.method.perturbation, (Objective, Output)
-    yield agent.method.mechanism, (Laplace, Gaussian, Silence)
+    yield agent.variant.rule, (Prox, Trust)
+    yield agent.variant.perturbation, (Objective, Output)
+    yield agent.variant.mechanism, (Laplace, Gaussian, Silence)
     yield agent.problem.regularizer, (L2, NoRegularizer)
 
 

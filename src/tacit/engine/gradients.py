@@ -55,15 +55,17 @@ class Sparse:
         self.name = f"sparse ({kernels.use()})"
         self.kernels, self.classes = kernels, n_classes
         self.scratch: dict[int, Array] = {}
-        first, bounds = runs[0][0], [run[0].method.bound for run in runs]
+        first, bounds = runs[0][0], [run[0].variant.bound for run in runs]
         self.squared = isinstance(first.problem.loss, Squared)
-        self.norm = next(iter(bound_norms(runs)), first.method.bound.norm)
+        self.norm = next(iter(bound_norms(runs)), first.variant.bound.norm)
         self.clip = clips(bounds)
         self.records = [pack(agent.shard, width(len(runs), n_classes)) for agent in runs[0]]
         x_norm = row_norms(runs)
         self.x_norm = [own[self.norm].astype(np.float32) for own in x_norm]
         self.measured = np.array([isinstance(bound, Observed) for bound in bounds])
-        self.constant = np.array([[constant(run[p].method.bound, own) for run in runs] for p, own in enumerate(x_norm)])
+        self.constant = np.array(
+            [[constant(run[p].variant.bound, own) for run in runs] for p, own in enumerate(x_norm)]
+        )
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
         grad = self._buffer(point.shape)
@@ -90,7 +92,7 @@ class Dense:
         self.x_norm = row_norms(runs)
 
     def __call__(self, p: int, point: Array) -> tuple[Array, Array]:
-        asked = [(run[p].problem.loss, run[p].method.bound) for run in self.runs]
+        asked = [(run[p].problem.loss, run[p].variant.bound) for run in self.runs]
         return dense_sums(self.runs[0][p].shard, self.x_norm[p], point, self.classes, asked)
 
 
@@ -133,12 +135,12 @@ def few_nonzeros(shards: Sequence[Shard]) -> bool:
 
 def bound_norms(runs: Sequence[Agents]) -> set[Norm]:
     """The norms that the runs' bounds are measured in; declared ones are not measured."""
-    return {run[0].method.bound.norm for run in runs if not isinstance(run[0].method.bound, Declared)}
+    return {run[0].variant.bound.norm for run in runs if not isinstance(run[0].variant.bound, Declared)}
 
 
 def row_norms(runs: Sequence[Agents]) -> list[RowNorms]:
     """|x_i| of every agent's records, in every norm that a bound of these runs is in."""
-    norms = {run[0].method.bound.norm for run in runs}
+    norms = {run[0].variant.bound.norm for run in runs}
     return [{norm: norm.of_rows(agent.shard.x) for norm in norms} for agent in runs[0]]
 
 

@@ -33,7 +33,7 @@ def alike(runs: Sequence[Agents]) -> list[list[int]]:
 
 def kind(agent: Agent) -> object:
     """What decides the branches of a run, whatever its numbers; an error for what has no stacked form."""
-    m, problem = agent.method, agent.problem
+    m, problem = agent.variant, agent.problem
     for choice, known in (*forms.of_step(agent), *forms.of_gradient(agent)):
         if type(choice) not in known:
             names = ", ".join(each.__name__ for each in known)
@@ -109,7 +109,7 @@ def project_each(runs: Sequence[Agents], c: Array, z: Array, t: int) -> Array:
     nearest = np.empty_like(c)
     for r, run in enumerate(runs):
         for p, agent in enumerate(run):
-            at, rule = (p, slice(None), r), agent.method.rule
+            at, rule = (p, slice(None), r), agent.variant.rule
             region = TrustRegion(z[at], rule.radius(t), rule.norm) if isinstance(rule, Trust) else None
             nearest[at] = project(c[at], agent.problem.domain, region)
     return nearest

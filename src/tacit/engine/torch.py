@@ -118,10 +118,10 @@ class TorchEngine:
 
     def _move(self, team: Team, t: int, w: Tensor, rho: Tensor, gradient: Tensor, bound: Tensor) -> Tensor:
         """The step of one team, as Agent.move takes it; the numbers of a Trace for each run, (R, 4)."""
-        m, point = team.method, team.point(self.z, w)
+        m, point = team.variant, team.point(self.z, w)
         z, dual, gradient, bound = (each[:, :, team.stretch] for each in (self.z, self.dual, gradient, bound))
         w, rho, last_rho = w[:, team.stretch], rho[team.stretch], self.rho[team.stretch]
-        eta = team.each(lambda _, agent: agent.method.rule.eta(t)) if isinstance(m.rule, Prox) else None
+        eta = team.each(lambda _, agent: agent.variant.rule.eta(t)) if isinstance(m.rule, Prox) else None
         mu = rho if eta is None else rho + 1 / eta
         scale = m.perturbation.scale(team.calibration * bound, mu)
         xi = scale * team.noise(t, gradient)
@@ -161,15 +161,15 @@ class Team:
         self, runs: Sequence[Agents], stretch: slice, x_norm: Sequence[RowNorms], device: torch.device
     ) -> None:
         self.runs, self.stretch, self.device = runs, stretch, device
-        self.method: Any = runs[0][0].method
+        self.variant: Any = runs[0][0].variant
         self.problem = runs[0][0].problem
         sized = isinstance(self.problem.domain, Box | Ball)
         self.weight = self.each(lambda _, agent: agent.problem.weight)
         self.pull = self.each(lambda _, agent: agent.regular_slope(np.ones(1), np.ones(1)).item())  # r'(u) = c u
         self.calibration = self.each(lambda _, agent: agent.calibration)
-        self.reach = self.each(lambda _, agent: agent.problem.weight * agent.method.adjacency.value)
+        self.reach = self.each(lambda _, agent: agent.problem.weight * agent.variant.adjacency.value)
         self.side = self.each(lambda _, agent: agent.problem.domain.radius if sized else np.inf)
-        self.constant = self.each(lambda p, agent: constant(agent.method.bound, x_norm[p]))
+        self.constant = self.each(lambda p, agent: constant(agent.variant.bound, x_norm[p]))
         self.keys = torch.tensor([[agent.key for agent in across] for across in zip(*runs, strict=True)]).to(device)
 
     def each(self, number: Callable[[int, Any], float]) -> Tensor:
@@ -179,12 +179,12 @@ class Team:
 
     def point(self, z: Tensor, w: Tensor) -> Tensor:
         """Where these runs linearise."""
-        own, rule = z[:, :, self.stretch], self.method.rule
+        own, rule = z[:, :, self.stretch], self.variant.rule
         return own if rule.at is Point.LOCAL else w[:, self.stretch].expand_as(own)
 
     def answer(self, score: Tensor, own: Block) -> Tensor:
         """Turns scores (G, n, R, K) into residuals, shrunk to their bound; the largest record if it is the bound."""
-        bound, limit = self.method.bound, self.constant[own.agents]
+        bound, limit = self.variant.bound, self.constant[own.agents]
         if isinstance(self.problem.loss, Softmax):
             score.copy_(score.softmax(3))
         label = own.y.expand(-1, -1, score.shape[2], -1)
@@ -201,17 +201,17 @@ class Team:
     def noise(self, t: int, gradient: Tensor) -> Tensor:
         """Noise of scale one, that of privacy.noise, a few runs at a time: their integers are wide."""
         P, J, _, K = gradient.shape
-        if isinstance(self.method.mechanism, Silence):
+        if isinstance(self.variant.mechanism, Silence):
             return torch.zeros_like(gradient)
-        draw = _gaussian if isinstance(self.method.mechanism, Gaussian) else _laplace
+        draw = _gaussian if isinstance(self.variant.mechanism, Gaussian) else _laplace
         some = self.keys.split(max(1, DRAWS // (P * J * K)), dim=1)
         return torch.cat([draw(keys, t, J * K).unflatten(2, (J, K)).transpose(1, 2) for keys in some], 2)
 
     def project(self, c: Tensor, z: Tensor, t: int) -> Tensor:
         """argmin |u - c| over W and, with the trust rule, the region around z."""
-        rule, W = self.method.rule, type(self.problem.domain)
+        rule, W = self.variant.rule, type(self.problem.domain)
         if isinstance(rule, Trust):
-            radius = self.each(lambda _, agent: agent.method.rule.radius(t))
+            radius = self.each(lambda _, agent: agent.variant.rule.radius(t))
             if W in (Everywhere, Box) and rule.norm is Norm.INF:
                 return c.clamp(torch.maximum(z - radius, -self.side), torch.minimum(z + radius, self.side))
             if W is Everywhere and rule.norm is Norm.L2:

@@ -53,12 +53,12 @@ class AdmmHalf:
     rounds: int
 
     def __post_init__(self) -> None:
-        method = self.agent.method
-        if release(method) is None:
+        variant = self.agent.variant
+        if release(variant) is None:
             raise IncompatibleError(
                 "exact noise needs a public bound and a linearised step: use the sound preset, or sensitivity clip."
             )
-        if not isinstance(method.perturbation, Objective):
+        if not isinstance(variant.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
         if not isinstance(self.agent.problem.domain, Everywhere | Box | Ball):
             raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
@@ -71,7 +71,7 @@ class AdmmHalf:
     def held(self) -> Agent:
         """The agent over float64 records for which its declared bound is true."""
         shard = replace(self.agent.shard, dtype=np.float64)
-        return replace(self.agent, shard=replace(shard, x=self.agent.method.bound.hold(shard.x)))
+        return replace(self.agent, shard=replace(shard, x=self.agent.variant.bound.hold(shard.x)))
 
     @cached_property
     def state(self) -> Form:
@@ -91,26 +91,26 @@ class AdmmHalf:
     @cached_property
     def release(self) -> Release:
         """What one answer costs."""
-        found = release(self.agent.method)
+        found = release(self.agent.variant)
         assert found is not None
         return found
 
     @property
     def adjacency(self) -> str:
-        return self.agent.method.adjacency.name.lower()
+        return self.agent.variant.adjacency.name.lower()
 
     @property
     def law(self) -> Law:
-        return Law.LAPLACE if isinstance(self.agent.method.mechanism, Laplace) else Law.GAUSSIAN
+        return Law.LAPLACE if isinstance(self.agent.variant.mechanism, Laplace) else Law.GAUSSIAN
 
     @property
     def norm(self) -> Norm:
-        return self.agent.method.mechanism.norm
+        return self.agent.variant.mechanism.norm
 
     @property
     def multiplier(self) -> float:
         """The scale of the noise in sensitivities."""
-        return self.agent.method.mechanism.multiplier
+        return self.agent.variant.mechanism.multiplier
 
     @property
     def dimension(self) -> int:
@@ -126,7 +126,7 @@ class AdmmHalf:
         bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J.
         """
         n = len(self.agent.shard)
-        bound = self.agent.problem.weight * self.agent.method.adjacency.value * self.agent.constant_bound
+        bound = self.agent.problem.weight * self.agent.variant.adjacency.value * self.agent.constant_bound
         return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)
 
     def take_up(self, own: Local, t: int, body: Body) -> Local:
@@ -146,28 +146,28 @@ class AdmmHalf:
         """What the agent answers, from the noisy value."""
         msg = self._message(t, body)
         slope = noisy + self.agent.regular_slope(self._point(own, t, body), msg.w)
-        return self.agent.method.rule.solve(slope, lambda _: slope, own, msg, self.agent.problem.domain)
+        return self.agent.variant.rule.solve(slope, lambda _: slope, own, msg, self.agent.problem.domain)
 
     def carry(self, own: Local, body: Body, answer: Array) -> Local:
         """What the agent carries on to the next round, from what it answered."""
         rho = body["rho"]
-        dual = ascent(own.dual, body["w"], answer, rho) if self.agent.method.order is Order.WZD else own.dual
+        dual = ascent(own.dual, body["w"], answer, rho) if self.agent.variant.order is Order.WZD else own.dual
         return Local(answer, dual, rho)
 
     def stiffness(self, t: int, body: Body) -> float:
         """mu of the step, rho and the proximal term where there is one: noise xi moves the answer by xi / mu."""
-        return self.agent.method.rule.stiffness(body["rho"], t)
+        return self.agent.variant.rule.stiffness(body["rho"], t)
 
     def _message(self, t: int, body: Body) -> Broadcast:
         return Broadcast(t, body["w"], body["rho"])
 
     def _point(self, own: Local, t: int, body: Body) -> Array:
         """Where the gradient is asked for."""
-        return self.agent.method.rule.point(own, self._message(t, body))
+        return self.agent.variant.rule.point(own, self._message(t, body))
 
     def _check_constants(self) -> None:
         """Refuse constants so far out that a step of float64 could overflow; schedules are monotone in t."""
-        rule, problem = self.agent.method.rule, self.agent.problem
+        rule, problem = self.agent.variant.rule, self.agent.problem
         schedules = [self.rho]
         schedules += [rule.radius] if isinstance(rule, Trust) else [rule.eta] if isinstance(rule, Prox) else []
         constants = [schedule(t) for schedule in schedules for t in (1, self.rounds)]

@@ -89,7 +89,7 @@ def bound_of(run: Run, merit: Merit) -> Bound:
     """The theorem's right-hand side for a run of ObjP."""
     assert isinstance(run.setup, AdmmSetup)
     over, rho = run.over, run.setup.rho
-    found: Constants = constants(run.setup.problem, over, run.setup.agents[0].method.adjacency)
+    found: Constants = constants(run.setup.problem, over, run.setup.agents[0].variant.adjacency)
     dimension = over.n_features * over.n_classes
     ends = (rho(1), rho(run.spec.run.rounds))
     return Bound(

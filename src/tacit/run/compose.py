@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from tacit.admm import compatible
-from tacit.admm.agent import Agent, Method
+from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.compatible import release
 from tacit.admm.messages import Order
@@ -57,7 +57,7 @@ class AdmmSetup:
     @cached_property
     def promise(self) -> Promise:
         """What the agent with the least noise releases in a round."""
-        own = min((agent.method for agent in self.agents), key=lambda method: method.mechanism.multiplier)
+        own = min((agent.variant for agent in self.agents), key=lambda variant: variant.mechanism.multiplier)
         one = release(own)
         unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
         events = () if one is None else ((one, 1),)
@@ -68,7 +68,7 @@ def composed(spec: Spec, over: Federation, problem: Problem) -> AdmmSetup:
     """Agents, each with its problem and its choices; what cannot go together, or not on this machine, is refused."""
     require(spec.run.engine, spec.run.device)
     agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
-    compatible.check(agents[0].method, problem.domain)
+    compatible.check(agents[0].variant, problem.domain)
     shape = (over.n_features, over.n_classes)
     server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
     return AdmmSetup(agents, server, over.public_classes, problem)
@@ -83,7 +83,7 @@ def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int)
     bound = _bound(spec, over, problem.loss, norm, shard)
     adjacency = Adjacency[spec.privacy.adjacency.upper()]
     calibration = mechanism.multiplier * problem.weight * adjacency.value
-    method = Method(
+    variant = Variant(
         rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
         perturbation=_perturbation(spec),
         mechanism=mechanism,
@@ -92,7 +92,7 @@ def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int)
         order=Order(a.order),
         regularize_global=a.regularize_at == "w",
     )
-    return Agent(shard, problem, method, key=(spec.run.seed, p))
+    return Agent(shard, problem, variant, key=(spec.run.seed, p))
 
 
 def _mechanism(spec: Spec) -> Mechanism:
@@ -201,8 +201,8 @@ def _perturbation(spec: Spec) -> Perturbation:
 
 def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
     """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
-    law = math.sqrt(2) if isinstance(agents[0].method.mechanism, Laplace) else 1.0  # std over scale
-    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.method.bound.public]
+    law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
+    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
     return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
 
 

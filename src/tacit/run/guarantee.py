@@ -95,10 +95,10 @@ def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
 
     None without noise, and for the noise of the released OutP: its scale belongs to no epsilon.
     """
-    method = setup.agents[0].method
-    if isinstance(method.perturbation, Output) and method.perturbation.squared:
+    variant = setup.agents[0].variant
+    if isinstance(variant.perturbation, Output) and variant.perturbation.squared:
         return None
-    constant = replace(method, bound=Clipped(method.mechanism.norm, 1.0), perturbation=Objective())
+    constant = replace(variant, bound=Clipped(variant.mechanism.norm, 1.0), perturbation=Objective())
     one = release(constant)
     return None if one is None else total([(one, spec.run.rounds)], spec.privacy.dp_delta)
 
