@@ -18,7 +18,7 @@ from tacit.compare.job import Job, guarantee
 from tacit.compare.plan import plan
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
-from tacit.methods.method import TRIALS, Budget, Composed, Entry
+from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import total
@@ -35,7 +35,7 @@ ROUNDS = []  # one entry a round that a fake ran
 
 
 @dataclass(frozen=True)
-class Fake:
+class Fake(Curated):
     """Steps along -sign times the pooled gradient: a sign below zero unlearns."""
 
     sign: float
