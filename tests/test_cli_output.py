@@ -2,6 +2,7 @@
 
 import io
 import sys
+from argparse import Namespace
 
 import pytest
 
@@ -45,10 +46,9 @@ def test_a_table_on_a_terminal_fits_it(monkeypatch):
 
 
 def test_progress_in_a_pipe_is_a_line_now_and_one_at_the_end(capsys):
-    progress = Progress(4, quiet=0, verbose=0)
-    for done in range(1, 5):
-        progress(done, ROW)
-    progress.stop()
+    with Progress(4, Namespace(quiet=0, verbose=0)) as progress:
+        for done in range(1, 5):
+            progress(done, ROW)
     out, err = capsys.readouterr()
     first, last = err.splitlines()
     assert out == ""
@@ -58,10 +58,9 @@ def test_progress_in_a_pipe_is_a_line_now_and_one_at_the_end(capsys):
 
 def test_progress_on_a_terminal_is_a_bar_with_rounds_time_and_error(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    progress = Progress(4, quiet=0, verbose=0)
-    progress(1, ROW)
-    progress(4, None)
-    progress.stop()
+    with Progress(4, Namespace(quiet=0, verbose=0)) as progress:
+        progress(1, ROW)
+        progress(4, None)
     *_, last, end = terminal.getvalue().split("\n")
     for part in ("━" * 20, "round 4/4", "0:00:00", "test error 25.00%"):
         assert part in last
@@ -70,12 +69,11 @@ def test_progress_on_a_terminal_is_a_bar_with_rounds_time_and_error(monkeypatch)
 
 def test_quiet_says_nothing_and_verbose_every_recorded_round(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    Progress(4, quiet=1, verbose=1)(1, ROW)
+    Progress(4, Namespace(quiet=1, verbose=1))(1, ROW)
     assert terminal.getvalue() == ""
-    progress = Progress(4, quiet=0, verbose=1)
-    progress(1, ROW)
-    progress(2, None)
-    progress.stop()
+    with Progress(4, Namespace(quiet=0, verbose=1)) as progress:
+        progress(1, ROW)
+        progress(2, None)
     assert terminal.getvalue().splitlines() == [
         "t=      1  test error  25.00%  objective 1.00000  consensus 0.1  noise 0  rho 1"
     ]

@@ -6,7 +6,7 @@ import pytest
 
 from tacit import record
 from tacit.cli import main
-from tacit.paper import artefact as paper
+from tacit.paper import artefact
 
 TINY = """
 title = "tiny"
@@ -41,8 +41,8 @@ def _tiny_paper(tmp_path, monkeypatch):
     (tmp_path / "paper" / "leaf.toml").write_text(
         TINY.replace('"synthetic"\nagents = 3\nrecords = 60', '"femnist"')
     )
-    read_all = paper.read_all
-    monkeypatch.setattr(paper, "read_all", lambda: read_all(tmp_path / "paper"))
+    read_all = artefact.read_all
+    monkeypatch.setattr(artefact, "read_all", lambda: read_all(tmp_path / "paper"))
 
 
 def test_all_runs_what_can_be_run_says_what_cannot_and_succeeds(capsys, tmp_path):

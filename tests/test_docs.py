@@ -12,9 +12,9 @@ import pytest
 from tacit import record, toml
 from tacit.audit import methods as audit
 from tacit.methods.registry import METHODS
-from tacit.paper import artefact as paper
 from tacit.paper.archive import Archive
-from tacit.paper.reproduce import Plan
+from tacit.paper.artefact import Scale, read_all
+from tacit.paper.reproduce import Reproduction
 from tests.conformance import test_methods as suite
 
 ROOT = Path(__file__).parent.parent
@@ -66,9 +66,9 @@ def test_the_leaderboard_page_says_what_the_records_say(board):
 @pytest.mark.parametrize("data", ["mnist", "femnist"])
 def test_the_reproduction_page_says_what_the_records_say(data, algorithm):
     page = (PAGE.parent / "reproduction.md").read_text(encoding="utf-8")
-    errors, figure = defaultdict(list), paper.read_all()["fig2"]
+    errors, figure = defaultdict(list), read_all()["fig2"]
     archive = Archive(PAGE.parents[1] / "records" / "paper.jsonl")
-    for one in Plan.of([figure], paper.Scale.FULL).records(figure, archive):
+    for one in Reproduction([figure], Scale.FULL).records(figure, archive):
         if (one["dataset"], one["algorithm"]) == (data, algorithm):
             errors[one["privacy.epsilon"]].append(100 * one["test_error"])
     cells = [f"{np.mean(errors[epsilon]):.2f} ({len(errors[epsilon])})" for epsilon in (0.05, 0.1, 1.0, 3.0, 5.0)]

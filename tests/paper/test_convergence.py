@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tacit import record
 from tacit.engine.registry import ENGINES
 from tacit.errors import IncompatibleError
-from tacit.paper import artefact as paper
 from tacit.paper import convergence
+from tacit.paper.artefact import Artefact, Scale, read_all
 from tacit.paper.theorem import Bound, Constants, Merit, constants, diameter, optimum, slope
 from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.objective import Problem
@@ -128,8 +128,8 @@ PANEL = {"title": "{}", "x": "t", "y": "merit", "where": {"privacy.epsilon": [1.
 
 
 def test_the_followed_merit_is_that_of_iterates_averaged_by_hand():
-    artefact = paper.Artefact("c", "c", "c", grid=(GRID,), panels=(PANEL,))
-    members = artefact.members(paper.Scale.FULL)
+    artefact = Artefact("c", "c", "c", grid=(GRID,), panels=(PANEL,))
+    members = artefact.members(Scale.FULL)
     records = list(convergence.finish(members, None))
     assert {one["name"] for one in records} == {member.name for member in members}
     spec = members[0].spec
@@ -170,7 +170,7 @@ def test_a_verdict_is_about_every_measured_round(merit, bound, repaired, says):
 
 
 def test_the_recorded_runs_violate_the_printed_bound_as_the_note_says():
-    artefact = paper.read_all()["convergence"]
+    artefact = read_all()["convergence"]
     kept = [one for one in record.read(RECORDS / "paper.jsonl") if "theorem" in one]
     verdicts = {tuple(row[:2]): row[-1] for row in convergence.shown(kept, artefact.all_panels())["table"]["rows"]}
     assert verdicts[1.0, 1.0] == "violated; with P U2^2 it holds"
@@ -181,8 +181,8 @@ def test_the_recorded_runs_violate_the_printed_bound_as_the_note_says():
 
 def test_a_run_that_diverges_is_recorded_and_the_others_go_on():
     grid = GRID | {"schedule": {"rho": "static", "rho_static": [1.0, 1e39]}}
-    artefact = paper.Artefact("c", "c", "c", grid=(grid,), panels=(PANEL,))
-    members = artefact.members(paper.Scale.FULL)
+    artefact = Artefact("c", "c", "c", grid=(grid,), panels=(PANEL,))
+    members = artefact.members(Scale.FULL)
     records = {one["name"]: one for one in convergence.finish(members, None)}
     for member in members:
         lost = member.spec.schedule.rho_static > 1

@@ -13,11 +13,10 @@ import pytest
 
 from tacit import record
 from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
-from tacit.paper import artefact as paper
-from tacit.paper import cost, reproduce, tables
-from tacit.paper.archive import Archive
-from tacit.paper.artefact import Scale
-from tacit.paper.reproduce import Plan
+from tacit.paper import reproduce, tables
+from tacit.paper.archive import Archive, spec_of
+from tacit.paper.artefact import FOLDER, ORDER, Artefact, Scale, choose, read, read_all
+from tacit.paper.reproduce import Reproduction
 from tacit.run import sweep
 from tacit.run.sources import Sources
 from tacit.run.spec import keys
@@ -73,7 +72,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def plan(folder):
-    return Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.QUICK)
+    return Reproduction(choose(["tiny"], read_all(folder)), Scale.QUICK)
 
 
 def done(plan, path, out, sources=None, n_jobs=1):
@@ -88,46 +87,46 @@ def numbers(archive):
 
 
 @pytest.mark.parametrize("scale", list(Scale))
-@pytest.mark.parametrize("name", paper.ORDER)
+@pytest.mark.parametrize("name", ORDER)
 def test_every_artefact_of_the_paper_plans(name, scale):
-    artefact = paper.read(paper.FOLDER / f"{name}.toml")
-    plan = Plan.of([artefact], scale)
+    artefact = read(FOLDER / f"{name}.toml")
+    plan = Reproduction([artefact], scale)
     assert len(plan.runs) == len(artefact.members(scale))
     assert len({member.name for _, member in plan.runs.values()}) == len(plan.runs)
     assert artefact.grid or artefact.compute
     for panel in artefact.all_panels():
         assert {*panel.get("where", {}), *panel["lines_by"]} <= set(keys())
         assert "{" not in panel["title"]
-    specs = [paper.spec_of({"spec": m.spec.toml(), "name": m.name}) for _, m in plan.runs.values()]
+    specs = [spec_of({"spec": m.spec.toml(), "name": m.name}) for _, m in plan.runs.values()]
     shown = artefact.all_panels() if scale is Scale.FULL else []  # the quick scale may do without some
-    for one in (*shown, *reproduce.claimed(artefact, scale).printed):
+    for one in (*shown, *artefact.claimed(scale).printed):
         assert any(all(spec[key] == value for key, value in one.get("where", {}).items()) for spec in specs)
 
 
 def test_the_folder_holds_the_artefacts_of_the_paper_and_no_other():
-    assert tuple(paper.read_all()) == paper.ORDER
+    assert tuple(read_all()) == ORDER
 
 
 @pytest.mark.parametrize("scale", list(Scale))
 def test_runs_that_figures_share_are_counted_once(scale):
-    known = paper.read_all()
-    one, two, five = (set(Plan.of([known[name]], scale).runs) for name in ("fig1", "fig2", "fig5"))
+    known = read_all()
+    one, two, five = (set(Reproduction([known[name]], scale).runs) for name in ("fig1", "fig2", "fig5"))
     assert one < two
     assert one < five
-    assert set(Plan.of([known[name] for name in ("fig1", "fig2", "fig5")], scale).runs) == two | five
-    three, six = (set(Plan.of([known[name]], scale).runs) for name in ("fig3", "fig6"))
+    assert set(Reproduction([known[name] for name in ("fig1", "fig2", "fig5")], scale).runs) == two | five
+    three, six = (set(Reproduction([known[name]], scale).runs) for name in ("fig3", "fig6"))
     assert three < two
     assert three < six
 
 
 def test_every_committed_record_is_whole_and_asked_for_by_an_artefact():
-    asked = Plan.of(list(paper.read_all().values()), Scale.FULL).runs
+    asked = Reproduction(list(read_all().values()), Scale.FULL).runs
     assert set(Archive(RECORDS / "paper.jsonl").records) <= set(asked)
 
 
 def test_a_run_keeps_its_name_whichever_artefact_asks(folder):
-    tiny, other = (Plan.of([one], Scale.QUICK).runs for one in paper.read_all(folder).values())
-    both = Plan.of(list(paper.read_all(folder).values()), Scale.QUICK)
+    tiny, other = (Reproduction([one], Scale.QUICK).runs for one in read_all(folder).values())
+    both = Reproduction(list(read_all(folder).values()), Scale.QUICK)
     assert len(both.runs) == 6
     shared = set(tiny) & set(other)
     assert len(shared) == 2
@@ -137,7 +136,7 @@ def test_a_run_keeps_its_name_whichever_artefact_asks(folder):
 
 
 def test_a_femnist_run_has_the_papers_rho_wherever_it_is_started():
-    _, member = next(iter(Plan.of([paper.read_all()["fig3"]], Scale.FULL).runs.values()))
+    _, member = next(iter(Reproduction([read_all()["fig3"]], Scale.FULL).runs.values()))
     schedule = member.spec.schedule
     assert (schedule.rho_c1, schedule.rho_c2, schedule.rho_period) == (0.005, 0.05, 2e3)
     assert member.spec.data.source == "femnist"
@@ -155,7 +154,7 @@ def test_recorded_runs_are_never_done_again(plan, tmp_path, monkeypatch):
 
 def test_what_is_recorded_of_another_artefact_is_not_done_again(folder, plan, tmp_path):
     done(plan, tmp_path / "records.jsonl", tmp_path / "out")
-    both = Plan.of(list(paper.read_all(folder).values()), Scale.QUICK)
+    both = Reproduction(list(read_all(folder).values()), Scale.QUICK)
     names = {member.spec.algorithm.name for _, member in both.waiting(Archive(tmp_path / "records.jsonl"))}
     assert names == {"outp"}
 
@@ -173,15 +172,15 @@ KILLED = """
 import os, signal, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
-from tacit.paper import artefact as paper
 from tacit.paper import reproduce
-from tacit.run import train as run
-from tacit.run import sweep
 from tacit.paper.archive import Archive
+from tacit.paper.artefact import Scale, choose, read_all
+from tacit.run import sweep
+from tacit.run import train as run
 from tacit.run.sources import Sources
 run.CHECKPOINT_SECONDS, sweep.LANES = 0.0, 1
 folder, path, out = map(Path, sys.argv[1:])
-plan = reproduce.Plan.of(paper.choose(["tiny"], paper.read_all(folder)), paper.Scale.FULL)
+plan = reproduce.Reproduction(choose(["tiny"], read_all(folder)), Scale.FULL)
 
 def die_in_a_later_run(_done, _row):
     if path.exists() and list(out.glob("runs/*/checkpoint.npz")):
@@ -194,7 +193,7 @@ reproduce.run(plan.waiting(archive), archive, out, Sources(), die_in_a_later_run
 
 def test_a_killed_reproduction_goes_on_in_the_middle_of_a_run(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "LANES", 1)
-    plan = Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.FULL)
+    plan = Reproduction(choose(["tiny"], read_all(folder)), Scale.FULL)
     whole = done(plan, tmp_path / "whole.jsonl", tmp_path / "whole")
     path, out = tmp_path / "cut.jsonl", tmp_path / "cut"
     ended = subprocess.run([sys.executable, "-c", KILLED, str(folder), str(path), str(out)], timeout=120)
@@ -217,9 +216,8 @@ def test_a_killed_reproduction_goes_on_in_the_middle_of_a_run(folder, tmp_path, 
 SPREAD = """
 import os, sys, time
 from pathlib import Path
-from tacit.run import processes as jobs
-from tacit.paper import artefact as paper
-from tacit.run import sweep
+from tacit.paper.artefact import Scale, read_all
+from tacit.run import processes, sweep
 from tacit.run.train import nobody
 from tacit.run.sources import Sources
 
@@ -231,8 +229,8 @@ def finish(batch, out, _hear, _load):
 
 if __name__ == "__main__":
     sweep.LANES = 2
-    artefact = paper.read_all(Path(sys.argv[1]))["tiny"]
-    list(jobs.spread(finish, 2)(artefact.members(paper.Scale.QUICK), Path(sys.argv[2]), nobody, Sources()))
+    artefact = read_all(Path(sys.argv[1]))["tiny"]
+    list(processes.spread(finish, 2)(artefact.members(Scale.QUICK), Path(sys.argv[2]), nobody, Sources()))
 """
 
 
@@ -367,13 +365,12 @@ def test_finished_runs_of_a_sweep_are_adopted_and_others_left(plan, tmp_path):
     sweep.run(sweep.read(grid), tmp_path / "swept")
     (tmp_path / "swept" / "objp-seed1" / "result.json").unlink()
     archive = Archive(tmp_path / "records.jsonl")
-    found = reproduce.adopt([tmp_path / "swept"], plan, archive)
-    assert [one["name"].rpartition("-")[0] for one in found.records] == ["synthetic-objt-epsilon0.05-seed1"]
-    assert (found.recorded, found.unfinished, found.foreign) == (0, 1, 2)
+    (adopted,), left = reproduce.adopt([tmp_path / "swept"], plan, archive)
+    assert adopted["name"].rpartition("-")[0] == "synthetic-objt-epsilon0.05-seed1"
+    assert left == {"recorded": 0, "unfinished": 1, "foreign": 2}
     assert len(plan.waiting(Archive(tmp_path / "records.jsonl"))) == 3
-    assert reproduce.adopt([tmp_path / "swept"], plan, archive).recorded == 1
+    assert reproduce.adopt([tmp_path / "swept"], plan, archive)[1]["recorded"] == 1
     whole = done(plan, tmp_path / "whole.jsonl", tmp_path / "out")
-    (adopted,) = found.records
     assert numbers(whole)[adopted["spec_hash"]][0] == pytest.approx(adopted["objective"], rel=1e-6)
 
 
@@ -405,7 +402,7 @@ def test_an_artefact_says_how_many_of_its_runs_are_missing_and_how_many_writers_
     part.add(list(archive)[:3])
     (written,) = reproduce.write(plan, part, tmp_path / "out", Sources())
     assert json.loads((written / "artefact.json").read_text())["notes"] == ["1 of 4 runs are not recorded."]
-    figure = paper.read_all()["fig3"]
+    figure = read_all()["fig3"]
     shown = reproduce.describe(figure, Scale.FULL, [one | {"dataset": "femnist"} for one in archive])
     assert shown["notes"][0].startswith("3 of the paper's 195 writers")
     assert reproduce.describe(figure, Scale.FULL, list(archive))["notes"] == []  # no run of FEMNIST: nothing to say
@@ -416,25 +413,29 @@ def test_an_artefact_without_records_is_not_written(plan, tmp_path):
 
 
 def test_the_cost_grows_with_the_rounds(folder):
-    artefact = paper.read_all(folder)["tiny"]
-    short, long = (cost.seconds(artefact.members(scale), Sources()) for scale in Scale)
+    artefact = read_all(folder)["tiny"]
+    short, long = (reproduce.cost(artefact.members(scale), Sources()) for scale in Scale)
     assert 0 < short < long
-    assert cost.seconds([], Sources()) == 0
+    assert reproduce.cost([], Sources()) == 0
 
 
 def test_the_cost_is_that_of_the_largest_batch(folder, monkeypatch):
-    short, long = (paper.read_all(folder)["tiny"].members(scale) for scale in Scale)
+    short, long = (read_all(folder)["tiny"].members(scale) for scale in Scale)
     timed = []
 
     def pace(batch):
-        timed.append([member for member, _ in batch])
+        timed.append([run.spec for run in batch])
         return 1.0 * len(batch), 0.0  # a second a run
 
-    monkeypatch.setattr(cost, "pace", pace)
+    monkeypatch.setattr(reproduce, "pace", pace)
     for few, many in ((short[:1], long), (long[:1], short)):  # either length comes first in the order of texts
         rounds = sum(member.spec.run.rounds for member in [*few, *many])
-        assert cost.seconds([*few, *many], Sources()) == pytest.approx(rounds)
-        assert {member.name for member in timed.pop()} == {member.name for member in many}
+        assert reproduce.cost([*few, *many], Sources()) == pytest.approx(rounds)
+        expected = [member.spec for member in many]
+        (found,) = timed
+        timed.clear()
+        assert len(found) == len(expected)
+        assert all(spec in expected for spec in found)
 
 
 @pytest.fixture
@@ -450,8 +451,10 @@ def leaf(tmp_path):
 
 def test_femnist_is_found_by_name_and_no_path_enters_a_spec(folder, tmp_path, leaf):
     (folder / "tiny.toml").write_text(TINY.replace(SYNTHETIC, 'source = "femnist"\nclass_count = 62'))
-    plan = Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.QUICK)
-    assert reproduce.possible(plan.waiting(Archive(tmp_path / "r.jsonl")), Sources()) == []
+    plan = Reproduction(choose(["tiny"], read_all(folder)), Scale.QUICK)
+    waiting = plan.waiting(Archive(tmp_path / "r.jsonl"))
+    assert waiting
+    assert not any(Sources().has(member.spec) for _, member in waiting)
     archive = done(plan, tmp_path / "r.jsonl", tmp_path / "out", Sources(leaf))
     for one in archive:
         assert 'source = "femnist"' in one["spec"]
@@ -464,7 +467,7 @@ def test_femnist_is_found_by_name_and_no_path_enters_a_spec(folder, tmp_path, le
 
 def test_other_data_of_a_recorded_name_are_refused(folder, tmp_path, leaf):
     (folder / "tiny.toml").write_text(TINY.replace(SYNTHETIC, 'source = "femnist"\nclass_count = 62'))
-    plan = Plan.of(paper.choose(["tiny"], paper.read_all(folder)), Scale.QUICK)
+    plan = Reproduction(choose(["tiny"], read_all(folder)), Scale.QUICK)
     archive = done(plan, tmp_path / "r.jsonl", tmp_path / "out", Sources(leaf))
     spec = next(iter(plan.runs.values()))[1].spec
     assert Sources(leaf, archive.data)(spec).n_agents == 2
@@ -483,11 +486,11 @@ def test_other_data_of_a_recorded_name_are_refused(folder, tmp_path, leaf):
 def test_a_bad_artefact_is_refused(folder, old, new, says):
     (folder / "tiny.toml").write_text(TINY.replace(old, new))
     with pytest.raises(SpecError, match=says):
-        paper.read_all(folder)
+        read_all(folder)
 
 
 def test_the_audit_table_refutes_what_reads_the_data_and_released_outp_and_not_a_declared_bound():
-    given = tables.Given(paper.read_all()["privacy"], [], [], Sources())
+    given = tables.Given(read_all()["privacy"], [], [], Sources())
     found = tables.audited(given, draws=1000)["table"]["rows"]
     verdicts = {(row[0], row[2], row[3]): row[-1] for row in found}
     assert len(verdicts) == 10
@@ -502,7 +505,7 @@ def test_the_register_says_what_each_way_gives(plan, tmp_path, mnist):
     records = list(done(plan, tmp_path / "records.jsonl", tmp_path / "out"))
     side = {"label": "ObjT", "y": "test_error", "where": {"algorithm.name": "objt"}}
     entry = {"finding": "f", "one": side, "other": side | {"y": "rho"}}
-    artefact = paper.Artefact("r", "r", "r", compare=(entry,))
+    artefact = Artefact("r", "r", "r", compare=(entry,))
     rows = tables.register(tables.Given(artefact, records, [], Sources()))["table"]["rows"]
     compared, composed, beyond, read, twice = rows
     errors = [one["test_error"] for one in records if one["algorithm"] == "objt"]

@@ -27,25 +27,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code: int = options.run(options)
         sys.stdout.flush()
         return code
-    except InputError as error:
-        print(f"tacit: {error}", file=sys.stderr)
-        return 2
-    except (Interrupted, KeyboardInterrupt) as stop:
-        print(f"tacit: {str(stop) or 'stopped'}", file=sys.stderr)
-        return 130
-    except TacitError as error:
-        print(f"tacit: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # the reader of our output has left
-        _settle_stdout()
-        return 1
-    except OSError as error:  # a disk that is full, a file that may not be read
-        print(f"tacit: {error}", file=sys.stderr)
         _settle_stdout()
         return 1
     except MemoryError as error:
         print(f"tacit: not enough memory: {error or 'use fewer records, features or classes'}", file=sys.stderr)
         return 1
+    except (TacitError, KeyboardInterrupt, OSError) as error:  # OSError: a full disk, a file that may not be read
+        print(f"tacit: {str(error) or 'stopped'}", file=sys.stderr)
+        _settle_stdout()
+        return 2 if isinstance(error, InputError) else 130 if isinstance(error, Interrupted | KeyboardInterrupt) else 1
 
 
 COMMANDS = {
@@ -64,7 +55,7 @@ COMMANDS = {
 
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser, with the options of the command that is given: those of the others need not be imported."""
+    """The parser, with the options of the command that is given: the modules of other commands are not imported."""
     parser = argparse.ArgumentParser(
         prog="tacit",
         description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
@@ -74,15 +65,14 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     given = next((word for word in arguments if not word.startswith("-")), None)
     for name, about in COMMANDS.items():
+        command = commands.add_parser(name, help=about)
         if name == given:
-            importlib.import_module(f"tacit.cli.{name}").add_to(commands, about)
-        else:
-            commands.add_parser(name, help=about)
+            importlib.import_module(f"tacit.cli.{name}").add_options(command)
     return parser
 
 
 def _settle_stdout() -> None:
-    """If stdout takes nothing more, point it nowhere: what it still holds is then no second error at exit."""
+    """Write what stdout still holds. If stdout takes nothing more, point it nowhere: Python's exit is then no error."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -90,7 +80,7 @@ def _settle_stdout() -> None:
 
 
 def _each_once() -> Callable[..., None]:
-    """Shows a warning in one line, and the same one of the next run not again."""
+    """A function that shows each warning in one line, and the same warning only once."""
     shown: set[str] = set()
 
     def show(message: Warning | str, *_: object) -> None:

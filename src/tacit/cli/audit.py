@@ -1,26 +1,6 @@
-"""tacit audit: attack tacit, and put what was measured beside what is claimed."""
+"""Attack tacit, and print the claimed epsilon, the lower bound that the attack certifies, and a verdict.
 
-from __future__ import annotations
-
-import argparse
-import sys
-import warnings
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from tacit import jsontext
-from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, given
-from tacit.cli.train import RUN_FLAGS, spec_of
-from tacit.errors import MissingDependency, SpecError, TacitWarning
-
-if TYPE_CHECKING:
-    from tacit.audit.finding import Finding
-    from tacit.audit.reconstruction import Recovery
-    from tacit.methods.method import Budget
-
-WHAT = ("mechanism", "run", "reconstruction")
-
-EPILOG = """what is attacked:
+what is attacked:
   mechanism       a round with a worst-case record and without it, many draws of the noise; and the differences of two
                   agents and of two rounds, in which noise that is not new would cancel. Beside the attacks the scale of
                   the noise is tested, if its law is the claimed one
@@ -55,23 +35,34 @@ examples:
   tacit audit --method fedgd --epsilon 3             a method of tacit compare; --method all for every private one
 """
 
+from __future__ import annotations
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "audit",
-        help=about,
-        description="Attack tacit, and print the claimed epsilon, the lower bound that the attack certifies, and a "
-        "verdict.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        add_help=False,
-    )
-    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this help message and exit")
-    add_spec_flags(parser, DATA_FLAGS)
-    parser.add_argument("--preset", help="sound (default), paper or released")
-    parser.add_argument("--algorithm", help="the method: objt (default), or any of tacit compare --list")
-    add_spec_flags(parser, RUN_FLAGS)
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of tacit train --keys")
+import argparse
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit import jsontext
+from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
+from tacit.errors import MissingDependency, SpecError, TacitWarning
+
+if TYPE_CHECKING:
+    from tacit.audit.finding import Finding
+    from tacit.audit.reconstruction import Recovery
+    from tacit.methods.method import Budget
+    from tacit.run.spec import Spec
+    from tacit.types import Federation
+
+WHAT = ("mechanism", "run", "reconstruction")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit audit`."""
+    from tacit.audit.controls import CONTROLS
+
+    add_spec_flags(parser, DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS)
     parser.add_argument("--what", choices=(*WHAT, "all"), help="the attack (default all)")
     parser.add_argument("--controls", action="store_true", help="also attack every broken mechanism")
     parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this broken mechanism")
@@ -79,40 +70,32 @@ def add_to(commands: Commands, about: str) -> None:
     parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 12000)")
     parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="the PNG of reconstruction (default audit.png)")
-    add_common(parser)
-    parser.set_defaults(run=run)
-
-
-class _Help(argparse.Action):
-    """Help that lists the controls of the registry, which is slow to import: only when help is asked for."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from tacit.audit.controls import CONTROLS
-
-        parser.epilog = EPILOG.format(controls="\n".join(f"  {one.name:<18}{one.about}" for one in CONTROLS.values()))
-        parser.print_help()
-        parser.exit()
+    listed = "\n".join(f"  {one.name:<18}{one.about}" for one in CONTROLS.values())
+    finish(parser, (__doc__ or "").format(controls=listed), run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Attack what is asked for, and print each finding as it comes."""
     for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
     _take_other_algorithms(options)
     chosen = options.what or ("none" if options.control or options.method else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
-    if "reconstruction" in attacks:
-        options.picture = _picture(options.picture)
+    picture = _picture(options.picture) if "reconstruction" in attacks else None
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
-        sure = _shared(options, attacks)
-        findings, recovered = _attack(options, attacks, sure, show)
-        findings += _methods(options, sure, show)
-        controls = _controls(options, sure, show)
+        sure, (spec, over) = _shared(options, attacks), _target(options, attacks)
+        findings = show.findings(_attack(options, attacks, spec, over, sure))
+        recovered = _reconstruct(spec, over, picture, show) if "reconstruction" in attacks else []
+        findings += show.findings(_methods(options, sure))
+        controls = show.findings(_controls(options, sure))
     passed = not any(one.violated for one in findings) and all(one.violated for one in controls)
     if options.json:
-        print(jsontext.dumps(_as_dict(findings, controls, recovered, options, passed)))
+        told = {"findings": [one.as_dict() for one in findings], "controls": [one.as_dict() for one in controls]}
+        told["reconstruction"] = [one.as_dict() for one in recovered]
+        print(jsontext.dumps({"passed": passed, **told, "picture": picture and str(picture)}))
     elif findings or controls:
         from tacit.audit.finding import CONFIDENCE
 
@@ -126,12 +109,14 @@ def _take_other_algorithms(options: argparse.Namespace) -> None:
     from tacit.methods.method import Entry
     from tacit.methods.registry import METHODS
 
-    if options.algorithm and isinstance(METHODS[options.algorithm], Entry):
-        options.method, options.algorithm = [*options.method, options.algorithm], None
+    asked = given(options, BUNDLE_FLAGS).get("algorithm.name")
+    if asked and isinstance(METHODS[asked], Entry):
+        options.method = [*options.method, asked]
+        setattr(options, "algorithm.name", None)
 
 
 def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
-    """The confidence of one finding, such that all together have CONFIDENCE.
+    """The confidence of one finding, such that all findings together have CONFIDENCE.
 
     Many claims are tight and the attacks nearly reach them: at 95 % each, a row of seven would cry wolf every few runs.
     """
@@ -144,33 +129,29 @@ def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
     return 1 - (1 - CONFIDENCE) / max(1, count)
 
 
-def _attack(
-    options: argparse.Namespace, attacks: list[str], sure: float, show: _Table
-) -> tuple[list[Finding], list[Recovery]]:
-    from tacit.audit import mechanism, reconstruction, suite, training
-    from tacit.audit.finding import at_least
+def _target(options: argparse.Namespace, attacks: list[str]) -> tuple[Spec, Federation | None]:
+    """The spec that is attacked, and its data where an attack trains on them."""
+    from tacit.audit import suite
     from tacit.run import build
 
-    spec, named, seed = spec_of(options), _named(options), _seed(options)
+    spec = spec_of(options)
     if getattr(options, "run.rounds") is None and not options.config:
         spec = spec.with_values({"run.rounds": min(spec.run.rounds, suite.ROUNDS)})
-    findings: list[Finding] = []
+    return spec, build.federation(spec) if {"run", "reconstruction"} & set(attacks) else None
+
+
+def _attack(
+    options: argparse.Namespace, attacks: list[str], spec: Spec, over: Federation | None, sure: float
+) -> Iterator[Finding]:
+    from tacit.audit import mechanism, suite, training
+    from tacit.audit.finding import at_least
+
     if "mechanism" in attacks:
-        for one in [spec] if named else suite.mechanisms():
-            findings.append(mechanism.audit(one, options.draws, seed, at_least(sure, one)))
-            show.finding(findings[-1])
-    over = build.federation(spec) if {"run", "reconstruction"} & set(attacks) else None
+        for one in [spec] if _named(options) else suite.mechanisms():
+            yield mechanism.audit(one, options.draws, _seed(options), at_least(sure, one))
     if "run" in attacks:
         canaries, enough = options.canaries or training.CANARIES, at_least(sure, spec)
-        findings.append(training.audit(spec, over, canaries, seed=seed, confidence=enough))
-        show.finding(findings[-1])
-    if "reconstruction" not in attacks:
-        return findings, []
-    recovered = reconstruction.reconstruct(spec, over)
-    if options.picture is not None:
-        _draw(recovered, options.picture)
-    show.recovered(recovered, options.picture)
-    return findings, recovered
+        yield training.audit(spec, over, canaries, seed=_seed(options), confidence=enough)
 
 
 def _budget(options: argparse.Namespace) -> Budget:
@@ -180,44 +161,42 @@ def _budget(options: argparse.Namespace) -> Budget:
     return Budget(asked.get("privacy.epsilon", 3.0), asked.get("privacy.dp_delta", 1e-5))
 
 
-def _methods(options: argparse.Namespace, sure: float, show: _Table) -> list[Finding]:
+def _methods(options: argparse.Namespace, sure: float) -> Iterator[Finding]:
     from tacit.audit import methods
 
-    budget, found = _budget(options), []
+    budget, draws = _budget(options), options.draws or methods.DRAWS
     for entry in methods.chosen(options.method, budget):
-        found.append(methods.audit(entry, budget, options.draws or methods.DRAWS, _seed(options), sure))
-        show.finding(found[-1])
-    return found
+        yield methods.audit(entry, budget, draws, _seed(options), sure)
 
 
-def _controls(options: argparse.Namespace, sure: float, show: _Table) -> list[Finding]:
+def _controls(options: argparse.Namespace, sure: float) -> Iterator[Finding]:
     from tacit.audit.controls import CONTROLS, control
 
-    chosen = list(CONTROLS.values()) if options.controls else [control(name) for name in options.control]
-    found = []
-    for one in chosen:
-        found.append(one.audit(options.draws, _seed(options), sure))
-        show.finding(found[-1])
-    return found
+    for one in CONTROLS.values() if options.controls else map(control, options.control):
+        yield one.audit(options.draws, _seed(options), sure)
 
 
 def _named(options: argparse.Namespace) -> bool:
     """Whether the command line says what to audit, and not only on which data or with which seed."""
     method = {key for key in given(options, RUN_FLAGS) if key.startswith("privacy.")}
-    return bool(method or options.preset or options.algorithm or options.config or options.set)
+    return bool(method or given(options, BUNDLE_FLAGS) or options.config or options.set)
 
 
 def _seed(options: argparse.Namespace) -> int:
-    return getattr(options, "run.seed", None) or 0
+    return getattr(options, "run.seed") or 0
 
 
 class _Table:
-    """Rows as they come."""
+    """A table that prints its rows as they come; with `silent`, nothing."""
 
     def __init__(self, silent: bool) -> None:
         self.silent, self.begun = silent, False
 
-    def finding(self, one: Finding) -> None:
+    def findings(self, found: Iterable[Finding]) -> list[Finding]:
+        """The findings, each printed as soon as it is made."""
+        return [self._finding(one) for one in found]
+
+    def _finding(self, one: Finding) -> Finding:
         if not self.begun:
             self._line("attack", "what", "claimed", "at least", "detects", "verdict")
             self.begun = True
@@ -231,21 +210,21 @@ class _Table:
         self._line(one.attack, one.name, claim, f"{one.measured:.3f}{other} {one.by}", detects, verdict)
         if one.claim.note:
             self._line("", one.claim.note)
+        return one
 
     def recovered(self, recovered: list[Recovery], picture: Path | None) -> None:
-        chance = recovered[0].chance
+        """Print how near the server came to the records that it tried to see."""
         for one in recovered:
             seen = f"cosine to the record {one.cosines.mean():.3f} on average, {one.cosines.max():.3f} at best"
             self._line("recovery", f"{one}: {seen}")
         see = "" if picture is None else f"; see {picture}"
-        self._line("", f"a random guess has a cosine near {chance:.3f}{see}")
+        self._line("", f"a random guess has a cosine near {recovered[0].chance:.3f}{see}")
 
     def _line(
         self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
     ) -> None:
         if not self.silent:
-            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<26} {detects:<8} {verdict}".rstrip())
-            sys.stdout.flush()
+            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<26} {detects:<8} {verdict}".rstrip(), flush=True)
 
 
 def _picture(asked: Path | None) -> Path | None:
@@ -260,32 +239,21 @@ def _picture(asked: Path | None) -> Path | None:
     return asked or Path("audit.png")
 
 
-def _draw(recovered: list[Recovery], path: Path) -> None:
-    """Draw a row for each record: the record, and what the server made of it at each epsilon."""
-    from tacit.report.figures import draw_records
+def _reconstruct(spec: Spec, over: Federation | None, picture: Path | None, show: _Table) -> list[Recovery]:
+    """Try to see records, and draw a row for each: the record, and what the server made of it at each epsilon."""
+    from tacit.audit import reconstruction
 
-    rows = []
-    for n, original in enumerate(recovered[0].originals):
-        guesses = [(one.guesses[n], f"{one}\ncosine {one.cosines[n]:.2f}") for one in recovered]
-        rows.append([(original, "record\n"), *guesses])
-    try:
-        draw_records(rows, path)
-    except OSError as error:
-        raise SpecError(f"cannot write {path}: {error.strerror}. Choose another --picture.") from None
+    recovered = reconstruction.reconstruct(spec, over)
+    if picture is not None:
+        from tacit.report.figures import draw_records
 
-
-def _as_dict(
-    findings: list[Finding],
-    controls: list[Finding],
-    recovered: list[Recovery],
-    options: argparse.Namespace,
-    passed: bool,
-) -> dict[str, Any]:
-    return {
-        "passed": passed,
-        "findings": [one.as_dict() for one in findings],
-        "controls": [one.as_dict() for one in controls],
-        "reconstruction": [one.as_dict() for one in recovered],
-        "picture": str(options.picture) if recovered and options.picture else None,
-    }
-
+        rows = []
+        for n, original in enumerate(recovered[0].originals):
+            guesses = [(one.guesses[n], f"{one}\ncosine {one.cosines[n]:.2f}") for one in recovered]
+            rows.append([(original, "record\n"), *guesses])
+        try:
+            draw_records(rows, picture)
+        except OSError as error:
+            raise SpecError(f"cannot write {picture}: {error.strerror}. Choose another --picture.") from None
+    show.recovered(recovered, picture)
+    return recovered

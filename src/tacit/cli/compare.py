@@ -1,19 +1,6 @@
-"""tacit compare: every method on the same data, at the same total budget, tuned by the same rule."""
+"""Tune and run methods at the same total budget, and print a leaderboard. Flags win over --config.
 
-from __future__ import annotations
-
-import argparse
-import sys
-from functools import partial
-from pathlib import Path
-from typing import Any
-
-from tacit import jsontext
-from tacit.cli.options import DATA_FLAGS, Commands, add_common, add_spec_flags, assignments, given
-from tacit.cli.table import table as columns
-from tacit.errors import MissingDependency, SpecError
-
-EPILOG = """examples:
+examples:
   tacit compare --list                               every method, and what it declares
   tacit compare --data mnist --agents 10 --epsilon 1 --methods objt,fedgd --seeds 5
   tacit compare --data mnist --epsilon inf           without noise
@@ -33,45 +20,50 @@ a file has two sections, and epsilon may be a list:
 A comparison that was stopped goes on where it stopped: run the same command again.
 """
 
+from __future__ import annotations
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "compare",
-        help=about,
-        description="Tune and run methods at the same total budget, and print a leaderboard. Flags win over --config.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_spec_flags(parser, DATA_FLAGS)
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+
+from tacit import jsontext
+from tacit.cli.options import DATA_FLAGS, add_spec_flags, assignments, finish, given
+from tacit.cli.table import table as columns
+from tacit.errors import MissingDependency, SpecError
+from tacit.jsontext import Values
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit compare`."""
+    add_spec_flags(parser, DATA_FLAGS, config="a TOML file with all of this, see below", keys="any key of [data]")
     parser.add_argument("--epsilon", metavar="E,...", help="total budgets (default 1); inf adds no noise")
     parser.add_argument("--dp-delta", type=float, metavar="D", help="delta of the budgets (default 1e-6)")
     parser.add_argument("--methods", metavar="NAME,...", help="which to run (default: all; see --list)")
     parser.add_argument("--seeds", type=int, metavar="N", help="runs of each method that are reported (default 5)")
     parser.add_argument("--rounds", type=int, metavar="T", help="the most that a method may take (default: its own)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file with all of this, see below")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any key of [data]")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/compare-DATA)")
     parser.add_argument("--markdown", action="store_true", help="print tables of Markdown")
     parser.add_argument("--plan", action="store_true", help="say what would be run, and stop")
     parser.add_argument("--list", action="store_true", help="list the methods, and stop")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run a comparison, and print its leaderboard."""
     from tacit.compare import comparison, table, tune
     from tacit.compare.plan import plan
 
     if options.list:
-        return _list(options.json)
+        _list(options.json)
+        return 0
     wanted = plan(_values(options))
     name = options.config.stem if options.config else f"compare-{Path(wanted.base.data.source).stem}"
     out = options.out or Path("runs") / name
     if options.plan:
         print("\n".join(comparison.outline(wanted, out)))
         return 0
-    standings = comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell)
-    rows = table.rows(standings)
+    rows = table.rows(comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell))
     drawn = _draw(rows, wanted.base.data.source, out)
     rule, cautions = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
     if options.json:
@@ -85,14 +77,12 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _values(options: argparse.Namespace) -> dict[str, Any]:
+def _values(options: argparse.Namespace) -> Values:
     from tacit.compare.plan import read
 
     values = read(options.config) if options.config else {}
     values |= given(options, DATA_FLAGS) | assignments(options.set)
-    for key in ("dp_delta", "seeds", "rounds"):
-        if getattr(options, key) is not None:
-            values[key] = getattr(options, key)
+    values |= {key: said for key in ("dp_delta", "seeds", "rounds") if (said := getattr(options, key)) is not None}
     if options.epsilon is not None:
         values["epsilon"] = [_number(one) for one in options.epsilon.split(",")]
     if options.methods is not None:
@@ -107,8 +97,8 @@ def _number(said: str) -> float:
         raise SpecError(f"--epsilon takes numbers, or inf, with commas between them: got {said!r}.") from None
 
 
-def _tell(record: dict[str, Any]) -> None:
-    """One job, as it ends."""
+def _tell(record: Values) -> None:
+    """Print the record of a job that has ended."""
     chosen = " ".join(f"{name}={value:g}" for name, value in record["choice"].items())
     error = record["failed"] or f"{100 * record['error']:.2f}% error, {record['seconds']:.1f} s"
     epsilon = "inf" if record["budget_epsilon"] is None else f"{record['budget_epsilon']:g}"  # JSON has no infinity
@@ -116,8 +106,8 @@ def _tell(record: dict[str, Any]) -> None:
     print(f"{job}: {error}", file=sys.stderr)
 
 
-def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> str:
-    """Draw one figure a budget, and say where the figures are, or what to install for them."""
+def _draw(rows: list[Values], source: str, out: Path) -> str:
+    """Draw one figure for each budget, and say where the figures are, or what to install for them."""
     from tacit.report.chart import Dot, DotChart
 
     try:
@@ -139,24 +129,23 @@ def _draw(rows: list[dict[str, Any]], source: str, out: Path) -> str:
     return ", ".join(map(str, paths)) or "no figure"
 
 
-def _label(row: dict[str, Any]) -> str:
-    """The method, and what sets its guarantee apart from one for a record present or absent that trusts nobody."""
+def _label(row: Values) -> str:
+    """The name of a method, with the unit and the trust of its guarantee where they are not a record and nobody."""
     if not row["private"]:
         return f"{row['method']} (not private)"
     apart = [word for word in (row["unit"], row["trusted"]) if word not in ("record", "nobody")]
     return f"{row['method']} ({', '.join(apart)})" if apart else str(row["method"])
 
 
-def _list(as_json: bool) -> int:
+def _list(as_json: bool) -> None:
     from tacit.compare.listing import listing
 
     methods = listing()
     if as_json:
         print(jsontext.dumps(methods))
-        return 0
+        return
     size = max(len(method["name"]) for method in methods)
     for method in methods:
         print(f"{method['name']:<{size}}  {method['about']}")
         trusts = f"; {method['events']}; trusts {method['trusted']}" if method["private"] else ""
         print(f"{'':<{size}}  {method['guarantee']}{trusts}")
-    return 0

@@ -1,42 +1,48 @@
-"""tacit data describe: the paper's Table 1 for any federation. For check and schema see `tacit.cli.schema`."""
+"""tacit data: describe a federation, draft a schema, and check a table by it, on the machine of its owner."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tacit.cli import schema
-from tacit.cli.options import (
-    DATA_FLAGS,
-    Commands,
-    add_common,
-    add_spec_flags,
-    add_spec_sources,
-    assignments,
-    given,
-)
+from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignments, finish, given
+from tacit.errors import DataError, NotPrivateWarning, SpecError
+
+if TYPE_CHECKING:
+    from tacit.data.feature_table import Counts
+    from tacit.data.schema import Schema
 
 
-def add_to(commands: Commands, about: str) -> None:
-    """Add `tacit data` and its actions to the commands."""
-    parser = commands.add_parser("data", help=about, description="Look at data before training on them.")
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    describe = actions.add_parser(
-        "describe",
-        help="print the paper's Table 1: I, J, K, P, records per agent",
-        description="Print I, J, K, P and the mean and standard deviation of records per agent. Later sources win: "
-        "--config, flags, --set.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `tacit data`."""
+    actions = add_actions(parser, "Look at data before training on them.")
+    describe = actions.add_parser("describe", help="print the paper's Table 1: I, J, K, P, records per agent")
     describe.add_argument("source", nargs="?", metavar="SOURCE", help="the same as --data")
     add_spec_flags(describe, DATA_FLAGS)
-    add_spec_sources(describe)
-    add_common(describe)
-    describe.set_defaults(run=run)
-    schema.add_to(actions)
+    finish(describe, run_describe.__doc__, run_describe)
+
+    check = actions.add_parser("check", help="count what a schema changes in a table, locally")
+    check.add_argument("file", type=Path, metavar="FILE", help="a table, or a directory of them")
+    check.add_argument("--schema", type=Path, required=True, metavar="FILE", help="the schema.toml")
+    finish(check, run_check.__doc__, run_check)
+
+    schema = add_actions(actions.add_parser("schema", help="write a schema.toml"), "Declare the columns of a table.")
+    init = schema.add_parser("init", help="draft a schema from a file")
+    init.add_argument("file", type=Path, metavar="FILE", help="a table, or a directory of them")
+    init.add_argument("--label-column", metavar="NAME", help="column with the label (default: label; y in an NPZ)")
+    init.add_argument("--agent-column", metavar="NAME", help="column that names the agent (default: agent, if any)")
+    init.add_argument("--out", type=Path, default=Path("schema.toml"), metavar="FILE", help="default: schema.toml")
+    finish(init, run_init.__doc__, run_init)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print what a federation holds."""
+def run_describe(options: argparse.Namespace) -> int:
+    """Print I, J, K, P and the mean and standard deviation of records per agent. Later sources win: --config, flags,
+    --set.
+    """
     from tacit import toml
     from tacit.data.describe import describe, table
     from tacit.run import build
@@ -49,3 +55,81 @@ def run(options: argparse.Namespace) -> int:
     federation = build.federation(Spec().with_values(config | flags | assignments(options.set)).checked())
     print(json.dumps(describe(federation)) if options.json else table(federation))
     return 0
+
+
+def run_init(options: argparse.Namespace) -> int:
+    """Draft a schema.toml by looking at a file. Numbers and lists read from the data are marked, and training refuses
+    them until public knowledge stands in their place.
+    """
+    from tacit.data.formats import read_raw
+    from tacit.data.schema_draft import draft_schema
+
+    tables = list(read_raw(options.file))
+    text, looked = draft_schema(tables, options.file.name, options.label_column, options.agent_column)
+    try:
+        with options.out.open("x", encoding="utf-8") as file:  # never over a schema someone has edited
+            file.write(text)
+    except FileExistsError:
+        raise SpecError(f"{options.out} exists: name another --out, or remove it first.") from None
+    except OSError as error:
+        raise SpecError(f"cannot write {options.out}: {error.strerror}. Choose another --out.") from None
+    print(json.dumps({"out": str(options.out), "read_from_data": looked}) if options.json else f"wrote {options.out}")
+    warnings.warn(
+        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, looked))} in {options.out} were READ FROM "
+        "THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses them.",
+        NotPrivateWarning,
+        stacklevel=2,
+    )
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Read a table as training would, and count per column what the schema changes: numbers clipped to their range,
+    missing and unreadable cells, values that are not listed. The counts are about private records. They are printed
+    here for their owner, and are part of nothing that training writes or sends. Exit code 2 if training would not use
+    all records.
+    """
+    from tacit.cli.table import table
+    from tacit.data import schema as schemas
+    from tacit.data.feature_table import count
+    from tacit.data.formats import read_raw
+    from tacit.types import Norm
+
+    schema = schemas.read(options.schema)
+    counts = count(read_raw(options.file), schema)
+    tallies = counts.as_dict()
+    bounds = {norm.value: schema.row_bound(norm) for norm in (Norm.L1, Norm.L2)}
+    if options.json:
+        facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
+        print(json.dumps({**facts, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
+    else:
+        kinds = ("clipped", "missing", "unreadable", "unknown")
+        rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]
+        print(table(("column", "kind", *kinds), rows, right=kinds))
+        print(
+            f"\n{counts.records} records, {len(schema.features)} features from {schema.active} columns, "
+            f"each in [0, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
+            "These counts are about private records: they are for you, and training tells them to nobody."
+        )
+        sys.stdout.flush()
+    _warn(schema, counts)
+    for role, name, then in (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "refuses them")):
+        odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
+        if odd:
+            raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")
+    return 0
+
+
+def _warn(schema: Schema, counts: Counts) -> None:
+    """Warn of what the owner should look at: columns that are mostly changed, and numbers still read from the data."""
+    for name in schema.encoded:
+        for what, times in counts.as_dict()[name].items():
+            if 2 * times > counts.records:
+                print(f"tacit: most cells of {name!r} are {what}: is it declared as it is written?", file=sys.stderr)
+    if schema.drafted:
+        marked = ", ".join(map(repr, schema.drafted))
+        warnings.warn(
+            f"not private: {marked} still hold numbers or lists read from the data; training refuses them.",
+            NotPrivateWarning,
+            stacklevel=2,
+        )

@@ -1,4 +1,4 @@
-"""tacit info: which code runs here."""
+"""Versions, compiled loops, BLAS and threads."""
 
 from __future__ import annotations
 
@@ -7,31 +7,23 @@ import json
 import platform
 
 from tacit._version import __version__
-from tacit.cli.options import Commands, add_common
+from tacit.cli.options import finish
 
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "info", help=about, description="Versions, compiled loops, BLAS and threads."
-    )
-    add_common(parser)
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit info`."""
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
-    facts = _facts()
-    print(json.dumps(facts) if options.json else "\n".join(f"{name:<9} {value}" for name, value in facts.items()))
-    return 0
-
-
-def _facts() -> dict[str, str | int]:
+    """Print which code runs here."""
     import numpy as np
 
     from tacit.engine.kernels import compiled, cores
 
     kernels = compiled()
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    return {
+    facts = {
         "tacit": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -40,3 +32,5 @@ def _facts() -> dict[str, str | int]:
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
+    print(json.dumps(facts) if options.json else "\n".join(f"{name:<9} {value}" for name, value in facts.items()))
+    return 0

@@ -1,4 +1,4 @@
-"""tacit ledger show|verify: what an agent has given away, and whether its record is whole."""
+"""tacit ledger: what an agent has given away, and whether its record is whole."""
 
 from __future__ import annotations
 
@@ -9,55 +9,35 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
-from tacit.cli.options import Commands, add_common
+from tacit.cli.options import add_actions, finish
 from tacit.cli.table import table
+from tacit.errors import DataError, SpecError
 
 if TYPE_CHECKING:
     from tacit.privacy.history import Account
     from tacit.privacy.ledger import Ledger
 
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "ledger",
-        help=about,
-        description="Look at the file in which an agent records every release before it leaves.",
-    )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    show = actions.add_parser(
-        "show",
-        help="print what each data set has spent, run by run",
-        description="Print the composed total of each data set, its runs, the limit and what remains of it.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `tacit ledger`."""
+    actions = add_actions(parser, "Look at the file in which an agent records every release before it leaves.")
+    show = actions.add_parser("show", help="print what each data set has spent, run by run")
     show.add_argument("--dp-delta", type=float, metavar="D", help="delta of the totals (default: the limit's, or 1e-6)")
-    verify = actions.add_parser(
-        "verify",
-        help="check every entry and stored answer",
-        description="Check every entry and stored answer, and print the head. The file alone shows damage and partial "
-        "edits; a file that was rewritten from end to end, or put back from an old copy, shows only beside a head that "
-        "was noted elsewhere: give one to --head, or to --run the directory of a run, whose result holds the heads of "
-        "its agents. Exit code 1 if the ledger is not whole.",
-    )
+    verify = actions.add_parser("verify", help="check every entry and stored answer")
     noted = verify.add_mutually_exclusive_group()
     noted.add_argument("--head", metavar="HASH", help="a head noted earlier, which the ledger must go through")
     noted.add_argument("--run", type=Path, dest="noted_by", metavar="DIR", help="a run that noted the head")
-    limit = actions.add_parser(
-        "limit",
-        help="put another limit in force",
-        description="Change how much the agent gives away over all runs on the same data; the change is an entry.",
-    )
+    limit = actions.add_parser("limit", help="put another limit in force")
     limit.add_argument("--epsilon", type=float, required=True, metavar="E", help="the new limit; inf for none")
     limit.add_argument("--dp-delta", type=float, default=1e-6, metavar="D", help="its delta (default 1e-6)")
     for action, run in ((show, run_show), (verify, run_verify), (limit, run_limit)):
         action.add_argument("file", metavar="FILE", help="the ledger of an agent")
-        add_common(action)
-        action.set_defaults(run=run)
+        finish(action, run.__doc__, run)
 
 
 def run_show(options: argparse.Namespace) -> int:
+    """Print the composed total of each data set, its runs, the limit and what remains of it."""
     if options.dp_delta is not None and not 0 <= options.dp_delta < 1:
-        from tacit.errors import SpecError
-
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
         accounts, limit = ledger.show(options.dp_delta), ledger.history().limit
@@ -75,6 +55,11 @@ def run_show(options: argparse.Namespace) -> int:
 
 
 def run_verify(options: argparse.Namespace) -> int:
+    """Check every entry and stored answer, and print the head. The file alone shows damage and partial edits; a file
+    that was rewritten from end to end, or put back from an old copy, shows only beside a head that was noted elsewhere:
+    give one to --head, or to --run the directory of a run, whose result holds the heads of its agents. Exit code 1 if
+    the ledger is not whole.
+    """
     head = _noted(options.noted_by, options.file) if options.noted_by else options.head
     with _open(options.file) as ledger:
         found = ledger.verify(head)
@@ -92,7 +77,6 @@ def run_verify(options: argparse.Namespace) -> int:
 
 def _noted(run: Path, file: str) -> str:
     """The head that the result of a run holds for the agent of a ledger."""
-    from tacit.errors import DataError
     from tacit.run.deploy import file_of
     from tacit.run.directory import RunDirectory
 
@@ -104,6 +88,7 @@ def _noted(run: Path, file: str) -> str:
 
 
 def run_limit(options: argparse.Namespace) -> int:
+    """Change how much the agent gives away over all runs on the same data; the change is an entry."""
     from tacit.privacy.history import Limit
 
     new = None if math.isinf(options.epsilon) else Limit(options.epsilon, options.dp_delta)

@@ -1,17 +1,21 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what they say: a spec."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import SpecError
+from tacit.jsontext import Values
 
-Commands = Any  # argparse keeps the type of add_subparsers() private
+if TYPE_CHECKING:
+    from tacit.run.spec import Spec
 
-# flag, spec key, type, metavar, help
-DATA_FLAGS = (
+Flags = tuple[tuple[str, str, type, str, str], ...]  # flag, spec key, type, metavar, help
+
+DATA_FLAGS: Flags = (
     ("--data", "data.source", str, "SOURCE", "mnist (bundled), synthetic, a LEAF directory, a table "
      "(.csv, .parquet, .npz), or a directory with one table per agent"),
     ("--agents", "data.agents", int, "P", "number of agents, where the data do not name them"),
@@ -24,37 +28,92 @@ DATA_FLAGS = (
     ("--agent-column", "data.agent_column", str, "NAME", "column that names the agent (default: agent)"),
 )  # fmt: skip
 
+BUNDLE_FLAGS: Flags = (
+    ("--preset", "run.preset", str, "NAME", "sound (a guarantee for the whole run; default), paper (the text), or "
+     "released (what made the paper's numbers)"),
+    ("--algorithm", "algorithm.name", str, "NAME", "the method: objt (default), or any of tacit compare --list"),
+)  # fmt: skip
 
-def add_spec_flags(parser: argparse.ArgumentParser, flags: tuple[tuple[Any, ...], ...]) -> None:
-    """Flags that stand for spec keys."""
-    for flag, key, kind, metavar, about in flags:
-        parser.add_argument(flag, dest=key, type=kind, metavar=metavar, help=about, default=None)
+RUN_FLAGS: Flags = (
+    ("--epsilon", "privacy.epsilon", float, "E", "the budget: for the whole run under sound (default 1), for one "
+     "round, as the paper states it, under paper and released; inf adds no noise"),
+    ("--dp-delta", "privacy.dp_delta", float, "D", "delta of the budget (default 1e-6)"),
+    ("--adjacency", "privacy.adjacency", str, "HOW", "zero_out (default) or replace_one"),
+    ("--noise", "privacy.noise", str, "KIND", "simulated (default, from the seed) or exact (of the operating system)"),
+    ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR; needs --noise exact"),
+    ("--limit", "privacy.limit", float, "E", "epsilon that every ledger allows over all runs on the same data"),
+    ("--rounds", "run.rounds", int, "T", "number of rounds (default: 300 under sound, else 100)"),
+    ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
+    ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default), plain or torch"),
+    ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
+)  # fmt: skip
 
 
-def add_common(parser: argparse.ArgumentParser) -> None:
-    """--json, -v, -q."""
+def finish(parser: argparse.ArgumentParser, doc: str | None, run: Callable[[argparse.Namespace], int]) -> None:
+    """Give a command the function that runs it, the options of all commands, and its help: a docstring.
+
+    The first paragraph of the docstring stands before the options in the help, and the others stand after them.
+    """
+    parser.description, _, parser.epilog = (doc or "").partition("\n\n")
+    if parser.epilog:
+        parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for every recorded round")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="no progress; -qq: no warnings either")
+    parser.set_defaults(run=run)
 
 
-def add_spec_sources(parser: argparse.ArgumentParser) -> None:
-    """--config and --set: any key of the spec."""
-    parser.add_argument("--config", type=Path, metavar="FILE", help="a TOML file of keys, such as a spec.toml")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="any key, see tacit train --keys"
-    )
+def add_actions(parser: argparse.ArgumentParser, about: str) -> Any:
+    """The actions of a command such as `tacit data`, which the caller adds."""
+    parser.description = about
+    return parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
 
-def given(options: argparse.Namespace, flags: tuple[tuple[Any, ...], ...]) -> dict[str, Any]:
+def add_spec_flags(
+    parser: argparse.ArgumentParser,
+    flags: Flags,
+    config: str = "a TOML file of keys, such as a spec.toml",
+    keys: str = "any key of tacit train --keys",
+) -> None:
+    """Add flags that stand for keys of a spec, and --config and --set, which take other `keys` too."""
+    for flag, key, kind, metavar, about in flags:
+        parser.add_argument(flag, dest=key, type=kind, metavar=metavar, help=about)
+    parser.add_argument("--config", type=Path, metavar="FILE", help=config)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=keys)
+
+
+def given(options: argparse.Namespace, flags: Flags) -> Values:
     """The spec values that were given as flags."""
     values = {key: getattr(options, key) for _, key, *_ in flags}
     return {key: value for key, value in values.items() if value is not None}
 
 
 def assignments(pairs: list[str]) -> dict[str, str]:
-    """--set key=value, as a dictionary."""
+    """The spec values that were given as --set key=value."""
     for pair in pairs:
         if "=" not in pair:
             raise SpecError(f"--set takes key=value, got {pair!r}: for example --set privacy.clip=0.5.")
     return {key.strip(): value.strip() for key, _, value in (pair.partition("=") for pair in pairs)}
+
+
+def spec_of(options: argparse.Namespace) -> Spec:
+    """The spec that all flags ask for. Later sources win: preset, --config, flags, --set."""
+    from tacit import toml
+    from tacit.run.presets import preset
+
+    config = toml.read(options.config) if options.config else {}
+    bundle, sets = given(options, BUNDLE_FLAGS), assignments(options.set)
+    for flag, key, *_ in BUNDLE_FLAGS:
+        said = config.get(key, "")
+        if key in sets:
+            raise SpecError(f"{key} names a bundle of values: choose it with {flag}.")
+        if not isinstance(said, str):
+            raise SpecError(f"{options.config}: {key} takes a name, got {said!r}.")
+        if key in config and bundle.get(key, said) != said:
+            raise SpecError(f"{options.config} was made for {key} = {said}: drop {flag}, or that file.")
+    values = config | given(options, DATA_FLAGS + RUN_FLAGS) | sets
+    start = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | values | bundle
+    if not isinstance(start["data.source"], str):
+        raise SpecError(f"{options.config}: data.source takes a name or a path, got {start['data.source']!r}.")
+    return preset(start["run.preset"], start["algorithm.name"], start["data.source"]).with_values(values).checked()

@@ -1,4 +1,7 @@
-"""tacit predict: classes for new records."""
+"""Print the class of each record of a table, one a line. A label column, if there is one, is compared with the
+prediction and the error goes to stderr; empty labels do not count. A model that was trained with a schema holds it,
+and encodes new records by it. A run that was edited is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +10,21 @@ import json
 import sys
 from pathlib import Path
 
-from tacit.cli.options import Commands, add_common
+from tacit.cli.options import finish
 
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "predict",
-        help=about,
-        description="Print the class of each record of a table, one a line. A label column, if there is one, is "
-        "compared with the prediction and the error goes to stderr; empty labels do not count. A model that was "
-        "trained with a schema holds it, and encodes new records by it. A run that was edited is refused.",
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit predict`."""
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="a finished run, or a model.npz alone")
     parser.add_argument("--data", required=True, metavar="FILE", help="a table: .csv, .parquet or .npz")
     parser.add_argument("--averaged", action="store_true", help="use the averaged iterate")
     parser.add_argument("--label-column", metavar="NAME", help="column with the label, if any (default: label)")
     parser.add_argument("--agent-column", metavar="NAME", help="column that names the agent, if any (default: agent)")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Print the class of each record."""
     from tacit.run.model import Model
 
     model = Model.read(options.model)

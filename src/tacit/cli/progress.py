@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 import sys
 import time
 from typing import TYPE_CHECKING
 
+from tacit.jsontext import Values
+
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-
-    from tacit.jsontext import Values
 
 
 class Progress:
     """A listener of rounds: it draws the bar, prints a line, or with `verbose` prints every recorded round."""
 
-    def __init__(self, rounds: int, quiet: int, verbose: int) -> None:
-        self.rounds, self.quiet, self.verbose = rounds, quiet, verbose
+    def __init__(self, rounds: int, options: argparse.Namespace) -> None:
+        self.rounds, self.quiet, self.verbose = rounds, options.quiet, options.verbose
         self.on_terminal = sys.stderr.isatty()
         self.start: tuple[float, int] | None = None
         self.shown = 0.0
@@ -44,7 +45,10 @@ class Progress:
             else:
                 print(self._text(done, now), file=sys.stderr, flush=True)
 
-    def stop(self) -> None:
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Leave the cursor on a line of its own, after an interruption too."""
         if self.bar is not None:
             self.bar.stop()

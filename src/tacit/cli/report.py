@@ -1,15 +1,6 @@
-"""tacit report: records in, one page and figures out; nothing is trained."""
+"""Write one self-contained HTML page about finished runs, from their records alone.
 
-from __future__ import annotations
-
-import argparse
-import sys
-from pathlib import Path
-
-from tacit import jsontext
-from tacit.cli.options import Commands, add_common
-
-EPILOG = """examples:
+examples:
   tacit report runs/patients                              one run
   tacit report runs/grid runs/other --out both.html       sweeps side by side
   tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
@@ -18,23 +9,26 @@ A source is the directory of a run or a sweep, the --out of `tacit reproduce` or
 records. Records that were edited, or are not of the spec they name, are refused.
 """
 
+from __future__ import annotations
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "report",
-        help=about,
-        description="Write one self-contained HTML page about finished runs, from their records alone.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+import argparse
+import sys
+from pathlib import Path
+
+from tacit import jsontext
+from tacit.cli.options import finish
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit report`."""
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a run, a sweep, or records; see below")
     parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write every chart as PNG and SVG too")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Write the page and the figures."""
     from tacit.report import output
     from tacit.report.source import read_all
     from tacit.report.summary import comparison

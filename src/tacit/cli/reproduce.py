@@ -1,28 +1,6 @@
-"""tacit reproduce: the paper's tables and figures, from the runs behind them."""
+"""Run what is behind the paper's tables and figures, and put its printed numbers beside ours.
 
-from __future__ import annotations
-
-import argparse
-import sys
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from tacit import jsontext
-from tacit.cli.options import Commands, add_common
-from tacit.cli.progress import Progress
-from tacit.cli.table import table
-from tacit.errors import RecordError, SpecError, TacitError
-
-if TYPE_CHECKING:
-    from tacit.paper.archive import Archive
-    from tacit.paper.reproduce import Plan
-    from tacit.report.printed import Comparison
-    from tacit.report.source import Source
-    from tacit.run.sources import Sources
-    from tacit.run.sweep import Member
-
-EPILOG = """examples:
+examples:
   tacit reproduce                                    everything, quick: the shapes in some minutes
   tacit reproduce fig2 --scale full --plan           what it would run, and for how long
   tacit reproduce all --scale full --femnist data/femnist --records records/paper.jsonl
@@ -36,15 +14,32 @@ batch of convergence, some minutes long, starts anew.
 Without --femnist, what needs FEMNIST is left out, and said.
 """
 
+from __future__ import annotations
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "reproduce",
-        help=about,
-        description="Run what is behind the paper's tables and figures, and put its printed numbers beside ours.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit import jsontext
+from tacit.cli.options import finish
+from tacit.cli.progress import Progress
+from tacit.cli.table import table
+from tacit.errors import RecordError, SpecError, TacitError
+from tacit.jsontext import Values
+
+if TYPE_CHECKING:
+    from tacit.paper.archive import Archive
+    from tacit.paper.reproduce import Reproduction
+    from tacit.report.printed import Comparison
+    from tacit.report.source import Source
+    from tacit.run.sources import Sources
+    from tacit.run.sweep import Member
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit reproduce`."""
     parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
                         "table1, fig1 .. fig6, long, convergence, privacy, discrepancies, writers")  # fmt: skip
     parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
@@ -62,14 +57,14 @@ def add_to(commands: Commands, about: str) -> None:
                         "(the attacks of privacy leave none, and are made anew)")  # fmt: skip
     parser.add_argument("--plan", action="store_true", help="list the runs to do and their cost, and stop")
     parser.add_argument("--list", action="store_true", help="list the artefacts, and stop")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from tacit.paper import artefact as paper
+    """Run what is not recorded, and print the paper's numbers beside ours."""
     from tacit.paper import reproduce
     from tacit.paper.archive import Archive
+    from tacit.paper.artefact import Scale, choose, read_all
     from tacit.run.directory import check_writable
     from tacit.run.sources import Sources
 
@@ -77,106 +72,93 @@ def run(options: argparse.Namespace) -> int:
         raise SpecError(f"--jobs must be at least 1, got {options.jobs}.")
     if options.plan and options.recorded:
         raise SpecError("--plan lists what would be run, and --recorded runs nothing: give one of them.")
-    scale = paper.Scale(options.scale)
-    known = paper.read_all()
-    plan = reproduce.Plan.of(paper.choose(options.artefacts, known), scale)
+    known = read_all()
+    wanted = reproduce.Reproduction(choose(options.artefacts, known), Scale(options.scale))
     if options.list:
-        _list(plan, options.json)
+        _list(wanted, options.json)
         return 0
     out = options.out or Path("runs") / f"paper-{options.scale}"
     archive = Archive(options.records or out / "records.jsonl")
     sources = Sources(options.femnist, archive.data)
     if options.adopt:
-        _adopt(options, plan, archive)
+        _adopt(options, wanted, archive)
         return 0
     if not options.plan:
         check_writable(out, "give another --out")
     if options.recorded:
-        _require_records(plan, archive, options.records is not None)
-        _show(options, plan, known, out, reproduce.write(plan, archive, out, sources))
-        return 0
-    if not options.plan:
-        check_writable(archive.path.parent, "give another --records")
-    waiting = reproduce.possible(plan.waiting(archive), sources)
-    cost = _announce(options, plan, archive, sources, [member for _, member in waiting])
-    if options.plan:
-        names = [member.name for _, member in waiting]
-        facts = {"runs": names, "recorded": _recorded(plan, archive), "seconds": cost}
-        print(jsontext.dumps(facts) if options.json else "\n".join(names))
-        return 0
-    progress = Progress(sum(member.spec.run.rounds for _, member in waiting), options.quiet, options.verbose)
-    try:
-        reproduce.run(waiting, archive, out, sources, progress, options.jobs)
-    finally:
-        progress.stop()
-    _show(options, plan, known, out, reproduce.write(plan, archive, out, sources))
+        _require_records(wanted, archive, options.records is not None)
+    else:
+        if not options.plan:
+            check_writable(archive.path.parent, "give another --records")
+        waiting = [run for run in wanted.waiting(archive) if sources.has(run[1].spec)]
+        cost = _announce(options, wanted, archive, sources, [member for _, member in waiting])
+        if options.plan:
+            names = [member.name for _, member in waiting]
+            facts = {"runs": names, "recorded": wanted.recorded(archive), "seconds": cost}
+            print(jsontext.dumps(facts) if options.json else "\n".join(names))
+            return 0
+        with Progress(sum(member.spec.run.rounds for _, member in waiting), options) as progress:
+            reproduce.run(waiting, archive, out, sources, progress, options.jobs)
+    _show(options, wanted, known, out, reproduce.write(wanted, archive, out, sources))
     return 0
 
 
-def _list(plan: Plan, as_json: bool) -> None:
+def _list(wanted: Reproduction, as_json: bool) -> None:
     rows = [
-        {
-            "name": one.name, "title": one.title, "about": one.about, "scale": plan.scale.value,
-            "runs": len(one.members(plan.scale)),
-        }
-        for one in plan.artefacts
+        {"name": one.name, "title": one.title, "about": one.about, "scale": wanted.scale.value,
+         "runs": len(one.members(wanted.scale))}
+        for one in wanted.artefacts
     ]  # fmt: skip
     told = [f"{row['name']:<14} {row['runs']:>3} runs  {row['title']}" for row in rows]
     print(jsontext.dumps(rows) if as_json else "\n".join(told))
 
 
-def _adopt(options: argparse.Namespace, plan: Plan, archive: Archive) -> None:
+def _adopt(options: argparse.Namespace, wanted: Reproduction, archive: Archive) -> None:
     from tacit.paper import reproduce
 
-    found = reproduce.adopt(options.adopt, plan, archive)
-    names = [one["name"] for one in found.records]
-    counts = {"recorded": found.recorded, "unfinished": found.unfinished, "foreign": found.foreign}
+    records, left = reproduce.adopt(options.adopt, wanted, archive)
+    names = [one["name"] for one in records]
     if options.json:
-        print(jsontext.dumps({"adopted": names, **counts}))
+        print(jsontext.dumps({"adopted": names, **left}))
         return
     print("\n".join([f"adopted {name}" for name in names]))
     print(
-        f"{len(names)} adopted into {archive.path}; {found.recorded} recorded before, {found.unfinished} not finished, "
-        f"{found.foreign} that no artefact asks for at this scale",
+        f"{len(names)} adopted into {archive.path}; {left['recorded']} recorded before, {left['unfinished']} not "
+        f"finished, {left['foreign']} that no artefact asks for at this scale",
         file=sys.stderr,
     )
 
 
-def _require_records(plan: Plan, archive: Archive, named: bool) -> None:
+def _require_records(wanted: Reproduction, archive: Archive, named: bool) -> None:
     """Refuse to show what is recorded of these artefacts where nothing is, or a file that is `named` and not there."""
-    asked = [one for one in plan.artefacts if one.grid]
+    asked = [one for one in wanted.artefacts if one.grid]
     if (asked or named) and not archive.path.exists():
         raise RecordError(f"{archive.path} does not exist: give --records, or leave --recorded out to run it all.")
-    if asked and not any(plan.records(one, archive) for one in asked):
-        held = f"{archive.path} holds {len(archive.records)} records"
+    if asked and not any(wanted.records(one, archive) for one in asked):
         raise RecordError(
-            f"{held}, and none for {', '.join(one.name for one in asked)} at the {plan.scale.value} scale: "
-            "try the other --scale, or leave --recorded out to run them."
+            f"{archive.path} holds {len(archive.records)} records, and none for {', '.join(one.name for one in asked)} "
+            f"at the {wanted.scale.value} scale: try the other --scale, or leave --recorded out to run them."
         )
-
-
-def _recorded(plan: Plan, archive: Archive) -> int:
-    return sum(key in archive for key in plan.runs)
 
 
 def _announce(
-    options: argparse.Namespace, plan: Plan, archive: Archive, sources: Sources, waiting: Sequence[Member]
+    options: argparse.Namespace, wanted: Reproduction, archive: Archive, sources: Sources, members: Sequence[Member]
 ) -> float:
     """Say what will be done and what it costs, from a few rounds of the real batches."""
-    from tacit.paper import cost
+    from tacit.paper import reproduce
     from tacit.run.sources import HOW_TO_GET
 
-    absent = [member for _, member in plan.waiting(archive) if not sources.has(member.spec)]
+    absent = len(wanted.waiting(archive)) - len(members)
     if absent and not options.quiet:
         without = ", ".join(
-            one.name for one in plan.artefacts if any(not sources.has(m.spec) for m in one.members(plan.scale))
+            one.name for one in wanted.artefacts if any(not sources.has(m.spec) for m in one.members(wanted.scale))
         )
-        print(f"skipped: {len(absent)} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
-    spent = cost.seconds(waiting, sources)
+        print(f"skipped: {absent} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
+    spent = reproduce.cost(members, sources)
     if not options.quiet or options.plan:
         shared = f" one batch at a time ({options.jobs} jobs share the cores)" if options.jobs > 1 else ""
-        about = f", about {_duration(spent)}{shared}" if waiting else ""
-        print(f"{len(waiting)} runs{about}; {_recorded(plan, archive)} recorded in {archive.path}", file=sys.stderr)
+        about = f", about {_duration(spent)}{shared}" if members else ""
+        print(f"{len(members)} runs{about}; {wanted.recorded(archive)} recorded in {archive.path}", file=sys.stderr)
     return spent
 
 
@@ -186,8 +168,10 @@ def _duration(seconds: float) -> str:
     return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def _show(options: argparse.Namespace, plan: Plan, known: Iterable[str], out: Path, folders: list[Path]) -> None:
-    """The printed numbers of what was written, and the page of all that is there, in the order of the `known`."""
+def _show(
+    options: argparse.Namespace, wanted: Reproduction, known: Iterable[str], out: Path, folders: list[Path]
+) -> None:
+    """Print the numbers of what was written, and write the page of all that is there, in the order of the `known`."""
     from tacit.report import output, printed, source
 
     written = {folder.name: source.read(folder) for folder in folders}
@@ -202,14 +186,15 @@ def _show(options: argparse.Namespace, plan: Plan, known: Iterable[str], out: Pa
         if one.artefact is not None
         for number in printed.compare(one.artefact, one.runs)
     ]
-    absent = [one.name for one in plan.artefacts if one.name not in written]
+    absent = [one.name for one in wanted.artefacts if one.name not in written]
     if options.json:
-        facts: dict[str, Any] = {"scale": plan.scale.value, "numbers": [_facts(*number) for number in numbers]}
+        facts: Values = {"scale": wanted.scale.value, "numbers": [_facts(*number) for number in numbers]}
         facts |= {"not_run": absent, "artefacts": list(map(str, folders)), "report": page and str(page)}
         print(jsontext.dumps(facts))
         return
     if numbers:
-        print(_table(numbers))
+        head = ("artefact", "number", "paper", "tacit", "difference", "seeds", "verdict")
+        print(table(head, (_cells(*number) for number in numbers), right=head[2:6]))
     if absent:
         print(f"not run: {', '.join(absent)}")
     for folder in folders:
@@ -229,28 +214,19 @@ def _earlier(folder: Path) -> Source | None:
         return None
 
 
-def _facts(artefact: str, one: Comparison) -> dict[str, Any]:
-    """For JSON, in the unit of the records: errors between 0 and 1."""
-    ours = None if one.ours is None else one.ours.mean
+def _facts(artefact: str, one: Comparison) -> Values:
+    """A number for JSON, in the unit of the records: errors between 0 and 1."""
+    ours, seeds = (one.ours.mean, one.ours.count) if one.ours else (None, 0)
     found = {"paper": one.paper, "tacit": ours, "difference": one.difference}
     # 12 digits: free of the dust of the factor
     numbers = {key: None if value is None else round(value / one.factor, 12) for key, value in found.items()}
-    seeds = one.ours.count if one.ours else 0
-    return {"artefact": artefact, "label": one.label, **numbers, "seeds": seeds, "verdict": one.verdict,
-            "note": one.note}  # fmt: skip
-
-
-def _table(numbers: Sequence[tuple[str, Comparison]]) -> str:
-    head = ("artefact", "number", "paper", "tacit", "difference", "seeds", "verdict")
-    return table(head, (_cells(artefact, one) for artefact, one in numbers), right=head[2:6])
+    told = {"seeds": seeds, "verdict": one.verdict, "note": one.note}
+    return {"artefact": artefact, "label": one.label, **numbers, **told}
 
 
 def _cells(artefact: str, one: Comparison) -> tuple[str, ...]:
-    ours, seeds = ("-", 0) if one.ours is None else (_shown(one.ours.mean, one), one.ours.count)
+    unit = "%" if one.factor == 100 else ""
+    ours, seeds = (f"{one.shown(one.ours.mean)}{unit}", one.ours.count) if one.ours else ("-", 0)
     apart = "-" if one.difference is None else f"{one.difference:+.2f}"
     verdict = one.verdict + (f" ({one.note})" if one.note else "")
-    return (artefact, one.label, _shown(one.paper, one), ours, apart, str(seeds), verdict)
-
-
-def _shown(value: float, one: Comparison) -> str:
-    return f"{one.shown(value)}{'%' if one.factor == 100 else ''}"
+    return (artefact, one.label, f"{one.shown(one.paper)}{unit}", ours, apart, str(seeds), verdict)

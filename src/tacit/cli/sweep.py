@@ -1,18 +1,6 @@
-"""tacit sweep: a grid of runs from one file."""
+"""Run every combination of the lists in a TOML file. Runs over the same data share their passes.
 
-from __future__ import annotations
-
-import argparse
-import sys
-from pathlib import Path
-from typing import Any
-
-from tacit import jsontext
-from tacit.cli.options import Commands, add_common
-from tacit.cli.progress import Progress
-from tacit.cli.table import table
-
-EPILOG = """a grid is a spec in which any value may be a list:
+a grid is a spec in which any value may be a list:
   [data]
   source = "mnist"
   [algorithm]
@@ -27,23 +15,29 @@ EPILOG = """a grid is a spec in which any value may be a list:
 A sweep that was stopped goes on where it stopped: run the same command again.
 """
 
+from __future__ import annotations
 
-def add_to(commands: Commands, about: str) -> None:
-    parser = commands.add_parser(
-        "sweep",
-        help=about,
-        description="Run every combination of the lists in a TOML file. Runs over the same data share their passes.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+import argparse
+import sys
+from pathlib import Path
+
+from tacit import jsontext
+from tacit.cli.options import finish
+from tacit.cli.progress import Progress
+from tacit.cli.table import table
+from tacit.jsontext import Values
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `tacit sweep`."""
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the grid, see below")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/FILE's name)")
     parser.add_argument("--plan", action="store_true", help="list the runs, and stop")
-    add_common(parser)
-    parser.set_defaults(run=run)
+    finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
+    """Run the grid, and print a line for each run."""
     from tacit.run import sweep
 
     members = sweep.read(options.config)
@@ -54,12 +48,10 @@ def run(options: argparse.Namespace) -> int:
     if options.plan:
         print("\n".join(member.name for member in members))
         return 0
-    progress = Progress(rounds, options.quiet, options.verbose)
-    try:
+    with Progress(rounds, options) as progress:
         records = sweep.run(members, out, progress)
-    finally:
-        progress.stop()
-    print(jsontext.dumps(records) if options.json else _table(records))
+    head = ("run", "test error", "averaged", "seconds", "")
+    print(jsontext.dumps(records) if options.json else table(head, map(_cells, records), right=head[1:4]))
     if not options.quiet:
         if any(record.get("epsilon") is not None for record in records):
             print("each guarantee is of its run alone: on the same records their costs compose", file=sys.stderr)
@@ -67,12 +59,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _table(records: list[dict[str, Any]]) -> str:
-    head = ("run", "test error", "averaged", "seconds", "")
-    return table(head, map(_cells, records), right=head[1:4])
-
-
-def _cells(record: dict[str, Any]) -> tuple[str, ...]:
+def _cells(record: Values) -> tuple[str, ...]:
     if "diverged" in record:
         return (record["name"], "-", "-", "-", record["diverged"])
     errors = (record["test_error"], record["test_error_averaged"])

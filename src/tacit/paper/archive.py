@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from tacit import record
+from tacit import record, toml
 from tacit.data.spec import DataSpec
 from tacit.errors import RecordError, SpecError
 from tacit.jsontext import Values
-from tacit.paper.artefact import key_of, spec_of
 from tacit.record import RecordFile
 from tacit.run.spec import Spec
 
@@ -17,7 +17,7 @@ class Archive(RecordFile):
     """A file of records in which a run is found by its spec, but for how often the run is measured."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _key, completed)
+        super().__init__(path, lambda one: key_of(Spec().with_values(spec_of(one))), completed)
 
     @property
     def data(self) -> dict[DataSpec, tuple[int, int]]:
@@ -34,8 +34,34 @@ class Archive(RecordFile):
         return found
 
 
-def _key(one: Values) -> str:
-    return key_of(Spec().with_values(spec_of(one)))
+def key_of(spec: Spec) -> str:
+    """What names a run: its spec, but for how often it is measured, which changes nothing of the run."""
+    return record.spec_hash(spec.with_values({"run.record_every": None}).toml())
+
+
+def spec_of(one: Values) -> Values:
+    """The dotted keys of a record's spec."""
+    return toml.parsed(one["spec"], f"the spec of {one['name']}")
+
+
+def select(records: Iterable[Values], where: Values) -> list[Values]:
+    """The records whose specs have these values, without the runs that diverged."""
+    whole = ((one, spec_of(one)) for one in records if "diverged" not in one)
+    return [one for one, spec in whole if all(spec.get(key) == value for key, value in where.items())]
+
+
+def mean(records: Iterable[Values], quantity: str) -> float | None:
+    """The mean of a quantity over the records that have a value of it; None without any."""
+    found = [value for one in records if (value := _last(one, quantity)) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def _last(one: Values, quantity: str) -> float | None:
+    """A quantity of a record: of its summary, or the last point of its curve."""
+    if quantity not in one and quantity not in one["curve"]:
+        raise RecordError(f"{one['name']} holds no {quantity}: run it again with this version of tacit.")
+    value: float | None = one[quantity] if quantity in one else (one["curve"][quantity] or [None])[-1]
+    return value
 
 
 def completed(one: Values, where: str) -> Values:

@@ -1,4 +1,4 @@
-"""The paper's tables and figures as data: one TOML each, beside this module in paper/.
+"""The paper's tables and figures as data: one TOML file each, in artefacts/.
 
     title, about, columns, notes   what the report says of it
     [[grid]]                       its runs: sections and keys of a spec, any value may be a list
@@ -16,10 +16,11 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from tacit import record, toml
-from tacit.errors import RecordError, SpecError, unknown
+from tacit import toml
+from tacit.errors import SpecError, unknown
+from tacit.jsontext import Values
+from tacit.paper.archive import key_of
 from tacit.run import sweep
 from tacit.run.spec import Spec
 from tacit.run.sweep import Member
@@ -29,8 +30,7 @@ ORDER = (
     "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "privacy", "discrepancies",
     "writers",
 )  # fmt: skip
-
-Values = dict[str, Any]
+UNCLAIMED = "quick scale: shorter runs, fewer seeds"  # the note beside a number that is shown and not claimed
 
 
 class Scale(enum.Enum):
@@ -42,7 +42,7 @@ class Scale(enum.Enum):
 
 @dataclass(frozen=True)
 class Artefact:
-    """One table or figure."""
+    """One table or figure of the paper."""
 
     name: str
     title: str
@@ -58,10 +58,9 @@ class Artefact:
     compute: str | None = None
 
     def members(self, scale: Scale) -> list[Member]:
-        """Its runs, each once."""
-        found = {}
+        """The runs of the artefact, each once."""
+        found, source = {}, f"{self.name}.toml"
         for grid in self.grid:
-            source = f"{self.name}.toml"
             values = toml.flat({key: content for key, content in grid.items() if key != "quick"}, source)
             if scale is Scale.QUICK:
                 values |= toml.flat(self.quick, source) | toml.flat(grid.get("quick", {}), source)
@@ -70,12 +69,30 @@ class Artefact:
         return list(found.values())
 
     def all_panels(self) -> list[Values]:
-        """The panels with every list in a `where` written out."""
-        return [one for panel in self.panels for one in _written_out(panel)]
+        """The panels, with one panel for each combination of the lists in a `where`."""
+        panels = []
+        for panel in self.panels:
+            where = panel.get("where", {})
+            varied = [key for key, value in where.items() if isinstance(value, list)]
+            for combination in itertools.product(*(where[key] for key in varied)):
+                chosen = where | dict(zip(varied, combination, strict=True))
+                panels.append(panel | {"title": panel["title"].format(*combination), "where": chosen})
+        return panels
+
+    def claimed(self, scale: Scale) -> Artefact:
+        """The artefact as it stands at a scale: short runs are no ground for a claim about long ones.
+
+        At the quick scale a number of the paper is shown without its tolerance, and not at all if it is of one length.
+        """
+        if scale is Scale.FULL:
+            return self
+        shown = (one for one in self.printed if "run.rounds" not in one.get("where", {}))
+        noted = (one | {"note": f"{one['note']}; {UNCLAIMED}" if "note" in one else UNCLAIMED} for one in shown)
+        return replace(self, printed=tuple(one | {"tolerance": None} for one in noted))
 
 
 def read(path: Path) -> Artefact:
-    """The artefact of a TOML file."""
+    """The artefact that a TOML file describes."""
     found = toml.loads(toml.text_of(path), str(path))
     known = set(Artefact.__dataclass_fields__) - {"name"}
     for key in found:
@@ -96,7 +113,7 @@ def read_all(folder: Path = FOLDER) -> dict[str, Artefact]:
 
 
 def choose(names: Iterable[str], known: dict[str, Artefact]) -> list[Artefact]:
-    """The artefacts of these names, each once; `all` is every one."""
+    """The artefacts of these names, each once; the name `all` stands for every artefact."""
     wanted = list(names)
     for name in wanted:
         if name != "all" and name not in known:
@@ -104,60 +121,8 @@ def choose(names: Iterable[str], known: dict[str, Artefact]) -> list[Artefact]:
     return [one for name, one in known.items() if "all" in wanted or name in wanted]
 
 
-def key_of(spec: Spec) -> str:
-    """What names a run: its spec, but for how often it is measured, which changes nothing of it."""
-    return record.spec_hash(spec.with_values({"run.record_every": None}).toml())
-
-
 def named(spec: Spec) -> Member:
     """The run of a spec under a name that follows from the spec alone, whichever artefact asks for it."""
     varied = {key: spec.values()[key] for key in ("data.source", "algorithm.name", "privacy.epsilon", "run.seed")}
     words = f"{spec.data.source}-{spec.algorithm.name}-epsilon{spec.privacy.epsilon:g}-seed{spec.run.seed}"
     return Member(f"{words}-{key_of(spec)[:8]}", varied, spec)
-
-
-def spec_of(one: Values) -> Values:
-    """The dotted keys of a record's spec."""
-    return toml.parsed(one["spec"], f"the spec of {one['name']}")
-
-
-def select(records: Iterable[Values], where: Values) -> list[Values]:
-    """The records whose specs have these values, without those that diverged."""
-    whole = [(one, spec_of(one)) for one in records if "diverged" not in one]
-    return [one for one, spec in whole if all(spec.get(key) == value for key, value in where.items())]
-
-
-def last(one: Values, quantity: str) -> float | None:
-    """A quantity of a record: of its summary, or the last point of its curve."""
-    if quantity in one:
-        value: float | None = one[quantity]
-        return value
-    if quantity not in one["curve"]:
-        raise RecordError(f"{one['name']} holds no {quantity}: run it again with this version of tacit.")
-    return None if not one["curve"][quantity] else one["curve"][quantity][-1]
-
-
-def mean(records: Iterable[Values], quantity: str) -> float | None:
-    """The mean of a quantity over records that have it; None without any."""
-    found = [value for one in records if (value := last(one, quantity)) is not None]
-    return sum(found) / len(found) if found else None
-
-
-def unclaimed(artefact: Artefact, note: str) -> Artefact:
-    """The artefact with its printed numbers shown beside ours, but those of a length, and no tolerance claimed."""
-    shown = (one for one in artefact.printed if "run.rounds" not in one.get("where", {}))
-    printed = ({key: value for key, value in one.items() if key != "tolerance"} for one in shown)
-    noted = (one | {"note": f"{one['note']}; {note}" if "note" in one else note} for one in printed)
-    return replace(artefact, printed=tuple(noted))
-
-
-def _written_out(panel: Values) -> list[Values]:
-    where = panel.get("where", {})
-    lists = {key: value if isinstance(value, list) else [value] for key, value in where.items()}
-    varied = [key for key, value in where.items() if isinstance(value, list)]
-    panels = []
-    for combination in itertools.product(*lists.values()):
-        chosen = dict(zip(lists, combination, strict=True))
-        title = panel["title"].format(*(chosen[key] for key in varied))
-        panels.append(panel | {"title": title, "where": chosen})
-    return panels

@@ -4,49 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
 from tacit.errors import Diverged
-from tacit.paper import artefact as paper
-from tacit.paper.theorem import Bound, Constants, Merit, constants, slope
+from tacit.jsontext import Values
+from tacit.paper.archive import select, spec_of
+from tacit.paper.theorem import Bound, Merit, constants, slope
 from tacit.rounds import rounds
 from tacit.run import build, sweep
 from tacit.run.compose import AdmmSetup
 from tacit.run.result import summarize
 from tacit.run.run import Run, check_finite, measure
-from tacit.run.sweep import Lane, Load, Member
+from tacit.run.sweep import Load, Member
 from tacit.run.train import Listener, engine_for, nobody, settled
 
 POINTS = 45  # measured rounds, evenly in log t: a record keeps them all
 
-Values = dict[str, Any]
-
 
 def finish(
-    members: Sequence[Member],
-    out: Path,  # noqa: ARG001
-    listener: Listener = nobody,
-    load: Load = build.federation,
+    members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = build.federation  # noqa: ARG001
 ) -> Iterator[Values]:
-    """The record of every run, its merit in the curve. A batch takes minutes: one that is stopped starts anew."""
+    """The record of every run, with the merit in its curve. A batch takes minutes: one that is stopped starts anew.
+
+    Where a run diverges, the record of the run says so, and the others of its batch start anew without it.
+    """
     for batch, hear in sweep.heard(sweep.batches(members, load, sweep.fresh), listener):
-        yield from _together(batch, hear)
+        for member, found in settled(batch, partial(_follow, hear)):
+            if isinstance(found, Diverged):
+                yield sweep.diverged(member, found)
+            else:
+                yield sweep.record_of(member, *found, (*sweep.CURVES, "merit"))
 
 
-def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
-    """The records of a batch; where a run diverges its record says so, and the others start anew without it."""
-    for member, found in settled(batch, partial(_follow, listener)):
-        yield sweep.diverged(member, found) if isinstance(found, Diverged) else _record(member, *found)
-
-
-def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Run, Merit, float, str]]:
+def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Values, list[Values]]]:
+    """The summary and the measured rounds of each run of a batch."""
     first = runs[0]
     merit = Merit.of(first.setup.problem, first.over)
     own, shape = first.spec.run, first.setup.shape
@@ -69,32 +67,27 @@ def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Run, Merit, f
                 run.rows.append(row | {"merit": merit(total / t, state.average)})
         listener(t, first.rows[-1] if t in measured else None)
     seconds = (perf_counter() - start) / len(runs)
-    return [(run, merit, seconds, engine.path) for run in runs]
+    summaries = (summarize(run.spec, run.over, run.setup, run.rows[-1], seconds, engine.path) for run in runs)
+    return [(told | {"theorem": _theorem(run, merit)}, run.rows) for run, told in zip(runs, summaries, strict=True)]
 
 
-def _record(member: Member, run: Run, merit: Merit, seconds: float, path: str) -> Values:
-    summary = summarize(run.spec, run.over, run.setup, run.rows[-1], seconds, path)
+def _theorem(run: Run, merit: Merit) -> Values:
     bound = bound_of(run, merit)
-    found = bound.constants
-    theorem = {
-        "u1": found.u1, "u2": found.u2, "u3": found.u3, "gamma": merit.gamma, "noise": bound.noise,
+    return {
+        **asdict(bound.constants), "gamma": merit.gamma, "noise": bound.noise,
         "f_star": merit.f_star, "f_zero": merit.f_zero,
         "bound": [bound(row["t"]) for row in run.rows],
         "repaired": [bound.repaired(row["t"]) for row in run.rows],
     }  # fmt: skip
-    return sweep.record_of(member, summary | {"theorem": theorem}, run.rows, (*sweep.CURVES, "merit"))
 
 
 def bound_of(run: Run, merit: Merit) -> Bound:
     """The theorem's right-hand side for a run of ObjP."""
     assert isinstance(run.setup, AdmmSetup)
     over, rho = run.over, run.setup.rho
-    found: Constants = constants(run.setup.problem, over, run.setup.agents[0].variant.adjacency)
-    dimension = over.n_features * over.n_classes
-    ends = (rho(1), rho(run.spec.run.rounds))
-    return Bound(
-        found, over.n_agents, dimension, run.spec.privacy.epsilon, merit.gamma, *ends, run.spec.schedule.eta_a
-    )
+    found = constants(run.setup.problem, over, run.setup.agents[0].variant.adjacency)
+    dimension, ends = over.n_features * over.n_classes, (rho(1), rho(run.spec.run.rounds))
+    return Bound(found, over.n_agents, dimension, run.spec.privacy.epsilon, merit.gamma, *ends, run.spec.schedule.eta_a)
 
 
 def verdict(merit: Sequence[float], bound: Sequence[float], repaired: Sequence[float], gap: float) -> str:
@@ -108,10 +101,11 @@ def verdict(merit: Sequence[float], bound: Sequence[float], repaired: Sequence[f
 def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
     """The table of constants, bounds and slopes, and the bound as a line in each panel."""
     keys = ("privacy.epsilon", "schedule.eta_a")
-    settings = sorted({tuple(paper.spec_of(one)[key] for key in keys) for one in records})
+    settings = sorted({tuple(spec_of(one)[key] for key in keys) for one in records})
     rows, series = [], []
     for setting in settings:
-        same = paper.select(records, dict(zip(keys, setting, strict=True)))
+        where = dict(zip(keys, setting, strict=True))
+        same = select(records, where)
         if not same:
             rows.append([*setting, *["-"] * 10, "diverged"])
             continue
@@ -122,9 +116,8 @@ def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
         told = (float(f"{cell:.4g}") for cell in cells)
         rows.append([*setting, t[-1], len(same), *told, verdict(merit, bound, repaired, gap)])
         for n, panel in enumerate(panels):
-            if panel["where"].items() <= dict(zip(keys, setting, strict=True)).items():
-                name = f"bound, eta x {setting[1]:g}"
-                series.append({"panel": n, "name": name, "x": t, "y": bound})
+            if panel["where"].items() <= where.items():
+                series.append({"panel": n, "name": f"bound, eta x {setting[1]:g}", "x": t, "y": bound})
     columns = [
         "epsilon", "eta x", "T", "seeds", "U1 at most", "U2", "U3 at most", "F(0) - F*", "merit at T",
         "bound at T, as printed", "bound at T, U2 squared", "slope, last two decades", "the bound is",

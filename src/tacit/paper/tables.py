@@ -6,14 +6,14 @@ import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tacit.audit import mechanism
 from tacit.errors import TacitWarning
-from tacit.paper import artefact as paper
+from tacit.jsontext import Values
 from tacit.paper import convergence
+from tacit.paper.archive import mean, select
 from tacit.paper.artefact import Artefact
 from tacit.privacy.budget import total
 from tacit.privacy.mechanism import Gaussian, Laplace
@@ -23,7 +23,10 @@ from tacit.run.sources import FEMNIST, HOW_TO_GET, Sources
 from tacit.run.spec import Spec
 from tacit.types import Norm
 
-Values = dict[str, Any]
+INSTANCES = {  # the paper's two data sets
+    "MNIST": Spec().with_values({"data.source": "mnist", "data.agents": 10}),
+    "FEMNIST": Spec().with_values({"data.source": FEMNIST, "data.class_count": 62}),
+}
 
 
 @dataclass(frozen=True)
@@ -36,21 +39,11 @@ class Given:
     sources: Sources
 
 
-def mnist() -> Spec:
-    """The paper's first instance."""
-    return Spec().with_values({"data.source": "mnist", "data.agents": 10})
-
-
-def femnist() -> Spec:
-    """The paper's second instance."""
-    return Spec().with_values({"data.source": FEMNIST, "data.class_count": 62})
-
-
 def instances(given: Given) -> Values:
     """Table 1: the sizes of the two instances, printed and found."""
     rows = []
     for entry in given.artefact.compare:
-        name, spec = entry["instance"], {"MNIST": mnist, "FEMNIST": femnist}[entry["instance"]]()
+        name, spec = entry["instance"], INSTANCES[entry["instance"]]
         rows.append([name, "paper", *entry["paper"]])
         if given.sources.has(spec):
             over = given.sources.load(spec)
@@ -95,7 +88,7 @@ def register(given: Given) -> Values:
 def _compared(entry: Values, records: Sequence[Values]) -> list[str]:
     cells = [entry["finding"]]
     for side in (entry["one"], entry["other"]):
-        value = paper.mean(paper.select(records, side["where"]), side["y"])
+        value = mean(select(records, side["where"]), side["y"])
         share = side["y"].startswith("test_error")
         text = "not run" if value is None else f"{100 * value:.2f} %" if share else f"{value:.3g}"
         cells += [side["label"], text]
@@ -125,7 +118,7 @@ def _beyond_one() -> list[str]:
 def _read_from_data(sources: Sources) -> list[str]:
     """max_i |x_i|_1 scales the noise of round one: how far one record changes it."""
     falls = []
-    for p, shard in enumerate(sources(mnist()).shards):
+    for p, shard in enumerate(sources(INSTANCES["MNIST"]).shards):
         largest, second = np.sort(Norm.L1.of_rows(shard.x))[[-1, -2]]
         falls.append((1 - second / largest, p, largest, second))
     fall, p, largest, second = max(falls)
@@ -139,9 +132,10 @@ def _read_from_data(sources: Sources) -> list[str]:
 def _written_twice(sources: Sources) -> list[str]:
     """LEAF's pipeline stores one image of nearly every writer twice."""
     finding = "LEAF writes one image of almost every writer twice: training records"
-    if not sources.has(femnist()):
+    femnist = INSTANCES["FEMNIST"]
+    if not sources.has(femnist):
         return [finding, "as LEAF wrote them", f"not run: {HOW_TO_GET}", "each once", "not run"]
-    sizes = [sources(femnist().with_values({"data.dedup": once})).n_records for once in (False, True)]
+    sizes = [sources(femnist.with_values({"data.dedup": once})).n_records for once in (False, True)]
     return [finding, "as LEAF wrote them", str(sizes[0]), "each once, and none of test", str(sizes[1])]
 
 
