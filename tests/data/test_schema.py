@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import feature_table, load
+from tacit.data import load
 from tacit.data.column_kinds import CategoricalColumn, LabelColumn, NumericColumn, Tally
+from tacit.data.feature_table import Counts, count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable
@@ -100,7 +101,7 @@ def without(*names: str) -> dict[str, list[Any]]:
 
 
 def test_each_cell_is_encoded_by_its_declaration_and_what_changed_is_counted() -> None:
-    table, counts = feature_table.encode(raw(), parse(PATIENTS), training=True)
+    table, counts = encode(raw(), parse(PATIENTS), training=True)
     assert table.x.tolist() == ENCODED
     assert table.x.dtype == np.float32
     assert table.features == ("age", "smoker=never", "smoker=former", "smoker=current", "stage=2", "stage=3")
@@ -146,7 +147,7 @@ def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Array]]:
 @given(tables())
 def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
     schema, columns = found
-    table, counts = feature_table.encode(RawTable("t", columns), schema)
+    table, counts = encode(RawTable("t", columns), schema)
     assert table.x.shape == (counts.records, len(schema.features))
     assert table.x.dtype == np.float32
     assert table.x.min() >= 0
@@ -160,14 +161,14 @@ def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple
 def test_a_row_depends_on_its_own_record_alone(found: tuple[Schema, dict[str, Array]], random: Any) -> None:
     schema, columns = found
     n = len(columns["c0"])
-    whole, counts = feature_table.encode(RawTable("t", columns), schema)
+    whole, counts = encode(RawTable("t", columns), schema)
     order = random.sample(range(n), n)
-    shuffled, same = feature_table.encode(RawTable("t", {name: column[order] for name, column in columns.items()}), schema)
+    shuffled, same = encode(RawTable("t", {name: column[order] for name, column in columns.items()}), schema)
     assert np.array_equal(shuffled.x, whole.x[order])
     assert same == counts
-    alone = [feature_table.encode(RawTable("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
+    alone = [encode(RawTable("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
     assert np.array_equal(np.concatenate([table.x for table, _ in alone]), whole.x)
-    assert sum((one for _, one in alone), feature_table.Counts(0, {})) == counts
+    assert sum((one for _, one in alone), Counts(0, {})) == counts
 
 
 @given(NUMERIC, FINITE)
@@ -180,7 +181,7 @@ def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: NumericColum
 
 def test_the_row_bounds_are_reached() -> None:
     schema = parse(PATIENTS)
-    table, _ = feature_table.encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
+    table, _ = encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
     assert [float(norm.of_rows(table.x)[0]) for norm in Norm] == [schema.row_bound(norm) for norm in Norm]
     assert (schema.row_bound(Norm.L1), schema.row_bound(Norm.L2)) == (3, math.sqrt(3))
 
@@ -219,12 +220,12 @@ def test_csv_parquet_and_npz_encode_alike(tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": [1.5, 9.0, None], "c": c, "y": y, "agent": agent}), tmp_path / "t.parquet")
     np.savez(tmp_path / "t.npz", x=np.array([u, c]).T, features=["u", "c"], y=y, agent=agent)
     for kind in ("csv", "parquet", "npz"):
-        table = feature_table.read_encoded(tmp_path / f"t.{kind}", parse(text), training=True)
+        table = read_encoded(tmp_path / f"t.{kind}", parse(text), training=True)
         assert table.x.tolist() == [[0.375, 1, 0], [1, 0, 1], [0.5, 0, 0]]
         assert table.labels is not None
         assert table.agents is not None
         assert (table.labels.tolist(), table.agents.tolist()) == (["0", "1", "1"], ["b", "a", "b"])
-        counts = feature_table.count(read_raw(tmp_path / f"t.{kind}"), parse(text)).columns
+        counts = count(read_raw(tmp_path / f"t.{kind}"), parse(text)).columns
         assert counts == {"u": Tally(clipped=1, missing=1), "c": Tally(unknown=1), "y": Tally(), "agent": Tally()}
 
 
@@ -233,9 +234,9 @@ def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Pa
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     unused = 'b={kind="ignore"}\nl={kind="ignore"}'
     text = '[columns]\nu={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\n' + unused
-    table = feature_table.read_encoded(tmp_path / "t.parquet", parse(text), training=True)
+    table = read_encoded(tmp_path / "t.parquet", parse(text), training=True)
     assert table.x.tolist() == [[0.5], [0.5]]
-    counts = feature_table.count(read_raw(tmp_path / "t.parquet"), parse(text))
+    counts = count(read_raw(tmp_path / "t.parquet"), parse(text))
     assert counts.columns == {"u": Tally(missing=2), "y": Tally()}
 
 
@@ -243,7 +244,7 @@ def test_truth_values_beside_nulls_are_spelled_as_truth_values_alone(tmp_path: P
     text = '[columns]\nu={kind="categorical",values=["true","false"]}\ny={kind="label",classes=[0,1]}'
     for name, cells in (("alone", [True, False]), ("beside", [True, False, None])):
         pq.write_table(pa.table({"u": cells, "y": [0, 1, 1][: len(cells)]}), tmp_path / f"{name}.parquet")
-        x = feature_table.read_encoded(tmp_path / f"{name}.parquet", parse(text), training=True).x
+        x = read_encoded(tmp_path / f"{name}.parquet", parse(text), training=True).x
         assert x.tolist() == [[1, 0], [0, 1], [0, 0]][: len(cells)]
 
 
@@ -256,10 +257,10 @@ def test_a_feature_of_an_npz_cannot_be_called_as_its_labels(tmp_path: Path) -> N
 def test_numbered_arrays_of_an_npz_are_agents(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", x_0=[[1.0], [2.0]], y_0=[0, 1], x_7=[[3.0]], y_7=[1])
     text = '[columns]\nx0={kind="numeric",lo=0,hi=4}\ny={kind="label",classes=[0,1]}\nagent={kind="agent"}'
-    table = feature_table.read_encoded(tmp_path / "t.npz", parse(text), training=True)
+    table = read_encoded(tmp_path / "t.npz", parse(text), training=True)
     assert table.agents is not None
     assert (table.x.ravel().tolist(), table.agents.tolist()) == ([0.25, 0.5, 0.75], ["0", "0", "7"])
-    assert feature_table.count(read_raw(tmp_path / "t.npz"), parse(text)).records == 3
+    assert count(read_raw(tmp_path / "t.npz"), parse(text)).records == 3
 
 
 # --- what a schema may say
@@ -343,18 +344,18 @@ def test_an_unreadable_schema_is_refused(tmp_path: Path) -> None:
 )
 def test_columns_that_do_not_match_are_named(columns: dict[str, list[Any]], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        feature_table.encode(raw(columns), parse(PATIENTS), training=True)
+        encode(raw(columns), parse(PATIENTS), training=True)
 
 
 def test_ignored_columns_may_be_absent_and_predicting_needs_features_only() -> None:
     schema = parse(PATIENTS)
-    assert feature_table.encode(raw(without("name")), schema, training=True)[0].x.tolist() == ENCODED
-    table, _ = feature_table.encode(raw(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
+    assert encode(raw(without("name")), schema, training=True)[0].x.tolist() == ENCODED
+    table, _ = encode(raw(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
     assert table.x.tolist() == ENCODED
     assert table.labels is None
     assert table.agents is None
     with pytest.raises(DataError, match="lacks 'age'"):
-        feature_table.encode(raw(without("age")), schema)
+        encode(raw(without("age")), schema)
 
 
 # --- federations
@@ -370,7 +371,7 @@ def test_a_federation_knows_what_the_schema_declares_and_no_counts(tmp_path: Pat
     assert np.concatenate([shard.x for shard in federation.shards]).tolist() == ENCODED
     assert federation.schema == PATIENTS
     held = [getattr(federation, field.name) for field in dataclasses.fields(federation)]
-    assert not any(isinstance(value, feature_table.Counts | Tally) for value in held)
+    assert not any(isinstance(value, Counts | Tally) for value in held)
 
 
 def test_the_order_of_the_columns_in_the_file_is_no_matter(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from tacit import record
 from tacit.cli import main
 from tacit.errors import RecordError
-from tacit.report import output, panels, printed, standard
+from tacit.report import curves, output, printed
 from tacit.report.chart import COLOURS
 from tacit.report.markup import figure as figure_of
 from tacit.report.runs import grouped
@@ -40,7 +40,7 @@ def test_runs_that_differ_in_the_seed_alone_are_one_group(sweep):
 
 
 def test_a_band_is_the_percentiles_of_the_seeds_and_a_line_their_mean(sweep):
-    error = next(chart for chart in standard.charts(read(sweep).runs) if chart.key == "test-error")
+    error = next(chart for chart in curves.standard(read(sweep).runs) if chart.key == "test-error")
     for line, errors in zip(error.lines, made.ERRORS.values(), strict=True):
         assert line.x == made.ROUNDS
         for values, y, low, high in zip((np.full(len(errors), 0.9), 2 * np.array(errors), errors),
@@ -78,7 +78,7 @@ def test_the_budget_grows_to_the_total_that_the_run_states(tmp_path):
     for name, more in (("gaussian", []), ("laplace", ["--set", "privacy.mechanism=laplace"])):
         assert main([*arguments, *more, "--out", str(tmp_path / name)]) == 0
         (run,) = read(tmp_path / name).runs
-        spent = standard.spent(run)
+        spent = curves.spent(run)
         assert spent.x[-1] == 7
         assert spent.y[-1] == pytest.approx(run.summary["epsilon"], rel=1e-9)
         assert list(spent.y) == sorted(spent.y)
@@ -128,7 +128,7 @@ def test_a_number_is_the_mean_over_seeds_without_those_that_diverged(tmp_path):
 
 def test_panels_draw_rounds_keys_series_and_a_level_line(figure, tmp_path):
     source = read(figure)
-    by_round, by_epsilon = panels.charts(source.artefact, source.runs)
+    by_round, by_epsilon = curves.panels(source.artefact, source.runs)
     error, bound = by_round.lines
     assert error.y[-1] == pytest.approx(16)
     assert (bound.name, bound.y, bound.aside) == ("bound", (50.0, 20.0), True)
@@ -150,7 +150,7 @@ def test_a_name_is_text_wherever_the_page_shows_it(tmp_path):
     assert "<!--" not in text
     assert text.count("</script>") == 1 + text.count('<script type="application/json">')
     assert re.findall(r'<figure id="([^"]*)"', text)[:2] == ["fig9-panel-1", "fig9-panel-2"]
-    assert 'id="a&lt;b-test-error"' in figure_of(standard.charts(read(tmp_path / "fig9").runs)[0], "a<b-test-error")
+    assert 'id="a&lt;b-test-error"' in figure_of(curves.standard(read(tmp_path / "fig9").runs)[0], "a<b-test-error")
 
 
 def test_a_panel_that_would_mix_settings_is_refused(tmp_path):
@@ -173,7 +173,7 @@ def test_a_run_that_diverged_is_counted_and_not_averaged(tmp_path):
 def test_many_groups_are_split_into_charts_that_can_be_read(tmp_path):
     many = [made.one(0.1, made.spec(epsilon, 0, name), f"{name}{epsilon}")
             for name in ("objt", "objp", "outp") for epsilon in (1.0, 2.0, 3.0, 4.0)]  # fmt: skip
-    errors = [chart for chart in standard.charts(read(made.write(tmp_path / "many", many)).runs)
+    errors = [chart for chart in curves.standard(read(made.write(tmp_path / "many", many)).runs)
               if chart.key.startswith("test-error")]  # fmt: skip
     assert [chart.title for chart in errors] == [f"Test error, {name}" for name in ("objt", "objp", "outp")]
     assert sum(len(chart.lines) for chart in errors) == 12
@@ -184,7 +184,7 @@ def test_a_panel_of_errors_names_the_unit_and_the_keys_that_differ(tmp_path):
     other = [made.one(0.1, made.spec(2.0, 0, radius=2.0), "other")]
     found = made.ARTEFACT | {"panels": [panel], "series": []}
     source = read(made.write(tmp_path / "two", [*made.records(), *other], found))
-    (chart,) = panels.charts(source.artefact, source.runs)
+    (chart,) = curves.panels(source.artefact, source.runs)
     assert chart.y_label == "error (%)"
     assert [line.name for line in chart.lines] == ["radius a 1", "radius a 2"]
 
@@ -192,7 +192,7 @@ def test_a_panel_of_errors_names_the_unit_and_the_keys_that_differ(tmp_path):
 def test_the_page_holds_the_description_of_each_chart(sweep, tmp_path):
     found = re.findall(r'<script type="application/json">(.*?)</script>', page_of(sweep, tmp_path))
     charts = {chart["key"]: chart for chart in map(json.loads, found)}
-    assert list(charts) == [chart.key for chart in standard.charts(read(sweep).runs)]
+    assert list(charts) == [chart.key for chart in curves.standard(read(sweep).runs)]
     error = charts["test-error"]
     assert (error["title"], error["x_label"], error["y_label"], error["log_y"]) == (
         "Test error", "round", "test error (%)", False)  # fmt: skip

@@ -43,10 +43,8 @@ def check_class_names(names: Sequence[str]) -> tuple[str, ...]:
         raise SpecError(f"class_names takes a list of names, got the text {names!r}: split it.")
     known = tuple(map(plain, names))
     if len(known) < 2 or "" in known or len(set(known)) < len(known):
-        raise SpecError(
-            f"--classes (data.class_names) takes two or more names, none empty and none named twice, or how many "
-            f"classes there are: got {', '.join(map(repr, known))}."
-        )
+        takes = "two or more names, none empty and none named twice, or how many classes there are"
+        raise SpecError(f"--classes (data.class_names) takes {takes}: got {', '.join(map(repr, known))}.")
     return known
 
 
@@ -80,34 +78,28 @@ def without_unknown(federation: Federation, known: Sequence[Array], in_test: Arr
     Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
     out of the test set. Bounds then hold zero, whether there is such a record or not.
     """
-    bounds = federation.bounds
-    public = replace(
-        federation,
-        shards=tuple(map(_absent, federation.shards, known)),
-        test=federation.test if in_test.all() else federation.test.rows(in_test),
-        bounds=None if bounds is None else (min(bounds[0], 0.0), max(bounds[1], 0.0)),
-    )
-    _tell_of_unknown(public, [int((~mask).sum()) for mask in known], int((~in_test).sum()))
-    return public
-
-
-def _absent(shard: Shard, known: Array) -> Shard:
-    if known.all():
-        return shard
-    return replace(shard, x=np.where(known[:, None], shard.x, 0), present=known)
-
-
-def _tell_of_unknown(federation: Federation, counts: Sequence[int], in_test: int) -> None:
-    told = [f"{_records(n)} of agent {name!r}" for name, n in zip(federation.agents, counts, strict=True) if n]
+    counts = {agent: int((~mask).sum()) for agent, mask in zip(federation.agents, known, strict=True)}
+    told = [f"{_records(n)} of agent {agent!r}" for agent, n in counts.items() if n]
     if len(told) > 8:
         told = [*told[:8], f"those of {len(told) - 8} more agents"]
-    if in_test:
-        told.append(_records(in_test, "test record"))
+    if not in_test.all():
+        told.append(_records(int((~in_test).sum()), "test record"))
     if told:
         tell_owner(
             f"labels that name no declared class: {', '.join(told)}. Such records count as absent in training and are "
             "left out of the test. Mend or drop them (with a schema, tacit data check counts them)."
         )
+    low, high = federation.bounds or (0.0, 0.0)
+    return replace(
+        federation,
+        shards=tuple(map(_absent, federation.shards, known)),
+        test=federation.test if in_test.all() else federation.test.rows(in_test),
+        bounds=federation.bounds and (min(low, 0.0), max(high, 0.0)),
+    )
+
+
+def _absent(shard: Shard, known: Array) -> Shard:
+    return shard if known.all() else replace(shard, x=np.where(known[:, None], shard.x, 0), present=known)
 
 
 def tell_owner(message: str) -> None:

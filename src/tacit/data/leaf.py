@@ -22,7 +22,7 @@ import numpy as np
 from tacit.data.classes import without_unknown
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
-from tacit.types import Array, Federation, Shard
+from tacit.types import Federation, Shard
 
 
 def load(spec: DataSpec) -> Federation:
@@ -41,9 +41,8 @@ def load(spec: DataSpec) -> Federation:
     if spec.agents is not None or spec.partition is not None:
         raise DataError(f"{spec.source} already names its agents, one a user: drop agents and partition.")
     if spec.invert and spec.bounds is not None:
-        raise IncompatibleError(
-            "inverted features lie in [0, 1]: drop the bounds (data.low, data.high), or data.invert = false."
-        )
+        todo = "drop the bounds (data.low, data.high), or data.invert = false."
+        raise IncompatibleError(f"inverted features lie in [0, 1]: {todo}")
     root = Path(spec.source)
     train, test = (_read(root / part, spec) for part in ("train", "test"))
     if spec.dedup:
@@ -70,13 +69,11 @@ def load(spec: DataSpec) -> Federation:
 
 def _count_features(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
     """Return the number of features, which must be the same for all users."""
-    first, n_features = members[0][0], members[0][1].x.shape[1]
+    first, n_features = members[0][0], int(members[0][1].x.shape[1])
     for user, shard in members:
         if shard.x.shape[1] != n_features:
-            raise DataError(
-                f"{root}: user {user!r} has {shard.x.shape[1]} features where {first!r} has {n_features}: every record "
-                "needs the same."
-            )
+            found = f"user {user!r} has {shard.x.shape[1]} features where {first!r} has {n_features}"
+            raise DataError(f"{root}: {found}: every record needs the same.")
     return n_features
 
 
@@ -167,6 +164,5 @@ def _keys(shard: Shard) -> list[tuple[bytes, int]]:
 
 def _pool(shards: Iterable[Shard], n_features: int) -> Shard:
     """Put the records of some shards, perhaps none, under one another."""
-    nothing = Shard(np.empty((0, n_features)), np.empty(0, np.int64))
-    both: list[tuple[Array, Array]] = [(shard.x, shard.y) for shard in (nothing, *shards)]
-    return Shard(*map(np.concatenate, zip(*both, strict=True)))
+    all_of = [Shard(np.empty((0, n_features)), np.empty(0, np.int64)), *shards]
+    return Shard(np.concatenate([shard.x for shard in all_of]), np.concatenate([shard.y for shard in all_of]))

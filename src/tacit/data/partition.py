@@ -28,10 +28,8 @@ def contiguous(y: Array, n_agents: int) -> list[Array]:
     if len(y) % n_agents:
         below = next(d for d in range(n_agents, 0, -1) if len(y) % d == 0)
         above = next(d for d in range(n_agents, len(y) + 1) if len(y) % d == 0)
-        raise DataError(
-            f"{len(y)} records do not split into {n_agents} equal blocks: take {below} or {above} agents, "
-            "or a partition that need not be equal ('shuffled', 'unequal')."
-        )
+        todo = f"take {below} or {above} agents, or a partition that need not be equal ('shuffled', 'unequal')."
+        raise DataError(f"{len(y)} records do not split into {n_agents} equal blocks: {todo}")
     return np.split(np.arange(len(y)), n_agents)
 
 

@@ -87,9 +87,7 @@ class Schema:
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes that the label column declares."""
-        column = self.columns[self.label]
-        assert isinstance(column, LabelColumn)
-        return column.classes
+        return next(column.classes for column in self.columns.values() if isinstance(column, LabelColumn))
 
     @property
     def encoded(self) -> dict[str, FeatureColumn]:
@@ -185,8 +183,7 @@ def _column(name: str, keys: Any) -> Column:
 
 
 def _real(key: str, value: Any) -> float:
-    """Read a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in (int, float):
         raise SpecError(f"{key} takes a number, got {value!r}.")
     try:
         return float(value)
@@ -199,7 +196,7 @@ def _texts(key: str, values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise SpecError(f"{key} takes a list, got {values!r}.")
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
+        if type(value) not in (str, int, float):
             raise SpecError(f"{key} takes texts and numbers, got {value!r}: write it in quotes, as the file does.")
     return tuple(plain(value) for value in values)
 

@@ -81,7 +81,7 @@ def _feature(columns: list[Array]) -> list[str]:
         note = " (all values are the same)" if lo == hi else ""
         hi = lo + max(1.0, abs(lo)) if lo == hi else hi
         ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
-        return _looked_up("numeric", *((key, _number(v), f"the {end} value there can be{note}") for key, v, end in ends))
+        return _looked_up("numeric", *((key, _number(v), f"the {e} value there can be{note}") for key, v, e in ends))
     values = [value for value in _values(columns) if value not in MARKS]
     if 0 < len(values) <= MOST_VALUES:
         return _looked_up("categorical", ("values", _list(values), "the list of all values there can be"))

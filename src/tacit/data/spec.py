@@ -63,12 +63,10 @@ class DataSpec:
 
     def checked(self) -> DataSpec:
         """This spec, or an error where the range of the features is half given, infinite or empty."""
-        low, high = self.low, self.high
-        if low is None and high is None:
-            return self
-        if low is None or high is None or not -math.inf < low < high < math.inf:
+        given = [end for end in (self.low, self.high) if end is not None]
+        if given and not (len(given) == 2 and -math.inf < given[0] < given[1] < math.inf):
             raise SpecError(
-                f"data.low and data.high go together, both finite and low < high: got {low} and {high}. "
+                f"data.low and data.high go together, both finite and low < high: got {self.low} and {self.high}. "
                 "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
             )
         return self

@@ -75,12 +75,8 @@ def _check_sizes(n_records: int, n_test: int, n_features: int, n_classes: int) -
     """Refuse data that do not fit into memory, and data without a feature or a second class."""
     numbers = (n_records + n_test) * (n_features + n_classes) + n_features * n_classes
     if numbers > _MOST:
-        raise SpecError(
-            f"{n_records + n_test} records by {n_features} features and {n_classes} classes are {numbers:.3g} numbers, "
-            f"more than the {_MOST:.0e} there is room for: draw fewer."
-        )
+        sizes = f"{n_records + n_test} records by {n_features} features and {n_classes} classes"
+        raise SpecError(f"{sizes} are {numbers:.3g} numbers, more than the {_MOST:.0e} there is room for: draw fewer.")
     if n_features < 1 or n_classes < 2 or n_test < 0:
-        raise SpecError(
-            f"synthetic data needs a feature, two classes and no negative test size: got {n_features} "
-            f"features, {n_classes} classes, {n_test} test records."
-        )
+        sizes = f"{n_features} features, {n_classes} classes, {n_test} test records"
+        raise SpecError(f"synthetic data needs a feature, two classes and no negative test size: got {sizes}.")

@@ -125,10 +125,8 @@ def _schema(spec: DataSpec, path: str) -> Schema:
             says = f"{declared!r}" if declared else "not declared"
             raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
     if spec.class_names is not None or spec.bounds is not None:
-        raise IncompatibleError(
-            f"{schema.source} declares the classes and scales features to [0, 1]: drop yours (--classes, data.low, "
-            "data.high)."
-        )
+        says = "declares the classes and scales features to [0, 1]"
+        raise IncompatibleError(f"{schema.source} {says}: drop yours (--classes, data.low, data.high).")
     return schema
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import Array, Federation, Norm, Shard
+from tacit.types import Federation, Norm, Shard
 
 NORMS = ("l1", "l2")
 MODES = ("clip", "unit")
@@ -42,25 +42,19 @@ def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "c
     clip    x * min(1, B / |x|)    shorter records stay as they are
     unit    x * B / |x|            all get the norm B (less one part in a million); zero stays zero
     """
-    if norm not in NORMS:
-        raise unknown("norm", norm, NORMS)
-    if mode not in MODES:
-        raise unknown("mode", mode, MODES)
+    for kind, name, valid in (("norm", norm, NORMS), ("mode", mode, MODES)):
+        if name not in valid:
+            raise unknown(kind, name, valid)
     if not 1e-30 <= bound <= 1e30:
         raise SpecError(f"the norm bound must be positive and within float32's range, got {bound}.")
 
     def change(shard: Shard) -> Shard:
-        return replace(shard, x=_rescale(shard.x, Norm(norm), bound, mode))
+        sizes, x = Norm(norm).of_rows(shard.x), shard.x.copy()
+        rows = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
+        x[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
+        return replace(shard, x=x)
 
     return federation.map(change, bounds=_bounds(federation.bounds, bound, mode))
-
-
-def _rescale(x: Array, norm: Norm, bound: float, mode: str) -> Array:
-    sizes = norm.of_rows(x)
-    rows = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
-    out = x.copy()
-    out[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
-    return out
 
 
 def _bounds(bounds: tuple[float, float] | None, bound: float, mode: str) -> tuple[float, float]:

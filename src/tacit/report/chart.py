@@ -19,6 +19,33 @@ DIGITS = 7  # of a number on the page, more than a screen can show
 
 
 @dataclass(frozen=True)
+class Quantity:
+    """How a measured quantity is shown: its title, its label with unit, and the factor to that unit."""
+
+    title: str
+    label: str
+    log: bool = False
+    factor: float = 1.0
+
+
+# by the name that a quantity has in records
+KNOWN = {
+    "test_error": Quantity("Test error", "test error (%)", factor=100.0),
+    "test_error_averaged": Quantity("Test error, averaged iterate", "test error (%)", factor=100.0),
+    "objective": Quantity("Training objective", "objective (mean loss and penalty)"),
+    "noise_gradient_units": Quantity("Noise in gradient units", "mean |noise| (gradient units)", log=True),
+    "noise_parameter_units": Quantity("Noise in parameter units", "mean |noise| (parameter units)", log=True),
+    "consensus_violation": Quantity("Consensus violation", "sum of |w - z| (parameter units)", log=True),
+}
+AVERAGED = {"test_error": "test_error_averaged"}  # what the averaged iterate is measured by
+
+
+def factor(quantity: str) -> float:
+    """Return the factor from the unit of the records to the unit shown: errors are shown in per cent."""
+    return KNOWN[quantity].factor if quantity in KNOWN else 1.0
+
+
+@dataclass(frozen=True)
 class Line:
     """A named line, with a band where it is a mean over several; `style` chooses its colour and dashes."""
 
@@ -43,16 +70,16 @@ class Line:
         return len(self.x) <= FEW and not self.aside
 
     def kept(self, log_x: bool, log_y: bool) -> Line:
-        """The line with the points that exist on these axes; its band is cut at its lowest visible mean."""
+        """Return the line with the points that exist on these axes; its band is cut at its lowest visible mean."""
         seen = [n for n, (x, y) in enumerate(zip(self.x, self.y, strict=True))
                 if math.isfinite(x) and math.isfinite(y) and (x > 0 or not log_x) and (y > 0 or not log_y)]  # fmt: skip
-        floor = min((self.y[n] for n in seen), default=0.0) if log_y else -math.inf
-        low = tuple(self.low[n] if not log_y or self.low[n] > 0 else floor for n in seen) if self.low else ()
-        high = tuple(self.high[n] for n in seen) if self.high else ()
-        return replace(self, x=tuple(self.x[n] for n in seen), y=tuple(self.y[n] for n in seen), low=low, high=high)
+        x, y, low, high = (tuple(column[n] for n in seen if column) for column in (self.x, self.y, self.low, self.high))
+        if log_y:
+            low = tuple(value if value > 0 else min(y) for value in low)
+        return replace(self, x=x, y=y, low=low, high=high)
 
     def description(self) -> dict[str, Any]:
-        """The line as page.js reads it."""
+        """Return the line as page.js reads it."""
         columns = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
         points = {key: [float(f"{value:.{DIGITS}g}") for value in column] for key, column in columns.items()}
         return {"name": self.name, **points, "colour": self.colour, "dashes": self.dashes, "marked": self.marked}
@@ -72,16 +99,15 @@ class Chart:
     log_y: bool = False
 
     def visible(self, lines: Sequence[Line], log_y: bool) -> list[Line]:
-        """The parts of `lines` that these axes can show."""
-        kept = [line.kept(self.log_x, log_y) for line in lines]
-        return [line for line in kept if line.x]
+        """Return the parts of `lines` that these axes can show."""
+        return [kept for kept in (line.kept(self.log_x, log_y) for line in lines) if kept.x]
 
     @property
     def empty(self) -> bool:
         return not self.visible(self.lines, False)
 
     def description(self) -> dict[str, Any]:
-        """The chart as page.js reads it."""
+        """Return the chart as page.js reads it."""
         lines, averaged = ([line.description() for line in lines] for lines in (self.lines, self.averaged))
         return asdict(self) | {"lines": lines, "averaged": averaged}
 
@@ -110,8 +136,7 @@ class DotChart:
 
 def banded(name: str, x: Sequence[float], points: Sequence[Spread], style: int, factor: float = 1.0,
            aside: bool = False) -> Line:  # fmt: skip
-    """The means as a line, the percentiles as its band where there are several seeds."""
-    several = any(point.count > 1 for point in points)
-    low = tuple(factor * point.low for point in points) if several else ()
-    high = tuple(factor * point.high for point in points) if several else ()
+    """Return the means as a line, with the percentiles as its band where there are several seeds."""
+    over_seeds = points if any(point.count > 1 for point in points) else ()
+    low, high = tuple(factor * point.low for point in over_seeds), tuple(factor * point.high for point in over_seeds)
     return Line(name, tuple(map(float, x)), tuple(factor * point.mean for point in points), low, high, style, aside)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.errors import RecordError, RunDirectoryError
+from tacit.report import curves
 from tacit.report.page import page
-from tacit.report.section import all_charts
 from tacit.report.source import Source, read_all
 
 
@@ -47,10 +47,9 @@ def write_figures(sources: Sequence[Source], directory: Path) -> list[Path]:
         raise RunDirectoryError(f"cannot write into {directory}: {error.strerror}. Give another --figures.") from None
     written = []
     for source, key in zip(sources, keys(sources), strict=True):
-        panels, standard = all_charts(source)
         if source.artefact is not None:
-            written += draw(panels, directory / key, source.artefact.columns)
-        for chart in standard:
+            written += draw(curves.panels(source.artefact, source.runs), directory / key, source.artefact.columns)
+        for chart in curves.standard(source.runs):
             written += draw([chart], directory / f"{key}-{chart.key}")
     return written
 

@@ -22,11 +22,10 @@ MANY = 12  # rows beyond which the comparison is folded, so that the sections ar
 
 
 def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
-    """The page as text; `keys` are the ids of the sections."""
+    """Return the page as text; `keys` are the ids of the sections."""
     title = f"tacit: {sources[0].title}" if len(sources) == 1 else f"tacit: {len(sources)} reports"
     contents = "".join(f'<li><a href="#{key}">{html(source.title)}</a></li>'
                        for source, key in zip(sources, keys, strict=True))  # fmt: skip
-    compared = comparison(sources)
     head = f'<nav aria-label="Contents"><h2>Contents</h2><ul>{contents}</ul></nav>' if len(sources) > 1 else ""
     sections = "\n".join(section(source, key) for source, key in zip(sources, keys, strict=True))
     return f"""<!doctype html>
@@ -37,7 +36,7 @@ def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
 <header><h1>{html(title)}</h1>{_toolbar()}
 <noscript><p>Charts need JavaScript; the tables hold the numbers, and the CSV holds the curves.</p></noscript></header>
 <main>{head}
-{_comparison(compared) if compared else ""}
+{_comparison(comparison(sources))}
 {sections}
 </main><script>
 {_own("page.js")}</script></body></html>
@@ -45,7 +44,7 @@ def page(sources: Sequence[Source], keys: Sequence[str]) -> str:
 
 
 def _toolbar() -> str:
-    """Buttons. They need the script, so the script shows them."""
+    """Return the buttons. They need the script, so the script shows them."""
     buttons = "".join(
         f'<button type="button" data-sets="{name}" data-choices="{values}">{label}: <b>{values.split()[0]}</b></button>'
         for name, label, values in CHOICES
@@ -54,6 +53,8 @@ def _toolbar() -> str:
 
 
 def _comparison(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
     several = len({row["source"] for row in rows}) > 1
     columns = ["runs", *(["source"] if several else []), "algorithm", "preset", "data", "epsilon", "delta",
                "guarantee", "rounds", "seeds", "test error (%)", "20 to 80 %", "seconds"]  # fmt: skip
@@ -66,7 +67,8 @@ def _cells(row: dict[str, Any]) -> list[object]:
     last, averaged = row["test_error"], row["test_error_averaged"]
     lost = f" ({row['diverged']} diverged)" if row["diverged"] else ""
     return [
-        row["algorithm"], row["preset"], row["data"], _epsilon(row), _short(row["dp_delta"]),
+        row["algorithm"], row["preset"], row["data"], _epsilon(row),
+        "-" if row["dp_delta"] is None else f"{row['dp_delta']:g}",
         badge(row["label"]), row["rounds"], f"{row['seeds']}{lost}",
         either(_percent(last, "mean"), _percent(averaged, "mean")), either(_range(last), _range(averaged)),
         "-" if row["seconds"] is None else f"{row['seconds']['mean']:.3g}",
@@ -74,14 +76,10 @@ def _cells(row: dict[str, Any]) -> list[object]:
 
 
 def _epsilon(row: dict[str, Any]) -> str:
-    """The total, or what is claimed for a round where there is none."""
+    """Return the total, or what is claimed for a round where there is no total."""
     if row["epsilon"] is not None:
         return f"{upward(row['epsilon'])} in all"
     return "no noise" if row["epsilon_per_round"] is None else f"{row['epsilon_per_round']:.4g} a round, claimed"
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:g}"
 
 
 def _percent(found: dict[str, Any] | None, part: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tacit.report.artefact_file import ArtefactFile, Printed, alike, chosen
-from tacit.report.quantities import factor
+from tacit.report.chart import factor
 from tacit.report.runs import Group, Recorded, Spread
 
 
@@ -26,7 +26,7 @@ class Comparison:
         return None if self.ours is None else self.ours.mean - self.paper
 
     def shown(self, value: float) -> str:
-        """A value as it is shown: errors with two decimals, what has another unit in four digits."""
+        """Write a value: errors with two decimals, what has another unit in four digits."""
         return f"{value:.2f}" if self.factor == 100 else f"{value:.4g}"
 
     @property
@@ -35,7 +35,7 @@ class Comparison:
 
 
 def compare(artefact: ArtefactFile, runs: Sequence[Recorded]) -> list[Comparison]:
-    """Every printed number of the artefact."""
+    """Compare every printed number of the artefact."""
     return [_compare(printed, runs) for printed in artefact.printed]
 
 
@@ -62,5 +62,5 @@ def _verdict(printed: Printed, found: Spread | None) -> str:
 
 
 def _shown(value: float, quantity: str, decimals: int) -> str:
-    """Errors in points, with as many decimals; what has another unit in three digits."""
+    """Write errors in points, with so many decimals; what has another unit in three digits."""
     return f"{100 * value:.{decimals}f}" if factor(quantity) == 100 else f"{value:.3g}"

@@ -34,7 +34,7 @@ class Recorded:
     values: Mapping[str, Any] = field(init=False)  # the spec by dotted keys
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", flat(toml.loads(self.spec, f"the spec of {self.name}")))
+        object.__setattr__(self, "values", toml.parsed(self.spec, f"the spec of {self.name}"))
 
     @property
     def diverged(self) -> bool:
@@ -47,7 +47,7 @@ class Recorded:
 
     @property
     def label(self) -> str:
-        """In two words, what its guarantee is worth."""
+        """What its guarantee is worth, in two words."""
         if not self.private:
             return "not private"
         return "simulated noise" if self.summary.get("simulated_noise") else "private"
@@ -80,19 +80,20 @@ class Group:
         return (self.finished or self.runs)[0]
 
     def final(self, quantity: str) -> Spread | None:
-        """A number of the results over the seeds; None where they have none."""
+        """Return a number of the results over the seeds; None where they have none."""
         return spread([run.summary.get(quantity) for run in self.finished])
 
     def curve(self, quantity: str) -> tuple[list[float], list[Spread]]:
-        """Rounds that every seed measured, and the quantity at each."""
-        curves = [_at(run, quantity) for run in self.finished]
+        """Return the rounds that every seed measured, and the quantity at each."""
+        pairs = [zip(run.curve["t"], run.curve.get(quantity, []), strict=False) for run in self.finished]
+        curves = [{t: y for t, y in own if t is not None and y is not None} for own in pairs]
         rounds = [t for t in curves[0] if all(t in curve for curve in curves)] if curves else []
         found = [spread([curve[t] for curve in curves]) for t in rounds]
         return rounds, [one for one in found if one is not None]
 
 
 def spread(values: Iterable[Any]) -> Spread | None:
-    """Mean, 20th and 80th percentile of the numbers that are there."""
+    """Return mean, 20th and 80th percentile of the numbers that are there."""
     numbers = [float(value) for value in values if value is not None and math.isfinite(value)]
     if not numbers:
         return None
@@ -101,7 +102,7 @@ def spread(values: Iterable[Any]) -> Spread | None:
 
 
 def gathered(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
-    """The items in lists by their key, in the order in which the keys first occur."""
+    """Gather items in lists by their key, in the order in which the keys first occur."""
     found: dict[Key, list[Item]] = {}
     for item in items:
         found.setdefault(key(item), []).append(item)
@@ -109,21 +110,21 @@ def gathered(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
 
 
 def grouped(runs: Sequence[Recorded]) -> list[Group]:
-    """Groups in the order of their first runs, labelled by what sets them apart."""
+    """Group runs that differ in the seed alone, in the order of their first runs, labelled by what sets them apart."""
     keys = telling(runs)
     return [Group(label(own[0].values, keys) or str(own[0].values["algorithm.name"]), tuple(own))
             for own in gathered(runs, lambda run: identity(run, FREE)).values()]  # fmt: skip
 
 
 def varied(runs: Sequence[Recorded]) -> list[str]:
-    """The keys in which runs differ, the seed apart."""
+    """Return the keys in which runs differ, the seed apart."""
     keys = dict.fromkeys(key for run in runs for key in run.values)
     found = [key for key in keys if key not in FREE and len({repr(run.values.get(key)) for run in runs}) > 1]
     return sorted(found, key=lambda key: FIRST.index(key) if key in FIRST else len(FIRST))
 
 
 def telling(runs: Sequence[Recorded]) -> list[str]:
-    """As few of the varied keys as tell all groups apart: an algorithm brings others with it."""
+    """Return as few of the varied keys as tell all groups apart: an algorithm brings others with it."""
     kept: list[str] = []
     for key in varied(runs):
         if len({label(run.values, [*kept, key]) for run in runs}) > len({label(run.values, kept) for run in runs}):
@@ -132,7 +133,7 @@ def telling(runs: Sequence[Recorded]) -> list[str]:
 
 
 def label(values: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """objt, epsilon 0.05."""
+    """Name a setting by some keys: objt, epsilon 0.05."""
     return ", ".join(
         text(values.get(key)) if key in SPEAK_FOR_THEMSELVES else f"{short(key)} {text(values.get(key))}"
         for key in keys
@@ -140,12 +141,12 @@ def label(values: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def short(key: str) -> str:
-    """privacy.epsilon is epsilon, schedule.rho_factor is rho factor."""
+    """Shorten a key: privacy.epsilon is epsilon, schedule.rho_factor is rho factor."""
     return key.rpartition(".")[2].replace("_", " ")
 
 
 def text(value: Any) -> str:
-    """A value in a few letters."""
+    """Write a value in a few letters."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
@@ -155,19 +156,6 @@ def text(value: Any) -> str:
     return "; ".join(map(text, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def flat(document: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Tables of tables, by dotted keys."""
-    values: dict[str, Any] = {}
-    for key, value in document.items():
-        values |= flat(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}": value}
-    return values
-
-
 def identity(run: Recorded, free: Sequence[str]) -> str:
-    """What names a run: its spec without the keys that are `free`."""
+    """Return what names a run: its spec without the keys that are `free`."""
     return repr(sorted((key, value) for key, value in run.values.items() if key not in free))
-
-
-def _at(run: Recorded, quantity: str) -> dict[float, float]:
-    pairs = zip(run.curve["t"], run.curve.get(quantity, []), strict=False)
-    return {t: y for t, y in pairs if t is not None and y is not None}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any
 
-from tacit.report import panels, standard, summary
+from tacit.report import curves, summary
 from tacit.report.artefact_file import ArtefactFile
-from tacit.report.chart import Chart
+from tacit.report.chart import factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
 from tacit.report.printed import Comparison, compare
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
@@ -16,29 +15,23 @@ from tacit.report.source import Source
 
 
 def section(source: Source, key: str) -> str:
-    """The section; `key` is its id on the page."""
+    """Return the section; `key` is its id on the page."""
     artefact, runs = source.artefact, source.runs
     parts = [f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{html(source.title)}</h2>']
     if artefact is not None:
         parts.append(_artefact(artefact, runs, key))
     if runs:
-        drawn = figures(standard.charts(runs), key)
+        drawn = figures(curves.standard(runs), key)
         shown_above = artefact is not None and bool(artefact.panels)
         parts += [_guarantees(runs), folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
         parts += [_result(runs[0]) if len(runs) == 1 else _results(runs), _spec(runs), _download(runs, key)]
     return "\n".join([*filter(None, parts), "</section>"])
 
 
-def all_charts(source: Source) -> tuple[list[Chart], list[Chart]]:
-    """Return the panels of the artefact, and the standard charts."""
-    found = panels.charts(source.artefact, source.runs) if source.artefact is not None else []
-    return found, standard.charts(source.runs)
-
-
 def _artefact(artefact: ArtefactFile, runs: Sequence[Recorded], key: str) -> str:
     scale = f" <small>({html(artefact.scale)} scale)</small>" if artefact.scale else ""
     parts = [f"<p>{html(artefact.about)}{scale}</p>" if artefact.about or scale else ""]
-    parts.append(figures(panels.charts(artefact, runs), key, artefact.columns))
+    parts.append(figures(curves.panels(artefact, runs), key, artefact.columns))
     if artefact.printed:
         parts.append(_printed(compare(artefact, runs)))
     if artefact.table is not None:
@@ -51,7 +44,7 @@ def _artefact(artefact: ArtefactFile, runs: Sequence[Recorded], key: str) -> str
 
 def _printed(found: Sequence[Comparison]) -> str:
     noted = any(one.note for one in found)
-    columns = ["number", "paper", "tacit, mean", "20 to 80 %", "seeds", "difference", "verdict"]
+    columns = ["number", "paper", "tacit, mean", "20 to 80 %", "seeds", "difference", "verdict", "note"][: 7 + noted]
     rows = []
     for one in found:
         ours = one.ours
@@ -60,36 +53,33 @@ def _printed(found: Sequence[Comparison]) -> str:
         if ours is not None:
             band = f"{one.shown(ours.low)} to {one.shown(ours.high)}" if ours.count > 1 else "-"
             own = [one.shown(ours.mean), band, ours.count, f"{one.difference:+.2f}"]
-        rows.append([one.label, one.shown(one.paper), *own, verdict, *([one.note] if noted else [])])
-    return table("The paper beside tacit (errors in per cent, differences in points)",
-                 [*columns, *(["note"] if noted else [])], rows)  # fmt: skip
+        rows.append([one.label, one.shown(one.paper), *own, verdict, one.note][: len(columns)])
+    return table("The paper beside tacit (errors in per cent, differences in points)", columns, rows)
 
 
 def _guarantees(runs: Sequence[Recorded]) -> str:
-    """Each promise once, with the runs it is for."""
+    """Return each promise once, with the runs it is for."""
     by_promise = gathered(grouped(runs), lambda group: str(group.first.summary.get("guarantee", "")))
     items = []
     for promise, groups in by_promise.items():
-        run = groups[0].first
-        if not promise:
-            items.append(f"<li>{badge('diverged')} {html('; '.join(group.label for group in groups))}: "
-                         f"{html(run.summary['diverged'])}</li>")  # fmt: skip
-            continue
-        names = f"<b>{html('; '.join(group.label for group in groups))}:</b> " if len(by_promise) > 1 else ""
-        words = html(promise.removeprefix("not private:").strip())
-        items.append(f"<li>{badge(run.label)} {names}{words}</li>")
+        run, names = groups[0].first, html("; ".join(group.label for group in groups))
+        if promise:
+            named = f"<b>{names}:</b> " if len(by_promise) > 1 else ""
+            items.append(f"<li>{badge(run.label)} {named}{html(promise.removeprefix('not private:').strip())}</li>")
+        else:
+            items.append(f"<li>{badge('diverged')} {names}: {html(run.summary['diverged'])}</li>")
     return f'<h3>Guarantee</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
 
 
 def _coverage(runs: Sequence[Recorded]) -> str:
-    """Whom the guarantees are against and what they leave out, each wording once."""
+    """Say whom the guarantees are against and what they leave out, each wording once."""
     told = dict.fromkeys((name.replace("_", " "), text(run.summary[name])) for run in runs if run.private
                          for name in ("trust", "covers", "not_covered") if run.summary.get(name))  # fmt: skip
     return folded("What is covered, and what is not", facts(told)) if told else ""
 
 
 def _unpriced(runs: Sequence[Recorded]) -> str:
-    """Why there is no budget to draw."""
+    """Say why there is no budget to draw."""
     if any(run.private and not run.summary.get("releases") for run in runs):
         return '<p class="hint">No budget is drawn for records of version 0.1.0: they do not state their releases.</p>'
     if not any(run.private for run in runs):
@@ -103,39 +93,33 @@ def _result(run: Recorded) -> str:
 
 
 def _results(runs: Sequence[Recorded]) -> str:
-    """Every run in a row."""
+    """Return a table with one row a run."""
     rows = []
     for run in runs:
-        numbers = [_number(run.summary.get(name), factor) for name, factor in (
-            ("test_error", 100), ("test_error_averaged", 100), ("objective", 1), ("seconds", 1))]  # fmt: skip
+        found = {name: run.summary.get(name) for name in ("test_error", "test_error_averaged", "objective", "seconds")}
+        numbers = ["-" if value is None else f"{factor(name) * value:.4g}" for name, value in found.items()]
         rows.append([run.name, run.values.get("run.seed", "-"), *numbers, run.summary.get("spec_hash", "-")])
     columns = ["run", "seed", "test error (%)", "averaged (%)", "objective", "seconds", "spec"]
     return folded(f"All {len(runs)} runs", table("Each run at its end", columns, rows))
 
 
-def _number(value: Any, factor: float) -> str:
-    return "-" if value is None else f"{factor * value:.4g}"
-
-
 def _spec(runs: Sequence[Recorded]) -> str:
-    """What all runs share as TOML, and what sets them apart as a table."""
+    """Show what all runs share as TOML, and what sets them apart as a table."""
     differ = varied(runs)
     shared = f"<pre>{html(_without(runs[0].spec, [*differ, *FREE] if len(runs) > 1 else []))}</pre>"
     if len(runs) == 1:
         return folded("Specification", shared)
     keys = [*telling(runs), *(key for key in differ if key not in telling(runs))]
-    rows = [[group.label, *(text(group.first.values.get(key)) for key in keys), _seeds(group.runs)]
-            for group in grouped(runs)]  # fmt: skip
+    rows = []
+    for group in grouped(runs):
+        seeds = ", ".join(text(run.values.get("run.seed", "-")) for run in group.runs)
+        rows.append([group.label, *(text(group.first.values.get(key)) for key in keys), seeds])
     apart = table("What sets them apart", ["runs", *map(short, keys), "seeds"], rows)
     return folded("Specification", f"<p>Shared by all runs:</p>{shared}{apart}")
 
 
-def _seeds(runs: Sequence[Recorded]) -> str:
-    return ", ".join(text(run.values.get("run.seed", "-")) for run in runs)
-
-
 def _without(spec: str, keys: Sequence[str]) -> str:
-    """The TOML text less these keys."""
+    """Return the TOML text without these keys."""
     kept, head = [], ""
     for line in spec.splitlines():
         if line.startswith("["):
@@ -146,8 +130,5 @@ def _without(spec: str, keys: Sequence[str]) -> str:
 
 
 def _download(runs: Sequence[Recorded], key: str) -> str:
-    content = base64.b64encode(summary.curves_csv(runs).encode()).decode()
-    return (
-        f'<p class="download"><a download="{key}.csv" href="data:text/csv;charset=utf-8;base64,{content}">'
-        "Curves as CSV</a></p>"
-    )
+    link = f"data:text/csv;charset=utf-8;base64,{base64.b64encode(summary.curves_csv(runs).encode()).decode()}"
+    return f'<p class="download"><a download="{key}.csv" href="{link}">Curves as CSV</a></p>'

@@ -32,18 +32,15 @@ def read(path: Path) -> Iterator[RawTable]:
     for suffix in _suffixes(path, arrays):
         x = arrays["x" + suffix]
         if x.ndim != 2 or x.dtype.kind not in "biuf":
-            raise DataError(
-                f"{path}: x{suffix} is {x.dtype} of shape {x.shape}: store a real matrix of records by features."
-            )
+            found = f"x{suffix} is {x.dtype} of shape {x.shape}"
+            raise DataError(f"{path}: {found}: store a real matrix of records by features.")
         features = [f"x{j}" for j in range(x.shape[1])] if named is None else list(map(str, named.ravel()))
         if len(features) != x.shape[1]:
             raise DataError(f"{path}: {len(features)} names for {x.shape[1]} features: give one each.")
         roles = {name: arrays[key] for name, key in (("y", "y" + suffix), ("agent", "agent")) if key in arrays}
         for name, column in roles.items():
             if column.shape != (len(x),):
-                raise DataError(
-                    f"{path}: {name}{suffix} has shape {column.shape}: give one a row, {len(x)} in all."
-                )
+                raise DataError(f"{path}: {name}{suffix} has shape {column.shape}: give one a row, {len(x)} in all.")
         if suffix:
             roles["agent"] = np.full(len(x), suffix[1:])
         check_column_names(str(path), [*features, *roles])  # a feature called y or agent would hide behind it
@@ -53,12 +50,10 @@ def read(path: Path) -> Iterator[RawTable]:
 
 def _suffixes(path: Path, arrays: dict[str, Array]) -> list[str]:
     """List the suffix of each agent's arrays, [""] for one table, after a check that no array is missing or odd."""
-    numbers = sorted((key[2:] for key in arrays if re.fullmatch(r"x_[0-9]+", key)), key=int)
-    suffixes = [f"_{number}" for number in numbers] or [""]
+    suffixes = sorted((key[1:] for key in arrays if re.fullmatch(r"x_[0-9]+", key)), key=lambda s: int(s[1:])) or [""]
     labelled = any(key == "y" or key.startswith("y_") for key in arrays)
     expected = {"x" + suffix for suffix in suffixes} | {"y" + suffix for suffix in suffixes if labelled}
-    if not numbers and "agent" in arrays:
-        expected.add("agent")
+    expected |= {"agent"} & {*arrays} if suffixes == [""] else set()
     if expected != set(arrays):
         odd = ", ".join(sorted(expected ^ set(arrays)))
         raise DataError(f"{path}: missing or unknown: {odd}. Store x, y, agent or x_0, y_0, x_1, y_1, ...")
