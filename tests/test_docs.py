@@ -1,6 +1,7 @@
 """What the documents show: the example of a new method is like every other, and numbers are those of the records."""
 
 import re
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -87,3 +88,39 @@ def test_the_picture_of_the_house_is_the_contract_that_is_checked():
     text = (ROOT / "CONTRIBUTING.md").read_text()
     picture = text[text.index("```\ncli ") + 4 :].split("```")[0]
     assert [line[:38].strip() for line in picture.splitlines()] == layers
+
+
+WALK = """
+import sys, threading
+from tacit.cli import main
+files, done = set(), []
+
+def entered(frame, event, _):
+    code = frame.f_code
+    if event != "call" or done or not code.co_flags & 1 or "/tacit/" not in code.co_filename:  # 1: not a class body
+        return
+    above = frame
+    while above is not None:  # what runs while a module is imported is no hop
+        if above.f_code.co_name == "<module>" and "/tacit/" in above.f_code.co_filename:
+            return
+        above = above.f_back
+    done.extend(["report"] if "/tacit/report/" in code.co_filename else [])  # the page comes after result.json
+    files.update([] if done else [code.co_filename.rpartition("/tacit/")[2]])
+
+threading.setprofile(entered)
+sys.setprofile(entered)
+main(["train", "--rounds", "2", "--data", "synthetic", "-q", "--out", sys.argv[1]])
+sys.setprofile(None)
+print("files", *sorted(files))
+"""
+
+
+def test_the_walk_through_one_round_names_every_file_that_is_entered(tmp_path):
+    command = [sys.executable, "-c", WALK, str(tmp_path / "run")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+    files = told.split()[1:]
+    page = (ROOT / "docs" / "walk.md").read_text()
+    assert len(files) <= 50
+    assert [file for file in files if f"`{file}`" not in page] == []
+    named = set(re.findall(r"`([\w/]+\.py)`", page)) - {"tests/test_docs.py"}
+    assert [file for file in named if not (ROOT / "src" / "tacit" / file).exists()] == []

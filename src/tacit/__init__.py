@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tacit.data import load
     from tacit.run.model import Model
     from tacit.run.presets import preset
-    from tacit.run.result import Result
+    from tacit.run.run import Result
     from tacit.run.spec import Spec
     from tacit.run.train import resume, train
     from tacit.types import Federation, Shard
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Federation": "tacit.types",
     "Model": "tacit.run.model",
-    "Result": "tacit.run.result",
+    "Result": "tacit.run.run",
     "Shard": "tacit.types",
     "Spec": "tacit.run.spec",
     "load": "tacit.data",

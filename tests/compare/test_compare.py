@@ -25,8 +25,8 @@ from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.problem.sensitivity import Clipped
 from tacit.run import build, sweep
-from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
+from tacit.run.train import Patience
 from tacit.types import Norm
 
 DATA = {"data": "synthetic", "agents": 4, "data.records": 240, "data.features": 6}

@@ -20,10 +20,9 @@ from tacit.methods.registry import METHODS
 from tacit.record import RecordFile
 from tacit.run import build, guarantee, sweep, train
 from tacit.run.directory import check_writable
-from tacit.run.interrupt import Patience
-from tacit.run.result import Result
-from tacit.run.run import Run
+from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
+from tacit.run.train import Patience
 from tacit.types import Federation
 
 Hear = Callable[[Values], None]  # called with each new record

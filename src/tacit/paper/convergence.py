@@ -20,8 +20,7 @@ from tacit.paper.theorem import Bound, Merit, constants, slope
 from tacit.rounds import rounds
 from tacit.run import build, sweep
 from tacit.run.compose import AdmmSetup
-from tacit.run.result import summarize
-from tacit.run.run import Run, check_finite, measure
+from tacit.run.run import Run, check_finite, measure, summarize
 from tacit.run.sweep import Load, Member
 from tacit.run.train import Listener, engine_for, nobody, settled
 

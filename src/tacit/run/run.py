@@ -1,4 +1,4 @@
-"""One run on its way: the state that the loop changes, what is measured of a round, and what is written."""
+"""One run: the state that the loop changes, what is measured and written of a round, and what the result says."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from tacit._version import __version__
 from tacit.errors import Diverged, RunDirectoryError
 from tacit.guarded.agent import Guarded
 from tacit.rounds import Info, State
 from tacit.run import build, deploy
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
+from tacit.run.guarantee import stated
 from tacit.run.model import Model
-from tacit.run.result import Result, summarize
+from tacit.run.presets import preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -183,3 +185,59 @@ def check_finite(run: Run, info: Info) -> None:
     """End a run whose model is no longer finite."""
     if not math.isfinite(info.step):
         raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A finished run: its summary (result.json), its recorded rounds and its models."""
+
+    summary: dict[str, Any]
+    rounds: list[dict[str, Any]]
+    w: Array
+    w_average: Array
+
+    @property
+    def test_error(self) -> float | None:
+        """Of the last iterate, between 0 and 1."""
+        value: float | None = self.summary["test_error"]
+        return value
+
+    @property
+    def guarantee(self) -> str:
+        """What the run promises, in a sentence."""
+        return str(self.summary["guarantee"])
+
+
+def summarize(
+    spec: Spec, over: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
+) -> dict[str, Any]:
+    """The content of result.json."""
+    return {
+        "algorithm": spec.algorithm.name,
+        "preset": spec.run.preset,
+        "changed": changed(spec),
+        "dataset": over.name,
+        "agents": over.n_agents,
+        "records": over.n_records,
+        "rounds": spec.run.rounds,
+        "seed": spec.run.seed,
+        **{key: last[key] for key in ("test_error", "test_error_averaged", "objective", "consensus_violation")},
+        **stated(spec, setup),
+        "engine": spec.run.engine,
+        "path": path,
+        "seconds": round(seconds, 3),
+        "version": __version__,
+    }
+
+
+def changed(spec: Spec) -> dict[str, Any]:
+    """The values that are not the preset's, but for the data, the length and the seed, which it does not fix."""
+    open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
+    free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
+    fixed = ("data.row_norm", "data.row_bound", "data.row_mode")
+    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
+    return {
+        key: value
+        for key, value in spec.values().items()
+        if value != usual[key] and (key in fixed or not key.startswith(free))
+    }

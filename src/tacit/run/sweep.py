@@ -22,12 +22,10 @@ from tacit.jsontext import Values
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
-from tacit.run.interrupt import Patience
 from tacit.run.presets import preset
-from tacit.run.result import Result
-from tacit.run.run import Run
+from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
-from tacit.run.train import K, Listener, nobody, settled, together
+from tacit.run.train import K, Listener, Patience, nobody, settled, together
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache

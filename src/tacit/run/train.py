@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from tacit.admm import compatible
@@ -17,10 +20,8 @@ from tacit.run import build, deploy, guarantee
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted
-from tacit.run.interrupt import Patience
 from tacit.run.model import Model
-from tacit.run.result import Result
-from tacit.run.run import Run
+from tacit.run.run import Result, Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -34,6 +35,30 @@ Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row i
 
 
 def nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
+
+
+class Patience:
+    """Inside it, the first Ctrl-C (or SIGTERM) only sets `asked`; a second one ends everything at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Patience:
+        if threading.current_thread() is threading.main_thread():  # elsewhere signals are not ours to take
+            self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _hear(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
 
 
 def train(
