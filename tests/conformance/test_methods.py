@@ -14,7 +14,7 @@ from tacit.audit import mechanism
 from tacit.audit import methods as audit
 from tacit.errors import IncompatibleError
 from tacit.methods.appfl import ICEADMM
-from tacit.methods.fedgd import FedGD
+from tacit.methods.gradient_descent import FedGD
 from tacit.methods.method import TRIALS, Budget, Coordinator, Curated, Entry, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
@@ -110,7 +110,7 @@ def test_the_registry_has_every_method_under_its_own_name():
 
 
 def test_the_names_of_all_methods_are_known_before_any_of_them_is_imported():
-    asked = "import sys, tacit.methods.registry as r; print(len(r.METHODS), 'tacit.methods.fedgd' in sys.modules)"
+    asked = "import sys, tacit.methods.registry as r; print(len(r.METHODS), 'tacit.methods.fedavg' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert told.stdout.split() == [str(len(METHODS)), "False"]
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.methods.dpsgd import CENTRAL, DPSGD, lot_sums
+from tacit.methods.gradient_descent import CENTRAL, DPSGD, lot_sums
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.task import poisson

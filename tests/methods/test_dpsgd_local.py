@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.methods.dpsgd import LOCAL, LocalDPSGD
 from tacit.methods.fedavg import FedProx, LocalSGD
-from tacit.methods.fedgd import FedGD
+from tacit.methods.gradient_descent import LOCAL, FedGD, LocalDPSGD
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.task import poisson

@@ -87,7 +87,7 @@ def test_the_noise_a_release_carries_is_that_of_the_recursion(share, averaged):
 
 def test_the_share_divides_the_stiffness_between_the_penalty_and_the_proximal_term():
     own, choice = task(), dict(multilocal.OBJP.grid[0], rounds=10, share=0.8)
-    method = multilocal.build_objp(own, Budget(1.0), choice)
+    method = multilocal.build(own, Budget(1.0), choice)
     for t in (1, 7):
         whole = method.rule.stiffness(method.rho(t), t)
         assert method.rho(t) == pytest.approx(0.2 * whole)

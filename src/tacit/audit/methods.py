@@ -47,10 +47,9 @@ def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
 
 
 def _private(entry: AnyEntry, budget: Budget) -> bool:
-    if isinstance(entry, Composed):  # the ADMM family has attacks of its own
-        return False
+    """Whether the method promises something. The ADMM family has attacks of its own."""
     of = task()
-    return not short(entry, of, budget).promise(of).caveats
+    return isinstance(entry, Entry) and not short(entry, of, budget).promise(of).caveats
 
 
 def audit(
@@ -58,14 +57,12 @@ def audit(
 ) -> Finding:
     """The method with its whole budget in ROUNDS rounds, against what it promises; `choice` is of its grid."""
     if isinstance(entry, Composed):
-        spec = preset("sound", entry.name).with_values({"privacy.epsilon": budget.epsilon})
-        return mechanism.audit(spec.with_values({"privacy.dp_delta": budget.dp_delta}), draws, seed, confidence)
+        own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta}
+        return mechanism.audit(preset("sound", entry.name).with_values(own), draws, seed, confidence)
     present = task()
     method = short(entry, present, budget, choice)
-    absent = without(present, method.promise(present).unit)
-    claim = claimed(method, present, budget)
-    seen = attack(method, present, absent, draws, seed)
-    return weigh("method", entry.name, claim, seen, confidence)
+    seen = attack(method, present, without(present, method.promise(present).unit), draws, seed)
+    return weigh("method", entry.name, claimed(method, present, budget), seen, confidence)
 
 
 def claimed(method: Method, of: Task, budget: Budget) -> Claim:
@@ -92,9 +89,8 @@ def task() -> Task:
     x[OTHERS] = np.eye(FEATURES)[-1]
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     x[np.arange(len(x)) != OTHERS] *= SHORT
-    y = np.arange(len(x)) % CLASSES
-    cut = OTHERS + 1
-    shards = tuple(Shard(x[rows], y[rows], dtype=np.float64) for rows in (slice(0, cut), slice(cut, None)))
+    y, parts = np.arange(len(x)) % CLASSES, (slice(OTHERS + 1), slice(OTHERS + 1, None))
+    shards = tuple(Shard(x[rows], y[rows], dtype=np.float64) for rows in parts)
     return Task.whole(shards, Problem(2, 1 / len(x)), (FEATURES, CLASSES), row_norm=1.0)
 
 

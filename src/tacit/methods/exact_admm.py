@@ -167,11 +167,9 @@ def build_dual(facts: Facts, budget: Budget, choice: Choice) -> DualPerturbation
     return DualPerturbation(rounds, epsilon, mask, cooled_penalty(facts, choice["score_noise"], std, rounds))
 
 
-PVP = Entry(
-    "pvp", "exact ADMM, Gaussian noise on each agent's minimiser", build_primal,
-    grid(rounds=(15, 15, 30, 30), score_noise=(1.5, 0.75, 1.5, 0.75)),
-)  # fmt: skip
-DVP = Entry(
-    "dvp", "exact ADMM, radial noise in each agent's objective", build_dual,
-    grid(rounds=(1, 1, 3, 20), score_noise=(1.0, 0.3, 1.0, 1.0)),
-)  # fmt: skip
+PVP = Entry("pvp", "exact ADMM, Gaussian noise on each agent's minimiser", build_primal, grid(
+    rounds=(15, 15, 30, 30), score_noise=(1.5, 0.75, 1.5, 0.75),
+))  # fmt: skip
+DVP = Entry("dvp", "exact ADMM, radial noise in each agent's objective", build_dual, grid(
+    rounds=(1, 1, 3, 20), score_noise=(1.0, 0.3, 1.0, 1.0),
+))  # fmt: skip

@@ -199,9 +199,8 @@ class NbAFL(Stateless):
     local: LocalSGD
 
     def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
-        if math.isinf(self.epsilon):
-            return no_privacy()
-        return Promise(Unit.REPLACED, Trusted.NOBODY, caveats=(UNPROVED,))
+        noisy = not math.isinf(self.epsilon)
+        return Promise(Unit.REPLACED, Trusted.NOBODY, caveats=(UNPROVED,)) if noisy else no_privacy()
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
         models = shrink(self.local.models(agents, msg), self.clip)
@@ -233,22 +232,16 @@ def build_nbafl(facts: Facts, budget: Budget, choice: Choice) -> NbAFL:  # noqa:
     return NbAFL(rounds, exposures, choice["clip"], budget.epsilon, budget.dp_delta, LocalSGD.of(choice))
 
 
-FEDAVG = Entry(
-    "fedavg", "agents train by themselves and are averaged; not private", build_fedprox,
-    grid(rounds=30, fraction=1.0, epochs=(1, 3, 1, 3), batch=50, step=(30.0, 30.0, 100.0, 100.0)),
-)  # fmt: skip
-FEDPROX = Entry(
-    "fedprox", "FedAvg with a proximal term at the agents; not private", build_fedprox,
-    grid(rounds=30, fraction=1.0, epochs=1, batch=50, step=(30.0, 30.0, 10.0, 10.0), mu=(0.001, 0.01, 0.001, 0.01)),
-)  # fmt: skip
-DP_FEDAVG = Entry(
-    "dp-fedavg", "FedAvg with noise that hides a whole agent", build_dp_fedavg,
-    grid(rounds=(10, 10, 30, 30), rate=(1.0, 1.0, 0.3, 1.0), epochs=3, batch=0, step=10.0, clip=(1.0, 0.3, 1.0, 3.0)),
-)  # fmt: skip
-NBAFL = Entry(
-    "nbafl", "FedProx with noise on clipped models, as published; no guarantee", build_nbafl,
-    grid(
-        rounds=(10, 10, 5, 5), exposures=(10, 10, 5, 5), epochs=1, batch=50, step=5.0, mu=0.01,
-        clip=(10.0, 3.0, 10.0, 3.0),
-    ),
-)  # fmt: skip
+FEDAVG = Entry("fedavg", "agents train by themselves and are averaged; not private", build_fedprox, grid(
+    rounds=30, fraction=1.0, epochs=(1, 3, 1, 3), batch=50, step=(30.0, 30.0, 100.0, 100.0),
+))  # fmt: skip
+FEDPROX = Entry("fedprox", "FedAvg with a proximal term at the agents; not private", build_fedprox, grid(
+    rounds=30, fraction=1.0, epochs=1, batch=50, step=(30.0, 30.0, 10.0, 10.0), mu=(0.001, 0.01, 0.001, 0.01),
+))  # fmt: skip
+DP_FEDAVG = Entry("dp-fedavg", "FedAvg with noise that hides a whole agent", build_dp_fedavg, grid(
+    rounds=(10, 10, 30, 30), rate=(1.0, 1.0, 0.3, 1.0), epochs=3, batch=0, step=10.0, clip=(1.0, 0.3, 1.0, 3.0),
+))  # fmt: skip
+NBAFL = Entry("nbafl", "FedProx with noise on clipped models, as published; no guarantee", build_nbafl, grid(
+    rounds=(10, 10, 5, 5), exposures=(10, 10, 5, 5), epochs=1, batch=50, step=5.0, mu=0.01,
+    clip=(10.0, 3.0, 10.0, 3.0),
+))  # fmt: skip

@@ -38,31 +38,24 @@ class Method(Protocol):
 
     def promise(self, facts: Facts) -> Promise:
         """What each round releases, from public numbers alone."""
-        ...
 
     def carried(self, agents: Task) -> Own:
         """What agents carry into the first round."""
-        ...
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
         """What agents carry on, and what leaves them. An agent that was not asked has no row in what leaves."""
-        ...
 
     def start(self, facts: Facts) -> State:
         """The server's state before the first round."""
-        ...
 
     def ask(self, facts: Facts, state: State) -> Broadcast:
         """What the server sends to agents, and to which of them."""
-        ...
 
     def share(self, facts: Facts) -> float:
         """The share of the agents that a round is expected to ask: how many were drawn may be private."""
-        ...
 
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
         """The server's next state, from what it asked and what it was answered."""
-        ...
 
 
 class StartsAtZero:
@@ -230,16 +223,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Composed:
-    """One line of the registry for the ADMM family: `values` names the choices of which tacit.run.compose makes agents.
-
-    `law` is the noise of the sound preset; in the paper it is that of `values`.
-    """
+    """One line of the registry for the ADMM family: tacit.run.compose makes agents of the choices in `values`."""
 
     name: str
     about: str
     grid: tuple[Choice, ...]
     values: Mapping[str, Any]
-    law: str = "gaussian"
+    law: str = "gaussian"  # the noise of the sound preset; the paper's is in `values`
     ranked: bool = True
 
 

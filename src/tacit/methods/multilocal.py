@@ -12,7 +12,6 @@ Where nothing binds and all z_p agree this is fedgd with E answers a round, at p
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +22,7 @@ from tacit.methods.local_models_first import LocalModelsFirst
 from tacit.methods.method import Budget, Choice, Entry, KeepsDual, grid
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.task import Facts, Task, cooled_penalty, noise_std, noisy_gradients
-from tacit.schedule import Constant, Cooling, Inverse, Scaled, Schedule
+from tacit.schedule import Constant, Inverse, Scaled, Schedule
 from tacit.types import Array
 
 
@@ -47,19 +46,16 @@ class MultiLocal(KeepsDual, LocalModelsFirst):
 
     def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
         msg, std = replace(msg, rho=self.rho(msg.t)), noise_std(agents, self.multiplier, self.clip)
+
+        def step(g: Array, u: Array, own: Array) -> Array:
+            return self.rule.solve(g, lambda _: g, Local(u, own), msg, agents.problem.domain)
+
         total = np.zeros_like(z)
-        for step in range(self.local_steps):
-            z = self._step(agents, noisy_gradients(agents, z, self.clip, std, msg.t, step), z, dual, msg)
+        for e in range(self.local_steps):
+            slope = noisy_gradients(agents, z, self.clip, std, msg.t, e)
+            z = np.stack([step(*each) for each in zip(slope, z, dual, strict=True)])
             total += z
         return total / self.local_steps if self.averaged else z
-
-    def _step(self, facts: Facts, slope: Array, z: Array, dual: Array, msg: Broadcast) -> Array:
-        """The rule at every agent here, one after another: (P, J, K)."""
-
-        def solve(g: Array, own: Local) -> Array:
-            return self.rule.solve(g, lambda _: g, own, msg, facts.problem.domain)
-
-        return np.stack([solve(g, Local(u, own)) for g, u, own in zip(slope, z, dual, strict=True)])
 
 
 def noise_gain(share: float, local_steps: int, averaged: bool) -> float:
@@ -73,37 +69,22 @@ def noise_gain(share: float, local_steps: int, averaged: bool) -> float:
     return float(np.linalg.norm(weights))
 
 
-def build_objp(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
-    """ObjP; the proximal term has choice["share"] of the stiffness rho + 1/eta."""
-    share = choice["share"]
-    return _build(facts, budget, choice, share, lambda stiffness: Prox(Inverse(Scaled(share, stiffness))))
+def build(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
+    """The method whose stiffness rho + 1/eta = 1 / (P step) of one local step suits the noise.
 
-
-def build_objt(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
-    """ObjT; the trust region has a constant radius."""
-    return _build(facts, budget, choice, 0.0, lambda _: Trust(Constant(choice["radius"])))
-
-
-def _build(
-    facts: Facts, budget: Budget, choice: Choice, share: float, rule: Callable[[Cooling], Prox | Trust]
-) -> MultiLocal:
-    """The method whose stiffness rho + 1/eta = 1 / (P step) of one local step suits the noise."""
+    It is ObjP where choice has a "share", the part of the stiffness that the proximal term gets; else it is ObjT.
+    """
     rounds, steps, averaged = int(choice["rounds"]), int(choice["local_steps"]), bool(choice["averaged"])
-    clip, multiplier = choice["clip"], budget.multiplier(rounds * steps)
+    clip, multiplier, share = choice["clip"], budget.multiplier(rounds * steps), choice.get("share", 0.0)
     std = noise_gain(share, steps, averaged) * noise_std(facts, multiplier, clip)
     stiffness = cooled_penalty(facts, choice["score_noise"], std, rounds)
-    return MultiLocal(rounds, clip, multiplier, Scaled(1 - share, stiffness), rule(stiffness), steps, averaged)
+    rule = Prox(Inverse(Scaled(share, stiffness))) if "share" in choice else Trust(Constant(choice["radius"]))
+    return MultiLocal(rounds, clip, multiplier, Scaled(1 - share, stiffness), rule, steps, averaged)
 
 
-OBJP = Entry(
-    "objp-local", "ObjP with several noisy local steps a round", build_objp,
-    grid(
-        rounds=150, clip=0.35, local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=(1.5, 3.0, 1.5, 3.0)
-    ),
-)  # fmt: skip
-OBJT = Entry(
-    "objt-local", "ObjT with several noisy local steps a round", build_objt,
-    grid(
-        rounds=150, clip=0.35, local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=(1.5, 3.0, 1.5, 3.0)
-    ),
-)  # fmt: skip
+OBJP = Entry("objp-local", "ObjP with several noisy local steps a round", build, grid(
+    rounds=150, clip=0.35, local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=(1.5, 3.0, 1.5, 3.0),
+))  # fmt: skip
+OBJT = Entry("objt-local", "ObjT with several noisy local steps a round", build, grid(
+    rounds=150, clip=0.35, local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=(1.5, 3.0, 1.5, 3.0),
+))  # fmt: skip

@@ -1,4 +1,4 @@
-"""One minimiser of a noisy objective, by a curator who holds all records; here for K classes.
+"""One minimiser of a noisy objective, by a curator who holds all records, for K classes.
 
     w = argmin_w sum_p f_p(w) + Lambda/2 |w|^2 + <b, w>  +  c
 
@@ -60,12 +60,9 @@ class NoisyMinimum(Curated):
             perturbation.check_records(records)
         t, curator, limit = msg.t, records.n_agents, perturbation.tau(records, self.tolerance)
         b = record_gradient(records) * self.inside.draw(records, curator, t, 0) if self.private else 0.0
-
-        def rest(u: Array) -> Array:
-            return self.convexity * u + b
-
-        (w,) = minimise(records, rest, self.convexity, msg.w[None], limit, pooled=True)
-        mu = convexity(records, self.convexity, pooled=True)
+        lam = self.convexity
+        (w,) = minimise(records, lambda u: lam * u + b, lam, msg.w[None], limit, pooled=True)
+        mu = convexity(records, lam, pooled=True)
         return np.asarray(w + 2 * limit / mu * self.outside.draw(records, curator, t, 1))
 
 
@@ -89,14 +86,17 @@ def build_gaussian(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum
     if not budget.private:
         return WITHOUT_NOISE
     perturbation.check_loss(facts)
-    mask, epsilon, dp_delta = _shares(budget)
+    dp_delta = (1 - MASK_SHARE) * budget.dp_delta
+    mask = Normal(Budget(MASK_SHARE * budget.epsilon, MASK_SHARE * budget.dp_delta).multiplier(1))
+    left = calibrate(GeneralRelease(1.0, dp_delta), budget.epsilon, budget.dp_delta, 1, beside=((mask.outside(), 1),))
+    assert isinstance(left, GeneralRelease)
     if "jacobian" in choice:
-        lam = max(0.0, _least(facts, choice["jacobian"] * epsilon))
+        lam = max(0.0, _least(facts, choice["jacobian"] * left.epsilon))
     else:
-        std = record_gradient(facts) * perturbation.size(facts, dp_delta) / epsilon  # of an entry of b, nearly
-        lam = _quiet_scores(facts, choice["score_noise"], std, epsilon)
+        std = record_gradient(facts) * perturbation.size(facts, dp_delta) / left.epsilon  # of an entry of b, nearly
+        lam = _quiet_scores(facts, choice["score_noise"], std, left.epsilon)
     mu = convexity(facts, lam, pooled=True)
-    return NoisyMinimum(lam, Normal.of(facts, mu, epsilon, dp_delta), mask)
+    return NoisyMinimum(lam, Normal.of(facts, mu, left.epsilon, dp_delta), mask)
 
 
 def _quiet_scores(facts: Facts, score_noise: float, std: float, epsilon: float) -> float:
@@ -109,24 +109,13 @@ def _least(facts: Facts, epsilon: float) -> float:
     return perturbation.least_convexity(facts, epsilon) - convexity(facts, 0.0, pooled=True)
 
 
-def _shares(budget: Budget) -> tuple[Normal, float, float]:
-    """The noise that hides where the solve ended, and the (epsilon, delta) that is left for the minimiser."""
-    little = Budget(MASK_SHARE * budget.epsilon, MASK_SHARE * budget.dp_delta)
-    mask, dp_delta = Normal(little.multiplier(1)), (1 - MASK_SHARE) * budget.dp_delta
-    left = calibrate(GeneralRelease(1.0, dp_delta), budget.epsilon, budget.dp_delta, 1, beside=((mask.outside(), 1),))
-    assert isinstance(left, GeneralRelease)
-    return mask, left.epsilon, dp_delta
-
-
-AMP = Entry(
-    "amp", "one approximate minimiser of an objective with Gaussian noise, by a curator", build_gaussian,
-    grid(jacobian=(0.1, 0.03, 0.3, 0.01)),
-)  # fmt: skip
+AMP = Entry("amp", "one approximate minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
+    jacobian=(0.1, 0.03, 0.3, 0.01),
+))  # fmt: skip
 CHAUDHURI = Entry(
     "chaudhuri", "one minimiser of an objective with radial noise, pure epsilon, by a curator", build_chaudhuri,
     grid(score_noise=(0.5, 0.25, 1.0, 2.0)),
 )  # fmt: skip
-KIFER = Entry(
-    "kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian,
-    grid(score_noise=(1.0, 0.5, 0.25, 2.0)),
-)  # fmt: skip
+KIFER = Entry("kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
+    score_noise=(1.0, 0.5, 0.25, 2.0),
+))  # fmt: skip

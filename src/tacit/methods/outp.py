@@ -83,9 +83,7 @@ class Released(KeepsDual, LocalModelsFirst):
     rho: Schedule
 
     def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
-        if not self.multiplier:
-            return no_privacy()
-        return Promise(Unit.REPLACED, Trusted.NOBODY, caveats=MISTAKES)
+        return Promise(Unit.REPLACED, Trusted.NOBODY, caveats=MISTAKES) if self.multiplier else no_privacy()
 
     def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
         return self.rho(t)
@@ -118,35 +116,26 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> OutP:
 
 
 def build_released(facts: Facts, budget: Budget, choice: Choice) -> Released:  # noqa: ARG001
-    """The method with noise that would spend the budget, were it calibrated, and rho-hat at the epsilon of a round.
-
-    That epsilon is what the classic formula, multiplier = sqrt(2 ln(1.25 / delta)) / epsilon, makes of the multiplier.
-    """
+    """The method with noise that would spend the budget, were it calibrated, and rho-hat at the epsilon of a round."""
     rounds = int(choice["rounds"])
     multiplier = budget.multiplier(rounds)
+    # of a round, by the classic formula: multiplier = sqrt(2 ln(1.25 / delta)) / epsilon
     epsilon = math.sqrt(2 * math.log(1.25 / budget.dp_delta)) / multiplier if multiplier else math.inf
     rho = Staircase(choice["rho_c1"], choice["rho_c2"], choice["rho_period"], epsilon)
     return Released(rounds, multiplier, rho)
-
-
-def _grid(rho: float) -> tuple[Choice, ...]:
-    return grid(rounds=(1000, 1000, 300, 300), rho=rho, c_w=(100.0, 300.0, 100.0, 300.0))
 
 
 _REPLACED = {"privacy.adjacency": "replace_one"}
 
 HUANG = Entry(
     "outp-huang", "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution", build,
-    _grid(rho=0.1), _REPLACED,  # rho is their own
+    grid(rounds=(1000, 1000, 300, 300), rho=0.1, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED,  # rho is their own
 )  # fmt: skip
 PLUS = Entry(
     "outp-plus", "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)", build,
-    _grid(rho=0.001), _REPLACED,
+    grid(rounds=(1000, 1000, 300, 300), rho=0.001, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED,
 )  # fmt: skip
-RELEASED = Entry(
-    "outp-released", "OutP as the paper's released code ran it: not private", build_released,
-    grid(  # rho is the paper's, for MNIST and for FEMNIST
-        rounds=(1000, 1000, 300, 300), rho_c1=(2.0, 0.005, 2.0, 0.005), rho_c2=(5.0, 0.05, 5.0, 0.05),
-        rho_period=(1e4, 2e3, 1e4, 2e3),
-    ),
-)  # fmt: skip
+RELEASED = Entry("outp-released", "OutP as the paper's released code ran it: not private", build_released, grid(
+    rounds=(1000, 1000, 300, 300), rho_c1=(2.0, 0.005, 2.0, 0.005), rho_c2=(5.0, 0.05, 5.0, 0.05),
+    rho_period=(1e4, 2e3, 1e4, 2e3),  # the three are the paper's rho, for MNIST and for FEMNIST
+))  # fmt: skip

@@ -54,11 +54,7 @@ def no_privacy(trusted: Trusted = Trusted.SERVER) -> Promise:
 
 
 def gaussian_releases(
-    multiplier: float,
-    unit: Unit = Unit.RECORD,
-    trusted: Trusted = Trusted.NOBODY,
-    count: int = 1,
-    rate: float = 1.0,
+    multiplier: float, unit: Unit = Unit.RECORD, trusted: Trusted = Trusted.NOBODY, count: int = 1, rate: float = 1.0
 ) -> Promise:
     """`count` Gaussian releases a round, each of a Poisson sample where rate < 1; without noise, nothing."""
     if not multiplier:

@@ -81,14 +81,12 @@ def share_std(facts: Facts, multiplier: float, clip: float, colluding: int) -> f
 
 def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
     """The method with a penalty that suits the noise of the sum."""
-    rounds, clip = int(choice["rounds"]), choice["clip"]
-    colluding = min(int(choice["colluding"]), facts.n_agents - 1)
+    rounds, clip, colluding = int(choice["rounds"]), choice["clip"], min(int(choice["colluding"]), facts.n_agents - 1)
     multiplier = budget.multiplier(rounds)
     std = share_std(facts, multiplier, clip, colluding)
     return SecureSum(rounds, clip, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds), colluding)
 
 
-ENTRY = Entry(
-    "secure-sum", "inexact ADMM at w behind a secure sum, Gaussian noise spread over the agents", build,
-    grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.0, 2.0, 1.0, 2.0), colluding=1),
-)  # fmt: skip
+ENTRY = Entry("secure-sum", "inexact ADMM at w behind a secure sum, Gaussian noise spread over the agents", build, grid(
+    rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.0, 2.0, 1.0, 2.0), colluding=1,
+))  # fmt: skip

@@ -4,8 +4,8 @@ The argument of privacy is about the exact minimiser z*, and a solve ends near i
 
     |G(z)|_2 <= tau  =>  |z - z*|_2 <= tau / mu
 
-Limited-memory BFGS on all agents at once, one call for gradients a step. It first runs on `task.sums`, which may be
-float32 and fast, and then on sums in float64 that begin where the first ended: the last of these passes is the
+Limited-memory BFGS runs on all agents at once, with one call for gradients a step. The first search uses `task.sums`,
+which may be float32 and fast. The second begins where the first ended and uses sums in float64: its last pass is the
 certificate. A line search is rarely needed, and asks for gradients only.
 """
 
@@ -36,8 +36,8 @@ Field = Callable[[Array], Array]  # points (P, J, K) -> gradients there
 def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float, pooled: bool = False) -> Array:
     """argmin_u f_p(u) + r_p(u) of every agent, each to a gradient of norm <= tau: (P, J, K).
 
-    rest(u) is the gradient of r_p, an isotropic quadratic of curvature `stiffness`. Where `pooled`, the sum of
-    all f_p is minimised instead, from start (1, J, K).
+    rest(u) is the gradient of r_p, an isotropic quadratic of curvature `stiffness`. Where `pooled`, the sum of all f_p
+    is minimised instead, from start (1, J, K).
     """
     p = task.problem
 
@@ -52,7 +52,7 @@ def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float
     resolved = max(RESOLVED * tau, ROUNDING / 10 * records * p.weight * task.row_norm)
     dtype = task.shards[0].x.dtype  # a pass is as fast as the records allow
     start, _ = search.run(lambda u: gradient(task.sums, u, u.astype(dtype)), start, resolved)
-    search = Search(search.scale)  # not its pairs: who waited has lost its own to the steps of the others
+    search = Search(search.scale)  # without the pairs: steps of other agents pushed out those of an agent that waited
     found, size = search.run(lambda u: gradient(double_sums, u, u), start, NEAR * tau)
     if not size <= NEAR * tau:
         raise TacitError(f"a solve ended at a gradient of {size:.3g}, above {tau:.3g}: raise rho or the tolerance.")
@@ -102,7 +102,7 @@ class Search:
         return u, float(size.max())
 
     def remember(self, s: Array, y: Array) -> None:
-        """A step, and how the gradient changed over it; of those who waited, nothing."""
+        """Keep a step and how the gradient changed over it; an agent that waited adds nothing."""
         bend = dot(s, y)
         moved = bend > 0
         self.pairs.append((s, y, np.where(moved, 1 / np.where(moved, bend, 1.0), 0.0)))
@@ -121,15 +121,13 @@ class Search:
 
 
 def _along(gradient: Field, u: Array, way: Array, slope: Array) -> tuple[Array, Array]:
-    """A point on the way, and the gradient there. Along it the slope of a convex function rises: where it has become as
-    steep upward as 0.9 of what it was downward, the step was too long.
-    """
+    """A point on the way, and the gradient there; a step that is too long is shortened."""
     length = np.ones_like(slope)
     for _ in range(TRIES):
         ahead = u + length * way
         after = gradient(ahead)
         rise = dot(after, way)
-        far = rise > 0.9 * -slope
+        far = rise > 0.9 * -slope  # the slope of a convex function rises: here it is nearly as steep, and upward
         if not far.any():
             break
         secant = -slope / np.where(far, rise - slope, 1.0)

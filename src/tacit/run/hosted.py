@@ -47,19 +47,17 @@ class Hosted:
         self.runs = runs
         self.setups: list[MethodSetup] = [run.setup for run in runs]
         self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
-        first = self.setups[0]
-        self.shared = shared_sums(runs[0].over, first.problem.loss)
+        self.shared = shared_sums(runs[0].over, self.setups[0].problem.loss)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """One round of every run, each on a thread of its own; their sums over records are answered together."""
         meeting: Rendezvous[Question, Array] = Rendezvous(self.shared, len(msgs))
         with ThreadPoolExecutor(len(msgs)) as pool:
             answers = list(pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
-        failed = [(r, error) for r, error in enumerate(answers) if isinstance(error, TacitError)]
-        for r, error in failed:
-            raise Diverged(f"round {msgs[r].t}: {error}", self.runs[r])
-        for r, (own, _) in enumerate(answers):
-            self.own[r] = own
+        for r, found in enumerate(answers):
+            if isinstance(found, TacitError):
+                raise Diverged(f"round {msgs[r].t}: {found}", self.runs[r])
+        self.own = [own for own, _ in answers]
         return [answer for _, answer in answers]
 
     def _answer(self, meeting: Rendezvous[Question, Array], r: int, msg: Broadcast) -> Any:

@@ -1,0 +1,168 @@
+"""Gradient descent with Gaussian noise: at every agent, by a curator, or at every agent in several steps.
+
+In all of them |x_i a_i^T| <= clip, step^t falls in a straight line to zero, and each noise is drawn afresh.
+
+fedgd: every agent sends its gradient at the shared model, with noise of its own.
+
+    w+ = w - step^t sum_p ( f'_p(w) + xi_p ),   xi_p ~ N(0, (multiplier clip / I)^2)
+
+dpsgd, DP-SGD (Abadi et al. 2016): a curator with all records takes noisy steps on Poisson lots of them.
+
+    w+ = w - step^t ( (sum_{i in lot} x_i a_i^T + xi) / (rate I) + beta r'(w) )
+    xi ~ N(0, (multiplier clip)^2),   each record in the lot with probability `rate`
+
+The sum is divided by the expected size of a lot: the size of the lot that was drawn is private.
+
+dpsgd-local (the local form of Naseri et al. 2020): every agent takes such steps, and the server averages the models.
+
+    u_{e+1} = u_e - step^t ( (sum_{i in lot} x_i a_i^T + xi_e) / (rate I_p) + beta r'(u_e) ),   u_0 = w
+    w+ = sum_p (I_p / I) u_p after `local_steps` of them, each with a fresh lot of the agent's records
+
+Each noisy sum is accounted as a release: `local_steps` of them a round. With one step on all records this is fedgd.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast
+from tacit.methods.fedavg import weighted_mean
+from tacit.methods.method import Answers, Budget, Choice, Curated, Entry, Own, Stateless, grid
+from tacit.methods.promise import Promise, Trusted, gaussian_releases
+from tacit.methods.task import Facts, Task, noise_std, noisy_gradients, poisson, record_sum
+from tacit.problem.sensitivity import Clipped
+from tacit.rounds import State
+from tacit.schedule import Cooling, cooled_step
+from tacit.types import Array, Norm
+
+
+@dataclass(frozen=True)
+class FedGD(Stateless):
+    """Agents send noisy gradients; the server sums them."""
+
+    rounds: int
+    clip: float
+    multiplier: float
+    step: float
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier)
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        std = noise_std(agents, self.multiplier, self.clip)
+        return own, {"gradient": noisy_gradients(agents, msg.w, self.clip, std, msg.t)}
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
+        return state.next(state.w - cooled(self.step, self.rounds, msg.t) * answers["gradient"].sum(0))
+
+
+@dataclass(frozen=True)
+class DPSGD(Curated):
+    """The curator adds one noise for all records."""
+
+    rounds: int
+    rate: float
+    clip: float
+    multiplier: float
+    step: float
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        # the law of a Poisson sample is known for a record that is there or not, and for no other neighbour
+        return gaussian_releases(self.multiplier, rate=self.rate, trusted=Trusted.CURATOR)
+
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        t, w, problem = msg.t, msg.w, records.problem
+        lot = lot_sums(records, w, self.clip, t, self.rate).sum(0)
+        noise = noise_std(records, self.multiplier, self.clip) * records.gaussian(records.n_agents, t)
+        slope = (problem.weight * lot + noise) / self.rate + problem.beta * problem.regularizer.gradient(w)
+        return np.asarray(w - cooled(self.step, self.rounds, t) * slope)
+
+
+@dataclass(frozen=True)
+class LocalDPSGD(Stateless):
+    """Agents send models that noisy steps made."""
+
+    rounds: int
+    local_steps: int
+    rate: float
+    clip: float
+    multiplier: float
+    step: float
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier, count=self.local_steps, rate=self.rate)
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        u, step = np.broadcast_to(msg.w, agents.zeros.shape), cooled(self.step, self.rounds, msg.t)
+        for e in range(self.local_steps):
+            u = u - step * self.slope(agents, u, msg.t, e)
+        return own, {"model": u}
+
+    def slope(self, agents: Task, u: Array, t: int, e: int) -> Array:
+        """The noisy gradient of every agent's mean loss at its own u_e: (P, J, K)."""
+        lots, problem = lot_sums(agents, u, self.clip, t, self.rate, e), agents.problem
+        noise = self.multiplier * self.clip * agents.rounding * agents.agents_gaussian(t, e)
+        return (lots + noise) / (self.rate * agents.own_sizes) + problem.beta * problem.regularizer.gradient(u)
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        return state.next(weighted_mean(facts, answers["model"], msg.to))
+
+
+def cooled(first: float, rounds: int, t: int) -> float:
+    """step^t, where step^1 = first."""
+    return 1 / Cooling(1 / first, rounds)(t)
+
+
+def lot_sums(agents: Task, points: Array, clip: float, t: int, rate: float, step: int = 0) -> Array:
+    """sum_i x_i a_i^T over a lot of every agent's records, at points[p] or at one point for all: (P, J, K)."""
+    bound = Clipped(Norm.L2, clip)
+    if rate == 1:
+        return agents.sums(agents.shards, agents.problem, points, bound)
+    sums = []
+    for p, shard, u in zip(agents.index, agents.shards, np.broadcast_to(points, agents.zeros.shape), strict=True):
+        lot = poisson(agents, p, t, len(shard), rate, step)
+        sums.append(record_sum(shard, agents.problem, u, bound, lot))
+    return np.stack(sums)
+
+
+def build_fedgd(facts: Facts, budget: Budget, choice: Choice) -> FedGD:
+    """The method at the budget; the noise of every agent enters a round."""
+    return FedGD(int(choice["rounds"]), choice["clip"], *_calibrated(facts, budget, choice, facts.n_agents))
+
+
+def build_dpsgd(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
+    """The method at the budget; one noise enters a round."""
+    return DPSGD(int(choice["rounds"]), choice["rate"], choice["clip"], *_calibrated(facts, budget, choice, 1))
+
+
+def build_dpsgd_local(facts: Facts, budget: Budget, choice: Choice) -> LocalDPSGD:
+    """The method at the budget; the noise of every local step of every agent enters a round."""
+    rounds, steps = int(choice["rounds"]), int(choice["local_steps"])
+    own = _calibrated(facts, budget, choice, facts.n_agents * steps)
+    return LocalDPSGD(rounds, steps, choice["rate"], choice["clip"], *own)
+
+
+def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: int) -> tuple[float, float]:
+    """The multiplier that spends the budget, and the first step.
+
+    With this step a score of w gathers noise of std choice["score_noise"] over a run with `noises` noises a round.
+    """
+    rounds, steps, rate = int(choice["rounds"]), int(choice.get("local_steps", 1)), choice.get("rate", 1.0)
+    multiplier = budget.multiplier(rounds * steps, rate)
+    std = math.sqrt(noises) * noise_std(facts, multiplier, choice["clip"]) / rate * facts.row_norm
+    return multiplier, cooled_step(choice["score_noise"], std, rounds)
+
+
+FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", build_fedgd, grid(
+    rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0),
+))  # fmt: skip
+CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
+    rounds=(300, 300, 600, 600), rate=(1.0, 1.0, 0.05, 0.05), clip=(0.35, 0.7, 0.35, 0.7), score_noise=1.5,
+))  # fmt: skip
+LOCAL = Entry("dpsgd-local", "DP-SGD at each agent, models averaged", build_dpsgd_local, grid(
+    rounds=(100, 100, 30, 100), local_steps=(3, 3, 10, 5), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.35, 0.7, 0.35, 0.35),
+    score_noise=1.5,
+))  # fmt: skip
