@@ -73,7 +73,7 @@ class Form:
 
 
 def fingerprint(t: int, body: Body) -> str:
-    """Names a checked message: one with any other round, part or bit has another fingerprint."""
+    """The name of a checked message: a message with any other round, part or bit has another fingerprint."""
     digest = hashlib.sha256(json.dumps([t, sorted(body)]).encode())
     for name in sorted(body):
         value = np.ascontiguousarray(body[name])
@@ -82,7 +82,7 @@ def fingerprint(t: int, body: Body) -> str:
 
 
 def _kind(value: object) -> str:
-    """The kind of a value that is refused; its content is another's, and is not repeated."""
+    """The kind of a value that is refused. Its content comes from someone else, and is not repeated."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype.name} of shape {value.shape}"
     return f"{value:g}" if type(value) in (float, np.float64) else type(value).__name__

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import sys
@@ -33,7 +34,7 @@ FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl", "model_hash": 
 
 
 def spec_hash(spec: str) -> str:
-    """What names a run."""
+    """The hash that names a run."""
     return _hash(spec.encode())
 
 
@@ -49,7 +50,7 @@ def with_seal(values: Values) -> Values:
 
 
 def is_whole(values: Values) -> bool:
-    """Whether the seal is that of the rest."""
+    """Whether the seal is the digest of all other values."""
     try:
         return bool(values.get("seal") == _digest({name: value for name, value in values.items() if name != "seal"}))
     except ValueError:  # NaN or infinity, which no seal covers
@@ -57,7 +58,7 @@ def is_whole(values: Values) -> bool:
 
 
 def result_of(directory: Path, result: Values) -> Values:
-    """The result of the files in a directory, sealed."""
+    """A result with the hashes of the files in its directory, sealed."""
     return with_seal(result | {key: _hash_of(directory / file) for key, file in FILES.items()})
 
 
@@ -129,7 +130,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> Values:
 
 
 def _typed(record: Values) -> bool:
-    """Whether what is a number in every record is one, or null."""
+    """Whether every value that must be a number is a number or null."""
     curve = record.get("curve") or {}
     if not isinstance(curve, dict) or not all(isinstance(column, list) for column in curve.values()):
         return False
@@ -143,7 +144,7 @@ def ends(curve: Sequence[float | None], value: float | None) -> bool:
     last = curve[-1]
     if value is None or last is None:
         return value is last
-    return abs(value - last) <= 1e-5 * max(abs(value), abs(last))
+    return math.isclose(value, last, rel_tol=1e-5)
 
 
 def _digest(record: Values) -> str:

@@ -65,9 +65,9 @@ class Guarded:
         return Gate(self.terms, self.half.asked)
 
     def respond(self, own: Local, question: Question) -> tuple[Local, Outgoing, Trace]:
-        """One round, from the state that the agent carried into it.
+        """Answer one round, from the state that the agent carried into it.
 
-        Or Refused, and then the server is told that this agent does not answer, and no more.
+        Or raise Refused: then the server is told that this agent does not answer, and no more.
         """
         try:
             with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
@@ -99,7 +99,7 @@ class Guarded:
         return half.carry(own, body, answer), leaving, self._trace(t, body, seconds)
 
     def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:
-        """What a simulation may plot, from public numbers: the draw itself is not kept."""
+        """Numbers that a simulation may plot, all of them public: the draw itself is not kept."""
         scale = self.terms.scale
         size = scale * (1.0 if self.half.law is Law.LAPLACE else math.sqrt(2 / math.pi))  # E|xi|
         return Trace(size, size / self.half.stiffness(t, body), scale, scale / self.half.multiplier, seconds)
@@ -107,14 +107,14 @@ class Guarded:
 
 @dataclass(frozen=True, eq=False)
 class Addressed:
-    """A guarded agent beside its server, in one process: the server's broadcast in, under its name of the run."""
+    """A guarded agent in one process with its server: it takes the server's broadcast, as a question of the run."""
 
     agent: Guarded
     run: str
     spec: str
 
     def in_double(self) -> Addressed:
-        """The same: a guarded agent computes in float64 always."""
+        """Return the agent itself: a guarded agent always computes in float64."""
         return self
 
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:

@@ -29,7 +29,7 @@ _FOUR_DIGITS_UP = decimal.Context(prec=4, rounding=decimal.ROUND_CEILING)
 
 
 def upward(epsilon: float) -> str:
-    """Four digits, and never less than what is proved (to the twelve digits that floats are good for)."""
+    """Spell an epsilon in four digits, rounded up: never less than what is proved (to twelve digits, a float's own)."""
     return f"{float(_FOUR_DIGITS_UP.create_decimal(f'{epsilon:.12g}')):.4g}"
 
 
@@ -56,7 +56,7 @@ class Guarantee:
 
     @property
     def name(self) -> str:
-        """The argument that gives it."""
+        """The name of the argument that gives the smallest epsilon."""
         return self.bounds[0].name if self.bounds else "none"
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Guarantee:
 
 
 def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
-    """What adaptive releases about the same record cost together. `pld=False` leaves out the slow bound."""
+    """The cost of adaptive releases about the same record, together. `pld=False` leaves out the slow bound."""
     if not 0 <= dp_delta < 1:
         raise SpecError(f"dp_delta is a probability below 1: got {dp_delta}; 1e-6 is usual, 0 asks for pure epsilon.")
     made = merge(events)

@@ -50,12 +50,12 @@ class ChainEntry:
 
 
 def canonical(value: Any) -> str:
-    """JSON in one spelling only."""
+    """JSON of which every value has one spelling only."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def link(before: str, key: str, body: str) -> str:
-    """hash_n from hash_{n-1}, and the text of an entry."""
+    """hash_n, from hash_{n-1} and the text of entry n."""
     return hashlib.sha256(f"{before}\n{canonical(key)}\n{body}".encode()).hexdigest()
 
 
@@ -94,7 +94,7 @@ class Chain:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """The only reader and writer until the end; then everything is on disk, or after an error nothing is."""
+        """Keep all others out of the file. At the end all that was written is on disk; after an error nothing is."""
         if os.getpid() != self._process:
             raise Refused(f"{self.path} was opened before a fork: open the ledger again in each process.")
         with self._lock, self._explained():
@@ -117,11 +117,11 @@ class Chain:
             raise self.corrupt("the file was moved, removed, cut or replaced while it was open")
 
     def changed_by_others(self) -> int:
-        """A number that moves when another connection has written."""
+        """A number that changes when another connection has written."""
         return int(self._value("PRAGMA data_version"))
 
     def tip(self) -> tuple[int, str]:
-        """How many entries there are, and the last hash."""
+        """The number of entries, and the last hash."""
         rows = self._connection.execute("SELECT one, n, hash FROM tip").fetchall()
         if len(rows) != 1:
             raise self.corrupt("the record of its last entry is missing")
@@ -142,7 +142,7 @@ class Chain:
             raise self.corrupt(f"entries after the {n}-th are missing")
 
     def append(self, key: str, body: Values, payload: bytes | None = None) -> ChainEntry:
-        """One more entry, at the end; the body should hold the digest of its payload."""
+        """Write one more entry at the end; the body should hold the digest of its payload."""
         n, before = self.tip()
         entry = _written(self._connection, n + 1, before, key, body)
         if payload is not None:
@@ -150,7 +150,7 @@ class Chain:
         return entry
 
     def payload(self, n: int) -> bytes | None:
-        """What stands beside entry n, unless it was forgotten."""
+        """The payload of entry n; None where it was forgotten."""
         row = self._connection.execute("SELECT data FROM payload WHERE n = ?", (n,)).fetchone()
         if row is not None and not isinstance(row[0], bytes):
             raise self.corrupt(f"the payload of entry {n} was altered")
@@ -171,7 +171,7 @@ class Chain:
             raise self.corrupt(f"its storage is damaged ({found})")
 
     def corrupt(self, what: str) -> LedgerCorrupt:
-        """The error for a file that cannot be trusted."""
+        """Make the error for a file that cannot be trusted."""
         return LedgerCorrupt(
             f"{self.path} cannot be trusted: {what}. Nothing is released from it: restore a copy no older than the "
             f"last release, or count the budget of these data as spent."
@@ -189,7 +189,7 @@ class Chain:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Errors of SQLite and of decoding, in our words."""
+        """Turn errors of SQLite and of decoding into errors that say what to do."""
         try:
             yield
         except sqlite3.OperationalError as error:  # locked for too long, a full disk, a missing right
@@ -199,7 +199,7 @@ class Chain:
 
 
 def _identity(path: Path) -> tuple[tuple[int, int] | None, int]:
-    """Which file stands at a path, and its size; None where there is no file. A ledger never gets smaller."""
+    """The device and inode of the file at a path, None where there is none, and its size. A ledger never shrinks."""
     try:
         found = path.stat()
     except OSError:
@@ -212,7 +212,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body: Values) -> ChainEntry:
-    """Entry n, after one of the hash `before`: written, and the tip moved to it."""
+    """Write entry n, after the entry whose hash is `before`, and move the tip to it."""
     text = canonical(body)
     entry = ChainEntry(n, body, link(before, key, text))
     connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", (n, key, text, entry.hash))
@@ -221,7 +221,7 @@ def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body
 
 
 def _create(path: Path, key: str, body: Values) -> None:
-    """The file appears whole or not at all, and never in place of another."""
+    """Create the file: it appears whole or not at all, and never in place of another."""
     left = [Path(f"{path}{end}") for end in ("-wal", "-shm") if Path(f"{path}{end}").exists()]
     if left:
         raise DataError(

@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass
 class History:
-    """The chain, read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
+    """A chain as read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
 
     tip: tuple[int, str] = (0, "")
     limit: Limit | None = None
@@ -59,7 +59,7 @@ class History:
     places: dict[tuple[str, str], Place] = field(default_factory=dict)  # by data set and run
 
     def place(self, data_id: str, run: str) -> Place:
-        """The place in a run; an empty one where there is none yet."""
+        """The place in a run; an empty place where the agent has none yet."""
         return self.places.setdefault((data_id, run), Place())
 
     def add(self, entry: ChainEntry) -> None:

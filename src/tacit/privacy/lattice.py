@@ -1,4 +1,4 @@
-"""A vector put on a public grid, and noise of whole steps added to it: what a deployed agent releases.
+"""Puts a vector on a public grid and adds noise of whole steps: what a deployed agent releases.
 
     release = g (round(value / g) + n),   n discrete Laplace or Gaussian of t steps
 

@@ -40,7 +40,7 @@ from tacit.types import Array
 
 @dataclass(frozen=True)
 class Verified:
-    """A ledger found whole: its head is worth noting elsewhere."""
+    """What was found in a ledger that is whole. The head is worth noting elsewhere."""
 
     entries: int
     head: str
@@ -49,7 +49,7 @@ class Verified:
 
 
 class Ledger:
-    """The ledger of one agent, open. `price` composes releases into an epsilon at a dp_delta."""
+    """The open ledger of one agent. `price` composes releases into an epsilon at a dp_delta."""
 
     def __init__(self, chain: Chain, price: Price) -> None:
         self._chain, self._price = chain, price
@@ -58,13 +58,13 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """The hash over everything on record."""
+        """The last hash: it covers everything on record."""
         with self._chain.transaction():
             return self._chain.tip()[1]
 
     @classmethod
     def open(cls, path: str | Path, price: Price, limit: Limit | None = None, create: bool = True) -> Ledger:
-        """The ledger at `path`, read and checked; a new one, with this limit, where there is none."""
+        """Open and check the ledger at `path`; make a new one, with this limit, where there is none."""
         chain = Chain(Path(path), ("limit 0", _limit_body(limit)) if create else None)
         ledger = cls(chain, price)
         try:
@@ -149,7 +149,7 @@ class Ledger:
             history.add(self._chain.append(f"limit {history.tip[0]}", _limit_body(limit)))
 
     def forget(self, run: str, before: int) -> int:
-        """Drop the stored answers of a run to rounds < before, which then can never be sent again; their count."""
+        """Drop the stored answers of a run to rounds < before, which can then never be sent again, and count them."""
         with self._chain.transaction():
             answers = self._current().answers.values()
             return sum(self._chain.forget(a.n) for a in answers if a.key.run == run and a.key.round < before)
@@ -168,7 +168,7 @@ class Ledger:
         return Verified(*history.tip, len(history.answers), len(history.answers) - held)
 
     def history(self) -> History:
-        """Everything on record; a copy to look at."""
+        """A copy of everything on record, to look at."""
         with self._chain.transaction():
             return self._read()
 
@@ -180,7 +180,7 @@ class Ledger:
         return history.accounts(self._price, dp_delta)
 
     def _current(self) -> History:
-        """The history, read again from the first entry when anything but this object has written."""
+        """The history; read again from the first entry where anything but this object has written."""
         version = self._chain.changed_by_others()
         if version != self._version or self._history.tip != self._chain.tip():
             self._history, self._version = self._read(), version
