@@ -37,11 +37,10 @@ def add_to(commands: Commands, about: str) -> None:
 def run(options: argparse.Namespace) -> int:
     from tacit.report import output
     from tacit.report.source import read_all
-    from tacit.report.summary import comparison
 
     output.write(options.sources, options.out, options.figures)
     if options.json:
-        rows = comparison(read_all(options.sources))
+        rows = output.comparison(read_all(options.sources))
         print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
     else:
         print(options.out)
