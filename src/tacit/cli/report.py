@@ -31,11 +31,10 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and the figures."""
     from tacit.report import output
     from tacit.report.source import read_all
-    from tacit.report.summary import comparison
 
     output.write(options.sources, options.out, options.figures)
     if options.json:
-        rows = comparison(read_all(options.sources))
+        rows = output.comparison(read_all(options.sources))
         print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
     else:
         print(options.out)

@@ -88,12 +88,12 @@ def read(path: Path) -> ArtefactFile:
 
 
 def chosen(runs: Sequence[Recorded], where: Mapping[str, Any]) -> list[Recorded]:
-    """The runs whose spec has these values. JSON has no infinity: null stands for it."""
+    """Return the runs whose spec has these values. JSON has no infinity: null stands for it."""
     return [run for run in runs if all(_equal(run.values.get(key), value) for key, value in where.items())]
 
 
 def alike(runs: Sequence[Recorded], what: str) -> list[Recorded]:
-    """The runs, if the seed alone sets them apart; a mean over others would mean nothing."""
+    """Return the runs, if the seed alone sets them apart; a mean over others would mean nothing."""
     keys = varied(runs)
     if keys:
         raise RecordError(f"{what} would average runs that differ in {keys[0]}: name it in where or lines_by.")
@@ -107,16 +107,15 @@ def _equal(value: Any, wanted: Any) -> bool:
 
 
 def _artefact(found: dict[str, Any]) -> ArtefactFile:
-    """What the JSON says, with the defaults of what it leaves out."""
+    """Return what the JSON says, with defaults for what the JSON leaves out."""
     panels = tuple(map(_panel, found.get("panels") or ()))
     series = tuple(map(_series, found.get("series") or ()))
     for one in series:
         if not 0 <= one.panel < len(panels):
             raise ValueError(f"series {one.name!r} is for panel {one.panel}, and there are {len(panels)}")
-    name = str(found["name"])
     title, about, scale = (str(found.get(key) or "") for key in ("title", "about", "scale"))
     return ArtefactFile(
-        name, title or name, about, scale, panels, max(1, int(found.get("columns") or 1)),
+        str(found["name"]), title or str(found["name"]), about, scale, panels, max(1, int(found.get("columns") or 1)),
         tuple(map(_printed, found.get("printed") or ())),
         None if found.get("table") is None else _table(found["table"]),
         series, tuple(map(str, found.get("notes") or ())), dict(found["runs"]),

@@ -92,7 +92,7 @@ def draw_records(rows: Sequence[Sequence[tuple[NDArray[np.float64], str]]], path
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure of so many inches in the style of tacit: a reader's own style would change the bytes."""
+    """Open an empty figure of so many inches in the style of tacit: a reader's own style would change the bytes."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)

@@ -14,12 +14,12 @@ class Raw(str):
 
 
 def html(value: object) -> str:
-    """A value as HTML."""
+    """Write a value as HTML."""
     return value if isinstance(value, Raw) else escape(str(value))
 
 
 def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; each cell knows its column, so that a narrow screen can show a row as a card."""
+    """Write a table; each cell knows its column, so that a narrow screen can show a row as a card."""
     head = "".join(f'<th scope="col">{html(column)}</th>' for column in columns)
     body = []
     for first, *rest in rows:
@@ -33,29 +33,29 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Names and values."""
+    """Write names and values as a list."""
     rows = "".join(f"<dt>{html(name)}</dt><dd>{html(value)}</dd>" for name, value in pairs)
     return f'<dl class="facts">{rows}</dl>'
 
 
 def folded(title: str, content: str, opened: bool = False) -> str:
-    """A block that opens on demand, and in print."""
+    """Write a block that opens on demand, and in print."""
     return f"<details{' open' if opened else ''}><summary>{html(title)}</summary>\n{content}\n</details>"
 
 
 def badge(text: str) -> Raw:
-    """A label that is seen: good, in between, or bad."""
+    """Write a label in a colour: good, in between, or bad."""
     kind = {"private": "private", "simulated noise": "simulated"}.get(text, "bare")
     return Raw(f'<strong class="badge {kind}">{escape(text)}</strong>')
 
 
 def either(last: object, averaged: object) -> Raw:
-    """What the page shows for the last iterate, or for the averaged one, as its reader chooses."""
+    """Write what the page shows for the last iterate, or for the averaged iterate, as its reader chooses."""
     return Raw(f'<span class="last">{html(last)}</span><span class="averaged">{html(averaged)}</span>')
 
 
 def figure(chart: Chart, key: str) -> str:
-    """A chart as its title and its description, from which page.js draws it."""
+    """Write a chart as its title and its description, from which page.js draws the chart."""
     description = jsontext.dumps(chart.description()).replace("<", "\\u003c")  # so that no name can end the script
     return (
         f'<figure id="{escape(key)}"><figcaption>{html(chart.title)} <small></small></figcaption>\n'
@@ -64,7 +64,7 @@ def figure(chart: Chart, key: str) -> str:
 
 
 def figures(charts: Sequence[Chart], key: str, columns: int = 2) -> str:
-    """Charts side by side where the screen is wide enough."""
+    """Write charts side by side, where the screen is wide enough."""
     inner = "\n".join(figure(chart, f"{key}-{chart.key}") for chart in charts if not chart.empty)
     missing = "; ".join(chart.title for chart in charts if chart.empty)
     hint = f'<p class="hint">Nothing is recorded for: {html(missing)}.</p>' if missing else ""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import csv
+import io
 from collections.abc import Sequence
+from itertools import chain
 
-from tacit.report import curves, summary
+from tacit.report import curves
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
 from tacit.report.printed import Comparison, compare
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
-from tacit.report.source import Source
+from tacit.report.source import QUANTITIES, Source
 
 
 def section(source: Source, key: str) -> str:
@@ -130,5 +133,19 @@ def _without(spec: str, keys: Sequence[str]) -> str:
 
 
 def _download(runs: Sequence[Recorded], key: str) -> str:
-    link = f"data:text/csv;charset=utf-8;base64,{base64.b64encode(summary.curves_csv(runs).encode()).decode()}"
+    link = f"data:text/csv;charset=utf-8;base64,{base64.b64encode(_curves_csv(runs).encode()).decode()}"
     return f'<p class="download"><a download="{key}.csv" href="{link}">Curves as CSV</a></p>'
+
+
+def _curves_csv(runs: Sequence[Recorded]) -> str:
+    """Write every curve as CSV: a line for each group and round, with mean and percentiles, in the unit of records."""
+    out = io.StringIO()
+    write = csv.writer(out, lineterminator="\n").writerow
+    write(["runs", "seeds", "t", *(f"{key}_{part}" for key in QUANTITIES for part in ("mean", "p20", "p80"))])
+    for group in grouped(runs):
+        columns = {key: dict(zip(*group.curve(key), strict=True)) for key in QUANTITIES}
+        for t in sorted({t for column in columns.values() for t in column}):
+            found = [columns[key].get(t) for key in QUANTITIES]
+            cells = [("",) * 3 if at is None else [f"{y:.6g}" for y in (at.mean, at.low, at.high)] for at in found]
+            write([group.label, len(group.finished), t, *chain(*cells)])
+    return out.getvalue()

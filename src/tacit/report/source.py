@@ -11,8 +11,7 @@ from typing import Any
 
 from tacit import record, toml
 from tacit.errors import RecordError, RunDirectoryError
-from tacit.report.artefact_file import ArtefactFile
-from tacit.report.artefact_file import read as read_artefact
+from tacit.report import artefact_file
 from tacit.report.runs import Recorded, identity
 
 QUANTITIES = (
@@ -27,7 +26,7 @@ class Source:
 
     name: str
     runs: tuple[Recorded, ...]
-    artefact: ArtefactFile | None = None
+    artefact: artefact_file.ArtefactFile | None = None
 
     @property
     def title(self) -> str:
@@ -39,16 +38,12 @@ class Source:
 
 
 def read_all(paths: Sequence[Path]) -> list[Source]:
-    """The sources of these paths; the directory that `tacit reproduce` wrote stands for its artefacts."""
-    found = []
-    for path in paths:
-        artefacts = sorted(one.parent for one in path.glob("*/artefact.json"))
-        found += [read(one) for one in artefacts or [path]]
-    return found
+    """Read the sources of these paths; the directory that `tacit reproduce` wrote stands for its artefacts."""
+    return [read(one) for path in paths for one in sorted(path.glob("*/artefact.json")) or [path]]
 
 
 def read(path: Path) -> Source:
-    """The runs of a source, each of them whole."""
+    """Read the runs of a source; a run that is not whole is refused."""
     if path.name == "artefact.json":
         return read(path.parent)
     if path.is_file():
@@ -60,19 +55,17 @@ def read(path: Path) -> Source:
         raise RecordError(f"{path} does not exist: give the directory of a run or a sweep, or a file of records.")
     name, records, artefact = path.resolve().name, path / "records.jsonl", path / "artefact.json"
     if artefact.is_file():
-        return _of_artefact(name, records, read_artefact(artefact))
+        return _of_artefact(name, records, artefact_file.read(artefact))
     if records.is_file():
         return Source(name, read(records).runs)
     if (path / "spec.toml").is_file():
         return Source(name, (_directory(path, name),))
-    raise RunDirectoryError(
-        f"{path} holds neither a run (spec.toml) nor records (records.jsonl): give the --out of `tacit train` or "
-        "`tacit sweep`."
-    )
+    found = f"{path} holds neither a run (spec.toml) nor records (records.jsonl)"
+    raise RunDirectoryError(f"{found}: give the --out of `tacit train` or `tacit sweep`.")
 
 
-def _of_artefact(name: str, records: Path, artefact: ArtefactFile) -> Source:
-    """An artefact with the very records it was written with; a table of computed numbers has none."""
+def _of_artefact(name: str, records: Path, artefact: artefact_file.ArtefactFile) -> Source:
+    """Return an artefact with the very records it was written with; a table of computed numbers has none."""
     found = record.read(records) if records.is_file() else []
     there = Counter((str(one.get("name")), one["seal"]) for one in found)
     odd = there - Counter(artefact.runs.items()) or Counter(artefact.runs.items()) - there
@@ -112,7 +105,7 @@ def _run(found: dict[str, Any], where: str) -> Recorded:
 
 
 def _directory(path: Path, name: str) -> Recorded:
-    """A finished run of `tacit train`."""
+    """Read a finished run of `tacit train`."""
     if not (path / "result.json").is_file():
         raise RunDirectoryError(f"{path} is not finished: continue it with `tacit train --resume {path}`.")
     try:
@@ -126,7 +119,7 @@ def _directory(path: Path, name: str) -> Recorded:
 
 
 def _known(run: Recorded, where: str) -> Recorded:
-    """The run, if its result is that of its spec and of the end of its curve."""
+    """Return the run, if its result is that of its spec and of the end of its curve."""
     for key in ("algorithm.name", "run.preset", "run.rounds"):
         if key not in run.values:
             raise RecordError(f"{where}: the spec of {run.name} has no {key}. Run {run.name} again.")

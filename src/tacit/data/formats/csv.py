@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,10 @@ def read(path: Path) -> Iterator[RawTable]:
     _, header = next(rows)
     check_column_names(str(path), header)
     n_rows = max(ROWS, CELLS // len(header))
-    yield _raw_table(path, header, list(islice(rows, n_rows)))  # refused where there is no record
-    while run := list(islice(rows, n_rows)):
-        yield _raw_table(path, header, run)
+    runs = iter(lambda: list(islice(rows, n_rows)), [])
+    for run in chain([next(runs, [])], runs):  # a file without records is a table without records, which is refused
+        cells = np.array([row for _, row in run], dtype=object).reshape(len(run), len(header))
+        yield RawTable(str(path), dict(zip(header, cells.T, strict=True)), lines=[line for line, _ in run])
 
 
 def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -42,9 +43,3 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
                 yield rows.line_num, row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is not a readable CSV file ({error}): save it as UTF-8 text.") from error
-
-
-def _raw_table(path: Path, header: list[str], run: list[tuple[int, list[str]]]) -> RawTable:
-    """Turn rows of text into columns."""
-    cells = np.array([row for _, row in run], dtype=object).reshape(len(run), len(header))
-    return RawTable(str(path), dict(zip(header, cells.T, strict=True)), lines=[line for line, _ in run])
