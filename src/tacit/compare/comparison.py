@@ -100,11 +100,12 @@ def run_jobs(jobs: Sequence[Job], over: Federation) -> Iterator[tuple[Job, Outco
     lanes: list[tuple[tuple[Job, Outcome], Run]] = []
     for job in jobs:
         try:
-            own = Run(job.run_spec, over, build.setup(job.run_spec, over))
+            spec = job.run_spec
+            setup = build.setup(spec, over)
         except InputError as error:
             yield job, Outcome(0, NOTHING, failed=str(error))
         else:
-            lanes.append(((job, Outcome(own.spec.run.rounds, promise_of(own.spec, own.setup))), own))
+            lanes.append(((job, Outcome(spec.run.rounds, promise_of(spec, setup))), Run(spec, over, setup)))
     stop = Patience()
     for batch in sweep.in_lockstep(lanes):
         for (job, begun), found in train.settled(batch, partial(_quietly, stop)):

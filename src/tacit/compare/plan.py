@@ -84,8 +84,8 @@ def _checked(given: Any, kind: type | UnionType, fits: Callable[[Any], bool], sa
 
 def _epsilons(given: Any) -> tuple[float, ...]:
     several = list(given) if isinstance(given, list | tuple) else [given]
+    says = "epsilon is a total budget, a positive number, or inf for no noise"
     for one in several:
-        says = "epsilon is a total budget, a positive number, or inf for no noise"
         _checked(one, int | float, lambda epsilon: epsilon > 0, says)
     if not several or len(set(several)) < len(several):
         raise SpecError(f"epsilon takes one value, or several that differ: got {several}.")

@@ -36,8 +36,7 @@ def _row(of: Standing) -> Values:
     return {
         "method": of.method, "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
         "error_mean": float(np.mean(errors)) if errors else None, "error_20": low, "error_80": high, "errors": errors,
-        "seeds": len(of.runs),
-        "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
+        "seeds": len(of.runs), "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
         **{key: told[0][key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
         **{key: told[0][key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
@@ -71,16 +70,12 @@ def text(table: Sequence[Values], layout: Layout) -> str:
 def _cells(row: Values) -> tuple[str, ...]:
     if row["error_mean"] is None:
         return (row["method"], *"------", f"no model, {row['failed']}")
+    mean, low, high = (f"{100 * row[key]:.2f}" for key in ("error_mean", "error_20", "error_80"))
+    failed = f" (failed: {row['failed']})" if row["failed"] else ""
     return (
-        row["method"],
-        f"{100 * row['error_mean']:.2f}%",
-        f"{100 * row['error_20']:.2f}-{100 * row['error_80']:.2f}",
-        str(row["rounds"]),
-        f"{row['seconds']:.1f}",
-        size(row["sent_bytes"]),
-        row["trusted"] or "-",
-        row["guarantee"] + (f" (failed: {row['failed']})" if row["failed"] else ""),
-    )
+        row["method"], f"{mean}%", f"{low}-{high}", str(row["rounds"]), f"{row['seconds']:.1f}",
+        size(row["sent_bytes"]), row["trusted"] or "-", row["guarantee"] + failed,
+    )  # fmt: skip
 
 
 def size(n_bytes: float) -> str:

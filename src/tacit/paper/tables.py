@@ -1,4 +1,4 @@
-"""What an artefact shows that is no chart: each function gives a table, by name in TABLES."""
+"""The tables of artefacts: TABLES names the functions that compute them."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tacit.types import Array, Federation, Norm
 
 @dataclass(frozen=True)
 class Constants:
-    """U1 (a bound of it), U2 (exact) and U3 (a bound of it)."""
+    """The constants of the theorem: upper bounds of U1 and U3, and U2 itself."""
 
     u1: float
     u2: float
@@ -87,7 +87,7 @@ class Merit:
         return cls(problem, over, values[0], values[1], 2 * float(np.linalg.norm(duals)))
 
     def __call__(self, z: Array, w: Array) -> float:
-        """Of z (P, J, K) and w (J, K)."""
+        """The merit of z (P, J, K) and w (J, K)."""
         value = sum(self.problem.value(own, shard) for own, shard in zip(z, self.over.shards, strict=True))
         return float(value - self.f_star + self.gamma * np.linalg.norm(w - z))
 
@@ -111,11 +111,11 @@ class Bound:
         return 2 * self.n_agents * self.dimension * self.constants.u3**2 / self.epsilon**2
 
     def __call__(self, rounds: int) -> float:
-        """As printed: squared distances are bounded by U2."""
+        """The bound as printed: squared distances are bounded by U2."""
         return self._with(self.constants.u2, self.constants.u2, rounds)
 
     def repaired(self, rounds: int) -> float:
-        """With squared distances of P stacked models bounded by P U2^2, and plain ones by sqrt(P) U2."""
+        """The bound with squared distances of P stacked models bounded by P U2^2, and plain distances by sqrt(P) U2."""
         u2 = self.constants.u2
         return self._with(self.n_agents * u2**2, math.sqrt(self.n_agents) * u2, rounds)
 
@@ -126,7 +126,7 @@ class Bound:
 
 
 def slope(t: Sequence[float], merit: Sequence[float], decades: float = 2.0) -> float:
-    """Of ln merit against ln t, by least squares over the last decades."""
+    """The slope of ln merit against ln t, by least squares over the last decades."""
     late = [(math.log(x), math.log(y)) for x, y in zip(t, merit, strict=True) if x >= t[-1] / 10**decades]
     x, y = np.array(late).T
     return float(np.polyfit(x, y, 1)[0])
