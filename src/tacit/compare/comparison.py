@@ -95,17 +95,17 @@ def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Jo
     return [kept[record.spec_hash(job.spec)] for job in jobs]
 
 
-def run_jobs(jobs: Sequence[Job], over: Federation) -> Iterator[tuple[Job, Outcome]]:
+def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job, Outcome]]:
     """The outcome of each job as the job ends. Jobs are of one method, and as many run at once as one pass serves."""
     lanes: list[tuple[tuple[Job, Outcome], Run]] = []
     for job in jobs:
         try:
             spec = job.run_spec
-            setup = build.setup(spec, over)
+            setup = build.setup(spec, federation)
         except InputError as error:
             yield job, Outcome(0, NOTHING, failed=str(error))
         else:
-            lanes.append(((job, Outcome(spec.run.rounds, promise_of(spec, setup))), Run(spec, over, setup)))
+            lanes.append(((job, Outcome(spec.run.rounds, promise_of(spec, setup))), Run(spec, federation, setup)))
     stop = Patience()
     for batch in sweep.in_lockstep(lanes):
         for (job, begun), found in train.settled(batch, partial(_quietly, stop)):

@@ -21,13 +21,13 @@ SMALL = {"data.records": 600, "data.agents": 10, "data.features": 5}
 def listing() -> list[Values]:
     """One entry a method."""
     base = preset("sound", "objt", "synthetic").with_values(SMALL)
-    over = build.federation(base)
-    return [_described(who, base, over) for who in METHODS.values()]
+    federation = build.federation(base)
+    return [_described(who, base, federation) for who in METHODS.values()]
 
 
-def _described(who: AnyEntry, base: Spec, over: Federation) -> Values:
+def _described(who: AnyEntry, base: Spec, federation: Federation) -> Values:
     spec = Job(base, who.name, who.grid[0], BUDGET, 0, "run").run_spec
-    promise = promise_of(spec, build.setup(spec, over))
+    promise = promise_of(spec, build.setup(spec, federation))
     facts = guarantee(promise, spec.run.rounds, BUDGET)
     return {
         "name": who.name, "about": who.about, "unit": promise.unit.value, "trusted": promise.trusted.value,

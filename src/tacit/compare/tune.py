@@ -63,10 +63,10 @@ class Splits:
     @cached_property
     def run(self) -> Federation:
         """The training records and the test records."""
-        over = build.federation(self.base)
-        if not len(over.test):
-            raise DataError(f"{over.name} has no test records to compare on: give --test, or data.test_fraction.")
-        return over
+        federation = build.federation(self.base)
+        if not len(federation.test):
+            raise DataError(f"{federation.name} has no test records to compare on: give --test, or data.test_fraction.")
+        return federation
 
     @cached_property
     def trial(self) -> Federation:
@@ -74,13 +74,13 @@ class Splits:
         return held_out(self.run)
 
 
-def held_out(over: Federation) -> Federation:
+def held_out(federation: Federation) -> Federation:
     """The federation with the last sixth of each agent's records as its test set. Absent records test nothing."""
-    kept = [len(shard) - len(shard) // HELD_OUT for shard in over.shards]
-    rest = [shard.rows(slice(n, None)) for shard, n in zip(over.shards, kept, strict=True)]
+    kept = [len(shard) - len(shard) // HELD_OUT for shard in federation.shards]
+    rest = [shard.rows(slice(n, None)) for shard, n in zip(federation.shards, kept, strict=True)]
     if not sum(map(len, rest)):
         raise DataError(f"no agent has {HELD_OUT} records, so none can be held out for tuning: use fewer agents.")
     there = [shard if shard.present is None else shard.rows(shard.present) for shard in rest]
     judge = Shard(np.concatenate([shard.x for shard in there]), np.concatenate([shard.y for shard in there]))
-    shards = tuple(shard.rows(slice(n)) for shard, n in zip(over.shards, kept, strict=True))
-    return replace(over, shards=shards, test=judge)
+    shards = tuple(shard.rows(slice(n)) for shard, n in zip(federation.shards, kept, strict=True))
+    return replace(federation, shards=shards, test=judge)

@@ -45,10 +45,10 @@ def finish(
 def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Values, list[Values]]]:
     """The summary and the measured rounds of each run of a batch."""
     first = runs[0]
-    merit = Merit.of(first.setup.problem, first.over)
+    merit = Merit.of(first.setup.problem, first.federation)
     own, shape = first.spec.run, first.setup.shape
     engine = engine_for(runs, ExitStack())
-    sums = [np.zeros((first.over.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
+    sums = [np.zeros((first.federation.n_agents, *shape)) for _ in runs]  # of z^1 .. z^t
     measured = {int(t) for t in np.geomspace(1, own.rounds, POINTS).round()}
     start = perf_counter()
 
@@ -62,11 +62,11 @@ def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Values, list[
             run.state, t = state, state.t
             check_finite(run, info)
             if t in measured:
-                row = measure(state, info, run.setup, run.over, run.clock)
+                row = measure(state, info, run.setup, run.federation, run.clock)
                 run.rows.append(row | {"merit": merit(total / t, state.average)})
         listener(t, first.rows[-1] if t in measured else None)
     seconds = (perf_counter() - start) / len(runs)
-    summaries = (summarize(run.spec, run.over, run.setup, run.rows[-1], seconds, engine.path) for run in runs)
+    summaries = (summarize(run.spec, run.federation, run.setup, run.rows[-1], seconds, engine.path) for run in runs)
     return [(told | {"theorem": _theorem(run, merit)}, run.rows) for run, told in zip(runs, summaries, strict=True)]
 
 
@@ -83,10 +83,11 @@ def _theorem(run: Run, merit: Merit) -> Values:
 def bound_of(run: Run, merit: Merit) -> Bound:
     """The theorem's right-hand side for a run of ObjP."""
     assert isinstance(run.setup, AdmmSetup)
-    over, rho = run.over, run.setup.rho
-    found = constants(run.setup.problem, over, run.setup.agents[0].variant.adjacency)
-    dimension, ends = over.n_features * over.n_classes, (rho(1), rho(run.spec.run.rounds))
-    return Bound(found, over.n_agents, dimension, run.spec.privacy.epsilon, merit.gamma, *ends, run.spec.schedule.eta_a)
+    federation, rho = run.federation, run.setup.rho
+    found = constants(run.setup.problem, federation, run.setup.agents[0].variant.adjacency)
+    dimension, ends = federation.n_features * federation.n_classes, (rho(1), rho(run.spec.run.rounds))
+    epsilon, eta_a = run.spec.privacy.epsilon, run.spec.schedule.eta_a
+    return Bound(found, federation.n_agents, dimension, epsilon, merit.gamma, *ends, eta_a)
 
 
 def verdict(merit: Sequence[float], bound: Sequence[float], repaired: Sequence[float], gap: float) -> str:

@@ -46,10 +46,11 @@ def instances(given: Given) -> Values:
         name, spec = entry["instance"], INSTANCES[entry["instance"]]
         rows.append([name, "paper", *entry["paper"]])
         if given.sources.has(spec):
-            over = given.sources.load(spec)
-            sizes = [len(shard) for shard in over.shards]
+            federation = given.sources.load(spec)
+            sizes = [len(shard) for shard in federation.shards]
             spread = (round(float(np.mean(sizes)), 2), round(float(np.std(sizes)), 2))
-            rows.append([name, "tacit", over.n_records, over.n_features, over.n_classes, over.n_agents, *spread])
+            counts = (federation.n_records, federation.n_features, federation.n_classes, federation.n_agents)
+            rows.append([name, "tacit", *counts, *spread])
         else:
             rows.append([name, "tacit", *["not given"] * 6])
     return {"table": {"columns": ["instance", "", "I", "J", "K", "P", "mean I_p", "stdev I_p"], "rows": rows}}

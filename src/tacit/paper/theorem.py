@@ -33,13 +33,13 @@ class Constants:
     u3: float
 
 
-def constants(problem: Problem, over: Federation, adjacency: Adjacency) -> Constants:
+def constants(problem: Problem, federation: Federation, adjacency: Adjacency) -> Constants:
     """U1 = max |f'_p(u)| <= max_p weight sum_i |x_i|_2 sup |a|_2 + (beta / P) sup |r'|
     U2 = max |u - v|
     U3 = max |f'_p(u; D) - f'_p(u; D')|_1 <= weight n max_i |x_i|_1 sup |a|_1, n records apart.
     """
-    u2 = diameter(problem.domain, over.n_features * over.n_classes)
-    rows = [{norm: norm.of_rows(shard.x) for norm in (Norm.L1, Norm.L2)} for shard in over.shards]
+    u2 = diameter(problem.domain, federation.n_features * federation.n_classes)
+    rows = [{norm: norm.of_rows(shard.x) for norm in (Norm.L1, Norm.L2)} for shard in federation.shards]
     sums, longest = max(row[Norm.L2].sum() for row in rows), max(row[Norm.L1].max() for row in rows)
     slope = problem.regularization * problem.regularizer.curvature * u2 / 2  # W is centred: |u| <= U2 / 2
     return Constants(
@@ -58,14 +58,14 @@ def diameter(domain: Domain, dimension: int) -> float:
     raise IncompatibleError("the theorem needs a compact W: set problem.domain to box or ball.")
 
 
-def optimum(problem: Problem, over: Federation, tolerance: float = 1e-9) -> Array:
+def optimum(problem: Problem, federation: Federation, tolerance: float = 1e-9) -> Array:
     """argmin_{w in W} sum_p f_p(w): the exact local step of ADMM, for one agent that holds all f_p, at rho = 0."""
 
     def field(u: Array) -> Array:
-        return np.asarray(sum(problem.gradient(u, shard) for shard in over.shards))
+        return np.asarray(sum(problem.gradient(u, shard) for shard in federation.shards))
 
-    zero = np.zeros((over.n_features, over.n_classes))
-    rule = Exact(sum(problem.smoothness(shard) for shard in over.shards), tolerance=tolerance)
+    zero = np.zeros((federation.n_features, federation.n_classes))
+    rule = Exact(sum(problem.smoothness(shard) for shard in federation.shards), tolerance=tolerance)
     return rule.solve(field(zero), field, Local(zero, zero), Broadcast(1, zero, 0.0), problem.domain)
 
 
@@ -74,21 +74,21 @@ class Merit:
     """M = F(z) - F* + gamma |A w - z|, gamma = 2 |lambda*| and lambda*_p = f'_p(w*)."""
 
     problem: Problem
-    over: Federation
+    federation: Federation
     f_star: float
     f_zero: float
     gamma: float
 
     @classmethod
-    def of(cls, problem: Problem, over: Federation) -> Merit:
-        best = optimum(problem, over)
-        duals = np.stack([problem.gradient(best, shard) for shard in over.shards])
-        values = [sum(problem.value(w, shard) for shard in over.shards) for w in (best, np.zeros_like(best))]
-        return cls(problem, over, values[0], values[1], 2 * float(np.linalg.norm(duals)))
+    def of(cls, problem: Problem, federation: Federation) -> Merit:
+        best = optimum(problem, federation)
+        duals = np.stack([problem.gradient(best, shard) for shard in federation.shards])
+        values = [sum(problem.value(w, shard) for shard in federation.shards) for w in (best, np.zeros_like(best))]
+        return cls(problem, federation, values[0], values[1], 2 * float(np.linalg.norm(duals)))
 
     def __call__(self, z: Array, w: Array) -> float:
         """The merit of z (P, J, K) and w (J, K)."""
-        value = sum(self.problem.value(own, shard) for own, shard in zip(z, self.over.shards, strict=True))
+        value = sum(self.problem.value(own, shard) for own, shard in zip(z, self.federation.shards, strict=True))
         return float(value - self.f_star + self.gamma * np.linalg.norm(w - z))
 
 

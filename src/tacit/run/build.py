@@ -65,31 +65,33 @@ def transformed(spec: Spec, loaded: Federation) -> Federation:
     return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
 
 
-def setup(spec: Spec, over: Federation) -> Setup:
+def setup(spec: Spec, federation: Federation) -> Setup:
     """The method of the spec over these records; what cannot go together is refused."""
     spec = spec.checked()
-    entry, problem = METHODS[spec.algorithm.name], objective(spec, over)
-    return composed(spec, over, problem) if isinstance(entry, Composed) else _built(entry, spec, over, problem)
+    entry, problem = METHODS[spec.algorithm.name], objective(spec, federation)
+    if isinstance(entry, Composed):
+        return composed(spec, federation, problem)
+    return _built(entry, spec, federation, problem)
 
 
-def admm_setup(spec: Spec, over: Federation) -> AdmmSetup:
+def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
     """The same for the ADMM family alone, of which agents can be deployed and whose releases can be inverted."""
-    found = setup(spec, over)
+    found = setup(spec, federation)
     if not isinstance(found, AdmmSetup):
         raise IncompatibleError(f"{spec.algorithm.name} is not of the ADMM family: use objp, objt or outp.")
     return found
 
 
-def _built(entry: Entry, spec: Spec, over: Federation, problem: Problem) -> MethodSetup:
+def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> MethodSetup:
     """A method with the constants of the spec, at its total budget."""
     _check_applies(entry, spec)
     values = spec.values()
     choice = {name: values[key_of(name)] for name in entry.grid[0]}
-    shape = (over.n_features, over.n_classes)
-    task = Task.whole(over.shards, problem, shape, spec.data.row_bound, spec.run.seed)
+    shape = (federation.n_features, federation.n_classes)
+    task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals())
     made = MethodSetup(
-        entry.build(task, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice), task, over.public_classes
+        entry.build(task, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice), task, federation.public_classes
     )
     if made.method.rounds != spec.run.rounds:
         raise IncompatibleError(f"{entry.name} takes {made.method.rounds} round: drop --rounds.")
@@ -115,11 +117,11 @@ def _check_applies(entry: Entry, spec: Spec) -> None:
         raise IncompatibleError(f"{entry.name} has no {spec.run.engine} engine on {spec.run.device}: drop --engine.")
 
 
-def objective(spec: Spec, over: Federation) -> Problem:
+def objective(spec: Spec, federation: Federation) -> Problem:
     """What [problem] names, weighted by 1/I."""
     return Problem(
-        over.n_agents,
-        1 / over.n_records,
+        federation.n_agents,
+        1 / federation.n_records,
         LOSSES[spec.problem.loss](),
         REGULARIZERS[spec.problem.regularizer](),
         spec.problem.beta,

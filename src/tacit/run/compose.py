@@ -64,27 +64,27 @@ class AdmmSetup:
         return Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
 
 
-def composed(spec: Spec, over: Federation, problem: Problem) -> AdmmSetup:
+def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Agents, each with its problem and its choices; what cannot go together, or not on this machine, is refused."""
     require(spec.run.engine, spec.run.device)
-    agents = tuple(_agent(spec, over, problem, shard, p) for p, shard in enumerate(over.shards))
+    agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
     compatible.check(agents[0].variant, problem.domain)
-    shape = (over.n_features, over.n_classes)
+    shape = (federation.n_features, federation.n_classes)
     server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
-    return AdmmSetup(agents, server, over.public_classes, problem)
+    return AdmmSetup(agents, server, federation.public_classes, problem)
 
 
-def _agent(spec: Spec, over: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
+def _agent(spec: Spec, federation: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
     a = spec.algorithm
     if a.gradient_weight == "local":
         problem = problem.locally_weighted(shard)
     mechanism = _mechanism(spec)
     norm = Norm.L2 if spec.privacy.mechanism == "gaussian" or spec.privacy.covers == "run" else Norm.L1
-    bound = _bound(spec, over, problem.loss, norm, shard)
+    bound = _bound(spec, federation, problem.loss, norm, shard)
     adjacency = Adjacency[spec.privacy.adjacency.upper()]
     calibration = mechanism.multiplier * problem.weight * adjacency.value
     variant = Variant(
-        rule=_rule(spec, problem, shard, bound, calibration, over.n_features * over.n_classes),
+        rule=_rule(spec, problem, shard, bound, calibration, federation.n_features * federation.n_classes),
         perturbation=_perturbation(spec),
         mechanism=mechanism,
         bound=bound,
@@ -135,7 +135,7 @@ def _calibrated(spec: Spec) -> Mechanism:
     return Laplace(1 / found.l2, Norm.L2)
 
 
-def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
+def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Shard) -> RecordBound:
     d, p = spec.data, spec.privacy
     if p.sensitivity == "observed":
         return Observed(norm)
@@ -150,11 +150,12 @@ def _bound(spec: Spec, over: Federation, loss: Loss, norm: Norm, shard: Shard) -
                 "and data.row_bound."
             )
         return from_row_norm(norm, d.row_bound, loss)
-    if over.bounds is None:
+    if federation.bounds is None:
         raise IncompatibleError(
-            f"{over.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with data.row_norm."
+            f"{federation.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with "
+            "data.row_norm."
         )
-    return from_feature_bounds(norm, over.bounds, over.active or over.n_features, loss)
+    return from_feature_bounds(norm, federation.bounds, federation.active or federation.n_features, loss)
 
 
 def _rule(

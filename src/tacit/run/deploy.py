@@ -106,7 +106,7 @@ def check(spec: Spec, setup: Setup) -> None:
 
 
 def guarded(
-    spec: Spec, setup: AdmmSetup, over: Federation, started: bool, open_files: ExitStack
+    spec: Spec, setup: AdmmSetup, federation: Federation, started: bool, open_files: ExitStack
 ) -> list[Guarded]:
     """Every agent with exact noise and its ledger, DIR/AGENT.ledger, 0600, its owner's alone; or with a memory.
 
@@ -115,12 +115,12 @@ def guarded(
     nothing of what was released. They are closed with `open_files`.
     """
     agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
-    data_ids = [f"{spec.privacy.data_id or over.name}: {name}" for name in over.agents]
+    data_ids = [f"{spec.privacy.data_id or federation.name}: {name}" for name in federation.agents]
     try:
-        stores = _stores(spec, over.agents, data_ids, agreed, started, open_files)
+        stores = _stores(spec, federation.agents, data_ids, agreed, started, open_files)
         return [
             Guarded(name, half, ours, data_id, store)
-            for name, (half, ours), data_id, store in zip(over.agents, agreed, data_ids, stores, strict=True)
+            for name, (half, ours), data_id, store in zip(federation.agents, agreed, data_ids, stores, strict=True)
         ]
     except Refused as error:
         if started:

@@ -187,17 +187,17 @@ def _per_round(spec: Spec, promise: Promise) -> float | None:
     return total(events, spec.privacy.dp_delta, pld=False).epsilon if events else None
 
 
-def warn(spec: Spec, over: Federation, setup: Setup) -> None:
+def warn(spec: Spec, federation: Federation, setup: Setup) -> None:
     """Say why the run will not be private and what to do, or that its delta is too large to mean much."""
     found = reasons(spec, setup)
     if found:
         advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason says it
         warnings.warn(" ".join(["not private:", *found, *advice]), NotPrivateWarning, stacklevel=3)
-    elif spec.privacy.dp_delta > 1 / over.n_records:
+    elif spec.privacy.dp_delta > 1 / federation.n_records:
         warnings.warn(
-            f"delta = {spec.privacy.dp_delta:g} is above 1/I = {1 / over.n_records:.3g}: it allows a mechanism that "
-            f"publishes each of the I = {over.n_records} training records whole with probability delta. Use --dp-delta "
-            f"{0.1 / over.n_records:.1g} or less.",
+            f"delta = {spec.privacy.dp_delta:g} is above 1/I = {1 / federation.n_records:.3g}: it allows a mechanism "
+            f"that publishes each of the I = {federation.n_records} training records whole with probability delta. Use "
+            f"--dp-delta {0.1 / federation.n_records:.1g} or less.",
             LargeDeltaWarning,
             stacklevel=3,
         )

@@ -35,7 +35,7 @@ class Hosts(Protocol):
     def setup(self) -> Any: ...
 
     @property
-    def over(self) -> Federation: ...
+    def federation(self) -> Federation: ...
 
 
 class Hosted:
@@ -47,7 +47,7 @@ class Hosted:
         self.runs = runs
         self.setups: list[MethodSetup] = [run.setup for run in runs]
         self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
-        self.shared = shared_sums(runs[0].over, self.setups[0].problem.loss)
+        self.shared = shared_sums(runs[0].federation, self.setups[0].problem.loss)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """One round of every run, each on a thread of its own; their sums over records are answered together."""
@@ -80,11 +80,11 @@ class Hosted:
         self.own[r] = saved
 
 
-def shared_sums(over: Federation, loss: Loss) -> SharedSums:
+def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
     """The records of a federation, packed once."""
-    found = _packed.get(over)
+    found = _packed.get(federation)
     if found is None or found.loss != loss:
-        found = _packed[over] = SharedSums(over.shards, loss, over.n_classes, n_runs=PACKED_FOR)
+        found = _packed[federation] = SharedSums(federation.shards, loss, federation.n_classes, n_runs=PACKED_FOR)
     return found
 
 

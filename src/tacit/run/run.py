@@ -36,9 +36,9 @@ def error_rate(w: Array, shard: Shard) -> float | None:
     return float(np.mean((shard.x @ w.astype(shard.x.dtype)).argmax(axis=1) != shard.y))
 
 
-def objective(w: Array, setup: Setup, over: Federation) -> float:
+def objective(w: Array, setup: Setup, federation: Federation) -> float:
     """sum_p f_p(w)."""
-    return sum(setup.problem.value(w.astype(np.float32), shard) for shard in over.shards)
+    return sum(setup.problem.value(w.astype(np.float32), shard) for shard in federation.shards)
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Clock:
             self.seconds[part] = self.seconds.get(part, 0.0) + spent
 
 
-def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clock) -> dict[str, Any]:
+def measure(state: State, info: Info, setup: Setup, federation: Federation, clock: Clock) -> dict[str, Any]:
     """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave W."""
     start = perf_counter()
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
@@ -60,11 +60,11 @@ def measure(state: State, info: Info, setup: Setup, over: Federation, clock: Clo
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: what is not finite is null
         row = {
             "t": info.t,
-            "test_error": error_rate(w, over.test),
-            "test_error_averaged": error_rate(averaged, over.test),
-            "objective": objective(w, setup, over),
+            "test_error": error_rate(w, federation.test),
+            "test_error_averaged": error_rate(averaged, federation.test),
+            "objective": objective(w, setup, federation),
             "consensus_violation": violation,
-            "consensus_violation_per_agent": None if violation is None else violation / over.n_agents,
+            "consensus_violation_per_agent": None if violation is None else violation / federation.n_agents,
             **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
             "step": info.step,
             "rho": info.rho,
@@ -77,10 +77,10 @@ class Run:
     """One run on its way: what the loop changes, and where it writes."""
 
     def __init__(
-        self, spec: Spec, over: Federation, setup: build.Setup, directory: RunDirectory | None = None
+        self, spec: Spec, federation: Federation, setup: build.Setup, directory: RunDirectory | None = None
     ) -> None:
         deploy.check(spec, setup)
-        self.spec, self.over, self.setup, self.directory = spec, over, setup, directory
+        self.spec, self.federation, self.setup, self.directory = spec, federation, setup, directory
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: list[Guarded] = []
@@ -88,7 +88,7 @@ class Run:
 
     def again(self) -> Run:
         """The same run from its last checkpoint, or from the start."""
-        return Run(self.spec, self.over, self.setup, self.directory)
+        return Run(self.spec, self.federation, self.setup, self.directory)
 
     @property
     def started(self) -> bool:
@@ -123,7 +123,7 @@ class Run:
     @property
     def fingerprint(self) -> str:
         """Enough of the data and the spec to tell that a run is resumed on the same."""
-        told = repr((sorted(self.spec.values().items()), self.over.agents, self.over.checksum))
+        told = repr((sorted(self.spec.values().items()), self.federation.agents, self.federation.checksum))
         return hashlib.sha256(told.encode()).hexdigest()
 
     def check_data(self) -> None:
@@ -163,7 +163,7 @@ class Run:
         check_finite(self, info)
         if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
             return None
-        row = measure(self.state, info, self.setup, self.over, self.clock)
+        row = measure(self.state, info, self.setup, self.federation, self.clock)
         self.rows.append(row)
         if self.directory is not None:
             self.directory.append(row)
@@ -172,11 +172,12 @@ class Run:
     def finish(self, path: str) -> Result:
         """The result, on disk if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
-        summary = summarize(self.spec, self.over, self.setup, self.rows[-1], self.seconds, path)
+        summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path)
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
         if self.directory is not None:
-            over = self.over
-            model = Model(w, average, over.classes, over.features, over.features[-1:] == ("intercept",), over.schema)
+            known = self.federation
+            intercept = known.features[-1:] == ("intercept",)
+            model = Model(w, average, known.classes, known.features, intercept, known.schema)
             summary = self.directory.finish(model.arrays(), summary)
         return Result(summary, self.rows, w, average)
 
@@ -209,16 +210,16 @@ class Result:
 
 
 def summarize(
-    spec: Spec, over: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
+    spec: Spec, federation: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
 ) -> dict[str, Any]:
     """The content of result.json."""
     return {
         "algorithm": spec.algorithm.name,
         "preset": spec.run.preset,
         "changed": changed(spec),
-        "dataset": over.name,
-        "agents": over.n_agents,
-        "records": over.n_records,
+        "dataset": federation.name,
+        "agents": federation.n_agents,
+        "records": federation.n_records,
         "rounds": spec.run.rounds,
         "seed": spec.run.seed,
         **{key: last[key] for key in ("test_error", "test_error_averaged", "objective", "consensus_violation")},

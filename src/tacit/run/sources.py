@@ -47,15 +47,15 @@ class Sources:
         return spec.data.source != FEMNIST or self.femnist is not None
 
     def __call__(self, spec: Spec) -> Federation:
-        over = self.load(spec)
-        found = over.n_agents, over.n_records
+        federation = self.load(spec)
+        found = federation.n_agents, federation.n_records
         known = self.recorded.get(spec.data, found)
         if known != found:
             raise RecordError(
                 f"{spec.data.source} has {found[0]} agents with {found[1]} records here, and had {known[0]} with "
                 f"{known[1]} in the runs recorded of it: give the data of those runs, or another --records."
             )
-        return over
+        return federation
 
     def load(self, spec: Spec) -> Federation:
         """The data of the spec, whatever was recorded of them."""

@@ -161,8 +161,8 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
     by_data = itertools.groupby(sorted(members, key=data_key), key=data_key)
     for _, same_data in by_data:
         group = list(same_data)
-        over = load(group[0].spec)
-        yield from in_lockstep((member, start(member, over)) for member in group)
+        federation = load(group[0].spec)
+        yield from in_lockstep((member, start(member, federation)) for member in group)
 
 
 def in_lockstep(lanes: Iterable[tuple[K, Run]]) -> Iterator[list[tuple[K, Run]]]:
@@ -177,22 +177,23 @@ def in_lockstep(lanes: Iterable[tuple[K, Run]]) -> Iterator[list[tuple[K, Run]]]
 
 def at_once(run: Run) -> int:
     """How many runs like this one an engine serves well together."""
-    model = run.over.n_features * run.over.n_classes
+    model = run.federation.n_features * run.federation.n_classes
+    agents = run.federation.n_agents * model
     if isinstance(run.setup, AdmmSetup):  # float32; z and dual of every agent
-        return max(1, min(LANES, int(MODEL_BYTES // (4 * model)), int(STATE_BYTES // (8 * run.over.n_agents * model))))
-    return max(1, min(LANES, int(STATE_BYTES // (64 * run.over.n_agents * model))))  # about eight arrays of float64
+        return max(1, min(LANES, int(MODEL_BYTES // (4 * model)), int(STATE_BYTES // (8 * agents))))
+    return max(1, min(LANES, int(STATE_BYTES // (64 * agents))))  # about eight arrays of float64
 
 
-def fresh(member: Member, over: Federation) -> Run:
+def fresh(member: Member, federation: Federation) -> Run:
     """A run that writes nothing."""
-    return Run(member.spec, over, build.setup(member.spec, over))
+    return Run(member.spec, federation, build.setup(member.spec, federation))
 
 
-def _start(out: Path, member: Member, over: Federation) -> Run:
+def _start(out: Path, member: Member, federation: Federation) -> Run:
     path = out / member.name
     directory = _directory(path, member.spec)
     spec = directory.spec() if directory else deploy.named(member.spec)
-    run = Run(spec, over, build.setup(spec, over))
+    run = Run(spec, federation, build.setup(spec, federation))
     run.directory = directory or RunDirectory.create(path, spec)
     return run
 

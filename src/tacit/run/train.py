@@ -68,8 +68,8 @@ def train(
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
     spec = deploy.named(spec)
-    over = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
-    run = Run(spec, over, build.setup(spec, over))
+    federation = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
+    run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
         return together([run], listener)[0]
     run.directory = RunDirectory.create(Path(out), spec)
@@ -88,8 +88,8 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
         return _read(directory)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
-    over = build.federation(spec) if federation is None else build.transformed(spec, federation)
-    return _alone(Run(spec, over, build.setup(spec, over), directory), directory, listener)
+    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
+    return _alone(Run(spec, federation, build.setup(spec, federation), directory), directory, listener)
 
 
 def _read(directory: RunDirectory) -> Result:
@@ -115,7 +115,7 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
         for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
-            run.guarded = deploy.guarded(run.spec, setup, run.over, run.started, open_files)
+            run.guarded = deploy.guarded(run.spec, setup, run.federation, run.started, open_files)
         asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
         return PlainEngine(asked, first.setup.shape)
     own = first.spec.run
@@ -137,7 +137,7 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
                     done[run] = _read(run.directory)
         left = [run for run in runs if run not in done]
         for run in left:
-            guarantee.warn(run.spec, run.over, run.setup)
+            guarantee.warn(run.spec, run.federation, run.setup)
             if isinstance(run.setup, AdmmSetup):
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
