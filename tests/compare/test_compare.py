@@ -20,7 +20,7 @@ from tacit.compare.job import run as run_jobs
 from tacit.compare.plan import plan
 from tacit.compare.split import held_out
 from tacit.errors import SpecError
-from tacit.methods.method import TRIALS, Budget, Composed, Entry
+from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import total
@@ -37,7 +37,7 @@ ROUNDS = []  # one entry a round that a fake ran
 
 
 @dataclass(frozen=True)
-class Fake:
+class Fake(Curated):
     """Steps along -sign times the pooled gradient: a sign below zero unlearns."""
 
     sign: float
