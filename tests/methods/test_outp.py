@@ -17,8 +17,8 @@ from tacit.methods import outp
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Unit
 from tacit.privacy.mechanism import Silence
+from tacit.problem.loss import Squared
 from tacit.problem.sensitivity import Observed
-from tacit.problem.squared import Squared
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tacit.schedule import Constant, HuangStep, Staircase

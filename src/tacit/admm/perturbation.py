@@ -13,15 +13,12 @@ class Perturbation(Protocol):
 
     def scale(self, scale: float, mu: float) -> float:
         """The scale of xi, from the calibrated one."""
-        ...
 
     def slope(self, gradient: Array, xi: Array) -> Array:
         """The slope that the rule solves with."""
-        ...
 
     def release(self, z: Array, xi: Array, mu: float) -> Array:
         """What leaves the agent."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,12 @@ class Rule(Protocol):
 
     def point(self, own: Local, msg: Broadcast) -> Array:
         """Where the gradient is asked for."""
-        ...
 
     def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> Array:
         """z_p^{t+1}, from the slope at `point`, or from the whole field u -> slope."""
-        ...
 
     def stiffness(self, rho: float, t: int) -> float:
         """mu: a change q of the slope moves z by at most |q| / mu."""
-        ...
 
 
 @dataclass(frozen=True)
