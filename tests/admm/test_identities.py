@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective, Output
-from tacit.admm.rule import Exact, Point, Prox, Trust
+from tacit.admm.rule import Exact, Objective, Output, Point, Prox, Trust
 from tacit.engine.plain import PlainRun
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Ball, Box, Everywhere

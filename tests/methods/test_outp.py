@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective
-from tacit.admm.rule import Prox
+from tacit.admm.rule import Objective, Prox
 from tacit.errors import IncompatibleError
 from tacit.methods import outp
 from tacit.methods.method import Budget, simulate

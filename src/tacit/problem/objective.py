@@ -21,7 +21,7 @@ ROUNDING = 1e-9  # well above what float64 loses in the eigenvalue
 
 @dataclass(frozen=True)
 class Problem:
-    """One agent's share of (1). All agents have the same Problem, unless `locally_weighted` gives each its own weight."""
+    """One agent's share of (1). All agents have the same Problem, unless each is `locally_weighted`."""
 
     n_agents: int
     weight: float
