@@ -86,15 +86,12 @@ class Server(Protocol[Q, A]):
 
     def start(self) -> State:
         """The state before the first round."""
-        ...
 
     def ask(self, state: State) -> Q:
         """What the server sends to agents."""
-        ...
 
     def conclude(self, state: State, question: Q, answers: A) -> tuple[State, Info]:
         """The next state, and what one would plot of the round."""
-        ...
 
 
 Exchange = Callable[[Sequence[Any]], Sequence[Any]]  # the questions of all runs -> the answers to each

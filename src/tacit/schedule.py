@@ -17,7 +17,6 @@ class Schedule(Protocol):
     @property
     def summable(self) -> bool:
         """Whether sum_t of it is finite."""
-        ...
 
 
 @dataclass(frozen=True)

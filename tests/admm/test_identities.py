@@ -10,16 +10,13 @@ from hypothesis import strategies as st
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective, Output
-from tacit.admm.rule import Exact, Point, Prox, Trust
+from tacit.admm.rule import Exact, Objective, Output, Point, Prox, Trust
 from tacit.engine.plain import PlainRun
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
-from tacit.problem.loss import one_hot
+from tacit.problem.loss import Softmax, Squared, one_hot
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped, Observed
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.rounds import rounds as loop
 from tacit.schedule import Constant, Power, Staircase
 from tacit.types import Federation, Norm, Shard

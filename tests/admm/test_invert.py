@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.admm.agent import Agent, Variant
-from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local, Order
-from tacit.admm.perturbation import Objective, Output
-from tacit.admm.rule import Exact, Point, Prox, Trust
+from tacit.admm.rule import Exact, Objective, Output, Point, Prox, Trust, invert
 from tacit.errors import IncompatibleError
 from tacit.privacy.mechanism import Gaussian, Laplace
 from tacit.problem.objective import Problem
@@ -33,13 +31,13 @@ def test_the_server_recovers_gradient_plus_noise(rule, perturbation, order):
 
     before = agent.caught_up(own, msg)
     _, reply, trace = agent.respond(own, msg)
-    gradient, _ = agent.gradient(rule.point(before, msg), msg.w)
+    gradient, _ = agent.gradient(rule.at.of(before, msg), msg.w)
     noise = trace.scale * mechanism.sample(agent.key, msg.t, 0, gradient.shape).astype(float)
-    np.testing.assert_allclose(invert(variant, before, msg, reply.z), gradient + noise, atol=1e-12)
+    np.testing.assert_allclose(invert(variant.rule, before, msg, reply.z), gradient + noise, atol=1e-12)
 
 
 def test_an_exact_step_cannot_be_inverted():
     variant = Variant(Exact(1.0), Objective(), Laplace(1.0), Clipped(Norm.L1, 1.0))
     zero = np.zeros((4, 3))
     with pytest.raises(IncompatibleError, match="exact step"):
-        invert(variant, Local(zero, zero), Broadcast(1, zero, 1.0), zero)
+        invert(variant.rule, Local(zero, zero), Broadcast(1, zero, 1.0), zero)

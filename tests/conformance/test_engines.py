@@ -246,7 +246,7 @@ def test_dense_features_and_a_missing_compiler_go_through_blas():
 
 
 def test_a_loss_of_ones_own_runs_dense():
-    from tacit.problem.softmax import Softmax
+    from tacit.problem.loss import Softmax
 
     class Mine(Softmax):
         pass

@@ -10,7 +10,7 @@ from tacit.engine.plain import PlainEngine
 from tacit.engine.registry import ENGINES
 from tacit.errors import IncompatibleError, SpecError
 from tacit.privacy import noise
-from tacit.problem.softmax import Softmax
+from tacit.problem.loss import Softmax
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tests.conformance.test_engines import (

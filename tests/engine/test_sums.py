@@ -13,10 +13,9 @@ from tacit.engine.sums import Question, SharedSums
 from tacit.errors import DataError
 from tacit.methods.task import plain_sums
 from tacit.privacy import noise
+from tacit.problem.loss import Softmax, Squared
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped, Declared, Observed
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.types import Norm, Shard
 from tests.conftest import federation
 

@@ -8,8 +8,7 @@ import pytest
 from tacit.admm.messages import Broadcast
 from tacit.methods.fedavg import FEDAVG, FEDPROX, FedProx, LocalSGD, drawn, weighted_mean
 from tacit.methods.method import TRIALS, Budget
-from tacit.problem.loss import one_hot
-from tacit.problem.squared import Squared
+from tacit.problem.loss import Squared, one_hot
 from tests.methods.tasks import one_round, pooled_gradient, task
 
 W = np.random.default_rng(1).normal(size=(4, 3))

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective
-from tacit.admm.rule import Point, Trust
+from tacit.admm.rule import Objective, Point, Trust
 from tacit.admm.updates import consensus
 from tacit.methods.appfl import IIADMM, IIADMM_ENTRY
 from tacit.methods.method import Budget, simulate

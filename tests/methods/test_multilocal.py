@@ -5,8 +5,7 @@ import pytest
 
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective
-from tacit.admm.rule import Prox, Trust
+from tacit.admm.rule import Objective, Prox, Trust
 from tacit.methods import multilocal
 from tacit.methods.method import Budget, simulate
 from tacit.methods.multilocal import MultiLocal, noise_gain

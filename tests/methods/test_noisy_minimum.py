@@ -11,8 +11,8 @@ from tacit.methods.noisy_minimum import AMP, CHAUDHURI, KIFER, NoisyMinimum
 from tacit.methods.objective_perturbation import Normal, Radial, jacobian, record_gradient
 from tacit.methods.promise import Trusted
 from tacit.methods.solve import convexity
+from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
-from tacit.problem.squared import Squared
 from tests.methods.tasks import pooled_gradient, task
 
 ENTRIES = [AMP, CHAUDHURI, KIFER]

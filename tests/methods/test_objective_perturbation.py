@@ -19,9 +19,9 @@ from tacit.methods.objective_perturbation import (
 )
 from tacit.methods.solve import minimise
 from tacit.methods.task import Task
+from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import NoRegularizer
-from tacit.problem.squared import Squared
 from tacit.types import Shard
 
 I = 10  # noqa: E741

@@ -10,15 +10,14 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective
-from tacit.admm.rule import Prox
+from tacit.admm.rule import Objective, Prox
 from tacit.errors import IncompatibleError
 from tacit.methods import outp
 from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Unit
 from tacit.privacy.mechanism import Silence
+from tacit.problem.loss import Squared
 from tacit.problem.sensitivity import Observed
-from tacit.problem.squared import Squared
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tacit.schedule import Constant, HuangStep, Staircase

@@ -10,9 +10,9 @@ from tacit.methods.method import Budget, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.solve import convexity
 from tacit.methods.task import Task
+from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency
-from tacit.problem.squared import Squared
 from tacit.schedule import Constant
 from tacit.types import Shard
 from tests.methods.tasks import followed, pooled_gradient, task

@@ -9,8 +9,8 @@ from tacit.errors import TacitError
 from tacit.methods import solve
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Task, plain_sums
+from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
-from tacit.problem.squared import Squared
 from tacit.types import Shard
 from tests.conftest import federation
 from tests.methods.tasks import pooled_gradient, task

@@ -15,9 +15,9 @@ from tacit.paper import convergence
 from tacit.paper.artefact import Artefact, Scale, read_all
 from tacit.paper.theorem import Bound, Constants, Merit, constants, diameter, optimum, slope
 from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency
-from tacit.problem.squared import Squared
 from tacit.rounds import rounds
 from tacit.run import build
 from tacit.types import Federation, Shard

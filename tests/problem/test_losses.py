@@ -7,11 +7,9 @@ from hypothesis import strategies as st
 
 from tacit.errors import SpecError
 from tacit.problem import objective
-from tacit.problem.loss import LOSSES
+from tacit.problem.loss import LOSSES, Softmax, Squared
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.types import Norm, Shard
 
 every_loss = pytest.mark.parametrize("loss", [make() for make in LOSSES.values()], ids=LOSSES)

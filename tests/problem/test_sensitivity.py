@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import DataError, IncompatibleError
+from tacit.problem.loss import Softmax, Squared
 from tacit.problem.sensitivity import (
     ROOM,
     Adjacency,
@@ -17,8 +18,6 @@ from tacit.problem.sensitivity import (
     from_feature_bounds,
     from_row_norm,
 )
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 from tacit.types import Norm
 
 J, K = 5, 3

@@ -9,8 +9,7 @@ from time import perf_counter
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Order, Reply
-from tacit.admm.perturbation import Perturbation
-from tacit.admm.rule import Rule
+from tacit.admm.rule import Perturbation, Rule
 from tacit.admm.updates import ascent
 from tacit.privacy.mechanism import Mechanism
 from tacit.problem.objective import Problem
@@ -51,17 +50,17 @@ class Agent:
         return self.variant.bound.norm.of_rows(self.shard.x)
 
     def in_double(self) -> Agent:
-        """The same over records in float64."""
+        """The same agent over records in float64."""
         return replace(self, shard=replace(self.shard, dtype=np.float64))
 
     @property
     def constant_bound(self) -> float:
-        """The bound of a record's gradient where it is a constant: it asks nothing of the data."""
+        """The bound of a record's gradient, where that is a constant which asks nothing of the records."""
         return self.variant.bound.bound(np.zeros((0, 1)), np.zeros(0))
 
     @property
     def calibration(self) -> float:
-        """Scale of the noise a bound of one on a record's gradient would need."""
+        """The scale of noise that a bound of one on a record's gradient would need."""
         own = self.variant.mechanism.multiplier * self.problem.weight * self.variant.adjacency.value
         return own * (1 + ROUNDING * len(self.shard)) if self.variant.bound.public else own
 
@@ -71,7 +70,7 @@ class Agent:
         return data + self.regular_slope(u, w), bound
 
     def data_gradient(self, u: Array) -> tuple[Array, float]:
-        """weight sum_i x_i a_i^T, every record shrunk to its bound, and that bound: all that the records say."""
+        """weight sum_i x_i a_i^T, every record shrunk to its bound, and that bound: all that is read of records."""
         p, shard, bound = self.problem, self.shard, self.variant.bound
         residual = p.loss.residual(shard.x @ u, shard.y)
         return p.data_gradient(bound.shrink(residual, self.x_norm), shard), bound.bound(residual, self.x_norm)
@@ -87,32 +86,30 @@ class Agent:
         """One round: ask the data once, add noise, step, and update the dual from what was released."""
         own = self.caught_up(own, msg)
         start = perf_counter()
-        gradient, bound = self.gradient(self.variant.rule.point(own, msg), msg.w)
+        gradient, bound = self.gradient(self.variant.rule.at.of(own, msg), msg.w)
         asked = perf_counter() - start
         after, trace = self.move(own, msg, gradient, bound)
         return after, Reply(after.z), replace(trace, seconds={"gradient": asked} | trace.seconds)
 
     def caught_up(self, own: Local, msg: Broadcast) -> Local:
-        """With z first, the w that closes the previous round has only now arrived."""
+        """The agent after the dual step that it owes: with z first, the w of the last round has only now arrived."""
         if self.variant.order is Order.WZD:
             return own
         return Local(own.z, ascent(own.dual, msg.w, own.z, own.rho), msg.rho)
 
     def move(self, own: Local, msg: Broadcast, gradient: Array, bound: float) -> tuple[Local, Trace]:
-        """The step from an answer of the data: everything released depends on it through gradient + noise."""
+        """The step from an answer of the records; what is released depends on them through gradient + noise."""
         m = self.variant
         start = perf_counter()
         mu = m.rule.stiffness(msg.rho, msg.t)
         scale = m.perturbation.scale(self.calibration * bound, mu)
         xi = scale * m.mechanism.sample(self.key, msg.t, 0, gradient.shape).astype(gradient.dtype)
         drawn = perf_counter()
-        z = m.rule.solve(
-            m.perturbation.slope(gradient, xi),
-            lambda u: m.perturbation.slope(self.gradient(u, msg.w)[0], xi),
-            own,
-            msg,
-            self.problem.domain,
-        )
+
+        def field(u: Array) -> Array:
+            return m.perturbation.slope(self.gradient(u, msg.w)[0], xi)
+
+        z = m.rule.solve(m.perturbation.slope(gradient, xi), field, own, msg, self.problem.domain)
         z = m.perturbation.release(z, xi, mu)
         dual = ascent(own.dual, msg.w, z, msg.rho) if m.order is Order.WZD else own.dual
         clock = {"noise": drawn - start, "update": perf_counter() - drawn}

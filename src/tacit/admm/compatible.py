@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.admm.agent import Agent, Variant
-from tacit.admm.perturbation import Output
-from tacit.admm.rule import Exact, Point, Trust
+from tacit.admm.rule import Exact, Output, Point, Trust
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
@@ -20,7 +19,7 @@ from tacit.types import Norm
 
 
 def check(variant: Variant, domain: Domain) -> None:
-    """Refuse, by name, a combination that has no meaning or no valid noise."""
+    """Refuse a combination of choices that has no meaning or no valid noise, and say which."""
     rule, mechanism, output = variant.rule, variant.mechanism, isinstance(variant.perturbation, Output)
     private = not isinstance(mechanism, Silence)
     if private and variant.bound.norm is not mechanism.norm:
@@ -43,7 +42,8 @@ def check(variant: Variant, domain: Domain) -> None:
             f"output noise can leave the {_name(domain)}, and a trust region around a point outside W may "
             "miss W: use objective perturbation, the prox rule, or the domain everywhere."
         )
-    if output and isinstance(mechanism, Laplace) and not _separable(variant, domain):
+    boxes = isinstance(domain, Everywhere | Box) and not (isinstance(rule, Trust) and rule.norm is Norm.L2)
+    if output and isinstance(mechanism, Laplace) and not boxes:
         raise IncompatibleError(
             "projection onto a Euclidean ball, or onto any set but a box, can lengthen a step in l1, so Laplace output "
             "noise would be too small: use Gaussian noise, objective perturbation, or a box."
@@ -51,7 +51,7 @@ def check(variant: Variant, domain: Domain) -> None:
 
 
 def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
-    """Warn of radii that add up to nothing much, and of a penalty that diverges."""
+    """Warn of trust radii with a small sum, and of a penalty that may let agents diverge."""
     rule = agents[0].variant.rule
     if isinstance(rule, Trust) and rule.radius.summable:
         travel = sum(rule.radius(t) for t in range(1, min(rounds, 10_000) + 1))
@@ -88,22 +88,21 @@ def caveats(variant: Variant) -> list[str]:
 
 
 def release(variant: Variant) -> Release | None:
-    """The noisy gradient of one round; None where it has no guarantee (admm.compatible.caveats says why).
+    """The noisy gradient of one round, as a release; None where it has no guarantee (`caveats` says why).
 
-    Everything an agent sends is a public function of it and of earlier releases, so W, the trust region, the
-    penalty and the order of updates cost nothing.
+    Everything an agent sends is a public function of this gradient and of earlier releases, so W, the trust region,
+    the penalty and the order of updates cost nothing.
     """
     squared = isinstance(variant.perturbation, Output) and variant.perturbation.squared
     if not variant.bound.public or squared or isinstance(variant.rule, Exact):
         return None
-    mechanism = variant.mechanism
+    mechanism, bound = variant.mechanism, variant.bound
     if isinstance(mechanism, Gaussian):
         return GaussianRelease(mechanism.multiplier)
     if not isinstance(mechanism, Laplace):
         return None
     if mechanism.norm is Norm.L2:
         return LaplaceRelease(float("inf"), 1 / mechanism.multiplier)
-    bound = variant.bound
     ratio = bound.euclidean / bound.value if isinstance(bound, Declared) else 1.0
     return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier)
 
@@ -112,15 +111,9 @@ def _smoothness(agents: Sequence[Agent], enough: float) -> float:
     """max_p L_p; the cheap bound of an agent spares the exact one where it is below `enough`."""
     largest = 0.0
     for agent in agents:
-        loose = agent.problem.smoothness_at_most(agent.shard)
-        if loose > max(enough, largest):
+        if agent.problem.smoothness_at_most(agent.shard) > max(enough, largest):
             largest = max(largest, agent.problem.smoothness(agent.shard))
     return largest
-
-
-def _separable(variant: Variant, domain: Domain) -> bool:
-    ball_region = isinstance(variant.rule, Trust) and variant.rule.norm is Norm.L2
-    return isinstance(domain, Everywhere | Box) and not ball_region
 
 
 def _name(value: object) -> str:

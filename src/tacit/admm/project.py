@@ -23,6 +23,8 @@ from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.problem.domain import Ball, Box, Domain, Everywhere
 from tacit.types import Array, Norm
 
+Projection = Callable[[Array], Array]
+
 
 @dataclass(frozen=True, eq=False)
 class TrustRegion:
@@ -49,17 +51,13 @@ def project(c: Array, domain: Domain, region: TrustRegion | None = None) -> Arra
         return domain.project(c)
     if region.radius == 0:
         return region.center.astype(_kept(c))
-    solve = _ONTO_BOTH.get((type(domain), region.norm), _any_set)
-    z = solve(c.astype(np.float64), domain, replace(region, center=region.center.astype(np.float64)))
+    onto_both = _ONTO_BOTH.get((type(domain), region.norm), _any_set)
+    z = onto_both(c.astype(np.float64), domain, replace(region, center=region.center.astype(np.float64)))
     return z.astype(_kept(c))
 
 
 def dykstra(
-    c: Array,
-    project_a: Callable[[Array], Array],
-    project_b: Callable[[Array], Array],
-    tolerance: float = 1e-12,
-    max_rounds: int = 100_000,
+    c: Array, project_a: Projection, project_b: Projection, tolerance: float = 1e-12, max_rounds: int = 100_000
 ) -> Array:
     """argmin_{u in A ∩ B} |u - c| by Dykstra's method, for any two closed convex sets that meet.
 
@@ -95,28 +93,12 @@ def _shrink(c: Array, center: Array, radius: float) -> Array:
     return c if size <= radius else center + (c - center) * (radius / size)
 
 
-def _everywhere(c: Array, _: Everywhere, T: TrustRegion) -> Array:
-    """W ∩ T = T."""
-    return T.project(c)
-
-
 def _two_boxes(c: Array, W: Box, T: TrustRegion) -> Array:
     """clip(c, max(-R, z^t - radius), min(R, z^t + radius))."""
     return np.clip(c, np.maximum(-W.radius, T.center - T.radius), np.minimum(W.radius, T.center + T.radius))
 
 
-def _box_domain(c: Array, W: Box, T: TrustRegion) -> Array:
-    """The box is W, the ball is T."""
-    side = np.full_like(c, W.radius)
-    return _box_and_ball(c, -side, side, T.center, T.radius)
-
-
-def _ball_domain(c: Array, W: Ball, T: TrustRegion) -> Array:
-    """The box is T, the ball is W."""
-    return _box_and_ball(c, T.center - T.radius, T.center + T.radius, np.zeros_like(c), W.radius)
-
-
-def _box_and_ball(c: Array, low: Array, high: Array, b: Array, radius: float) -> Array:
+def _box_and_ball(c: Array, low: Array | float, high: Array | float, b: Array | float, radius: float) -> Array:
     """z(theta) = clip(b + theta (c - b), low, high), theta the largest in [0, 1] with |z - b| <= radius.
 
     Stationarity, z - c + nu (z - b) = 0 off the faces of the box with nu >= 0 the multiplier of the ball, is
@@ -188,10 +170,10 @@ def _kept(c: Array) -> np.dtype[Any]:
 _ONTO_TRUST: dict[Norm, Callable[[Array, Array, float], Array]] = {Norm.INF: _clip, Norm.L2: _shrink}
 
 _ONTO_BOTH: dict[tuple[type, Norm], Callable[[Array, Any, TrustRegion], Array]] = {
-    (Everywhere, Norm.INF): _everywhere,
-    (Everywhere, Norm.L2): _everywhere,
+    (Everywhere, Norm.INF): lambda c, _, T: T.project(c),
+    (Everywhere, Norm.L2): lambda c, _, T: T.project(c),
     (Box, Norm.INF): _two_boxes,
-    (Box, Norm.L2): _box_domain,
-    (Ball, Norm.INF): _ball_domain,
+    (Box, Norm.L2): lambda c, W, T: _box_and_ball(c, -W.radius, W.radius, T.center, T.radius),
+    (Ball, Norm.INF): lambda c, W, T: _box_and_ball(c, T.center - T.radius, T.center + T.radius, 0.0, W.radius),
     (Ball, Norm.L2): _two_balls,
 }

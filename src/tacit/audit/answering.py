@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local
+from tacit.admm.rule import invert
 from tacit.engine.plain import PlainEngine
 from tacit.engine.registry import ENGINES, Agents, Engine
 from tacit.guarded.agent import Addressed, Guarded
@@ -113,14 +113,14 @@ def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situatio
             released = np.stack([batch.save(r)["z"] for r in range(len(lanes))])
             for p, agent in enumerate(first):
                 own = agent.caught_up(asked.own, asked.msg)
-                out[:, p, k] = invert(agent.variant, own, asked.msg, released[:, p])
+                out[:, p, k] = invert(agent.variant.rule, own, asked.msg, released[:, p])
     return out
 
 
 def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
     """What the agent would release without noise, and the scale of its noise."""
     own, msg = agent.caught_up(situation.own, situation.msg), situation.msg
-    gradient, _ = agent.in_double().gradient(agent.variant.rule.point(own, msg), msg.w)
+    gradient, _ = agent.in_double().gradient(agent.variant.rule.at.of(own, msg), msg.w)
     _, _, trace = agent.respond(situation.own, msg)
     return gradient, trace.scale
 

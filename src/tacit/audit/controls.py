@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent, Variant
-from tacit.admm.perturbation import Output
+from tacit.admm.rule import Output
 from tacit.admm.updates import ascent
 from tacit.audit import mechanism
 from tacit.audit.answering import answer

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.invert import invert
 from tacit.admm.messages import Broadcast, Local, Replies
+from tacit.admm.rule import invert
 from tacit.audit.answering import answering
 from tacit.rounds import rounds
 from tacit.run.compose import AdmmSetup
@@ -29,7 +29,7 @@ class Seen:
     @property
     def point(self) -> Array:
         """Where the agent's gradient was taken: the server knows it."""
-        return self.agent.variant.rule.point(self.own, self.msg)
+        return self.agent.variant.rule.at.of(self.own, self.msg)
 
 
 def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
@@ -43,7 +43,7 @@ def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[l
             seen.clear()
             for p, agent in enumerate(agents):
                 own = agent.caught_up(Local(before["z"][p], before["dual"][p], rho), msg)
-                seen.append(Seen(agent, own, msg, invert(agent.variant, own, msg, after["z"][p])))
+                seen.append(Seen(agent, own, msg, invert(agent.variant.rule, own, msg, after["z"][p])))
             return replies
 
         for _ in rounds([setup.server], [setup.server.start()], exchange):

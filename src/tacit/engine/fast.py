@@ -18,8 +18,7 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
-from tacit.admm.perturbation import Output
-from tacit.admm.rule import Point, Prox, Trust
+from tacit.admm.rule import Output, Point, Prox, Trust
 from tacit.engine import forms
 from tacit.engine.gradients import choose
 from tacit.engine.kernels import compiled, cores
@@ -141,7 +140,7 @@ class FastEngine:
             narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
             slope = agent.problem.weight * of_run(grad, r, self.classes) + agent.regular_slope(
-                agent.variant.rule.point(own, narrow), narrow.w
+                agent.variant.rule.at.of(own, narrow), narrow.w
             )
             after, trace = agent.move(own, narrow, slope, float(bound[r]))
             z[...], dual[...] = after.z, after.dual

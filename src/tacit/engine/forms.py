@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tacit.admm.agent import Agent
-from tacit.admm.perturbation import Objective, Output
-from tacit.admm.rule import Prox, Trust
+from tacit.admm.rule import Objective, Output, Prox, Trust
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
+from tacit.problem.loss import Softmax, Squared
 from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.problem.sensitivity import Clipped, Declared, Observed
-from tacit.problem.softmax import Softmax
-from tacit.problem.squared import Squared
 
 Known = tuple[object, tuple[type, ...]]  # a choice, and the types that have a form
 

@@ -17,9 +17,8 @@ from tacit.engine import forms
 from tacit.engine.layout import aligned, of_run, width
 from tacit.engine.nonzeros import NonZeros, pack
 from tacit.engine.registry import Agents
-from tacit.problem.loss import Loss
+from tacit.problem.loss import Loss, Squared
 from tacit.problem.sensitivity import Clipped, Declared, Observed, RecordBound
-from tacit.problem.squared import Squared
 from tacit.types import Array, Norm, Shard
 
 BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small

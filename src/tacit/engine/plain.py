@@ -17,11 +17,9 @@ class Responder(Protocol):
 
     def in_double(self) -> Responder:
         """The same agent over records in float64."""
-        ...
 
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """One round: what the agent carries on, what it releases, and what a simulation may look at."""
-        ...
 
 
 class PlainEngine:

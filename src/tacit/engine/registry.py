@@ -28,19 +28,15 @@ class Engine(Protocol):
     @property
     def path(self) -> str:
         """Which code computes a round, for the result of a run."""
-        ...
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """One round of every run: msgs and replies in the order of the runs."""
-        ...
 
     def save(self, r: int) -> dict[str, Array]:
         """All that `load` needs to go on with run r."""
-        ...
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         """Go on from what `save` gave."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,8 @@ from tacit.engine.gradients import clips, constant, dense_sums, few_nonzeros, sp
 from tacit.engine.kernels import compiled, cores
 from tacit.engine.layout import aligned, of_run, spread, width
 from tacit.engine.nonzeros import pack
-from tacit.problem.loss import Loss
+from tacit.problem.loss import Loss, Squared
 from tacit.problem.sensitivity import Clipped, Declared, RecordBound
-from tacit.problem.squared import Squared
 from tacit.types import Array, Norm, Shard
 
 

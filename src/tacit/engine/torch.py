@@ -29,8 +29,8 @@ from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.loss import Softmax
 from tacit.problem.sensitivity import ROOM, Clipped, Declared
-from tacit.problem.softmax import Softmax
 from tacit.rounds import Trace
 from tacit.types import Array, Norm
 

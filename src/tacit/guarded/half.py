@@ -26,8 +26,7 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.compatible import release
 from tacit.admm.messages import Broadcast, Local, Order, Reply
-from tacit.admm.perturbation import Objective
-from tacit.admm.rule import Prox, Trust
+from tacit.admm.rule import Objective, Prox, Trust
 from tacit.admm.updates import ascent
 from tacit.errors import DataError, IncompatibleError, Unfit
 from tacit.message import Body, Form, Numbers
@@ -163,7 +162,7 @@ class AdmmHalf:
 
     def _point(self, own: Local, t: int, body: Body) -> Array:
         """Where the gradient is asked for."""
-        return self.agent.variant.rule.point(own, self._message(t, body))
+        return self.agent.variant.rule.at.of(own, self._message(t, body))
 
     def _check_constants(self) -> None:
         """Refuse constants so far out that a step of float64 could overflow; schedules are monotone in t."""

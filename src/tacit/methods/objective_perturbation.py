@@ -43,8 +43,8 @@ from typing import TypeAlias
 from tacit.errors import DataError, IncompatibleError
 from tacit.methods.task import Facts, Task
 from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
+from tacit.problem.loss import Softmax
 from tacit.problem.sensitivity import ROOM
-from tacit.problem.softmax import Softmax
 from tacit.types import Array, Norm
 
 MASK_SHARE = 0.01  # of a budget, for hiding where a solve ended

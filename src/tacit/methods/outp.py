@@ -57,7 +57,7 @@ class OutP(KeepsDual, LocalModelsFirst):
     def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
         slope, eta = agents.gradients(z, record_bound(agents)), self.eta(agents, msg.t)
         noise = self.gradient_noise(agents) / (self.rho + 1 / eta) * agents.agents_gaussian(msg.t)
-        return np.asarray(prox_center(msg.w, z, dual, slope, self.rho, eta) - noise)  # as in admm.perturbation
+        return np.asarray(prox_center(msg.w, z, dual, slope, self.rho, eta) - noise)  # as in admm.rule.Output
 
     def gradient_noise(self, facts: Facts) -> float:
         """s = multiplier * 2 c1 / I: sigma_p (rho + 1 / eta_p), the same in every round."""

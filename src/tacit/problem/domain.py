@@ -18,15 +18,13 @@ from tacit.types import Array
 
 
 class Domain(Protocol):
-    """A closed convex set. Steps in a trust region start at the origin, and ask that the set holds it."""
+    """A closed convex set. With the trust rule the set must hold the origin, where the first step starts."""
 
     def project(self, c: Array) -> Array:
         """argmin_{u in W} |u - c|."""
-        ...
 
     def contains(self, u: Array, tolerance: float = 1e-9) -> bool:
         """Whether u lies in W, up to rounding."""
-        ...
 
 
 @dataclass(frozen=True)

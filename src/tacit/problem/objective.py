@@ -10,9 +10,8 @@ import numpy as np
 
 from tacit.errors import SpecError
 from tacit.problem.domain import Domain, Everywhere
-from tacit.problem.loss import Loss
+from tacit.problem.loss import Loss, Softmax
 from tacit.problem.regularizer import L2, Regularizer
-from tacit.problem.softmax import Softmax
 from tacit.types import Array, Norm, Shard
 
 EXACT_UP_TO = 1500  # a Gram matrix of this order takes about a second; a power iteration can stop at half the truth
@@ -22,7 +21,7 @@ ROUNDING = 1e-9  # well above what float64 loses in the eigenvalue
 
 @dataclass(frozen=True)
 class Problem:
-    """One agent's share of (1). All agents have the same Problem, unless each is weighted by `locally_weighted`."""
+    """One agent's share of (1). All agents have the same Problem, unless each is `locally_weighted`."""
 
     n_agents: int
     weight: float
@@ -59,7 +58,7 @@ class Problem:
         return self._curvature(_largest_eigenvalue(shard.x))
 
     def smoothness_at_most(self, shard: Shard) -> float:
-        """A cheaper, looser bound: lambda_max(X^T X) <= trace(X^T X)."""
+        """A cheaper and looser bound than `smoothness`: lambda_max(X^T X) <= trace(X^T X)."""
         return self._curvature(_trace(shard.x))
 
     def _curvature(self, eigenvalue: float) -> float:
@@ -77,7 +76,7 @@ def _trace(x: Array) -> float:
 
 
 def _largest_eigenvalue(x: Array) -> float:
-    """lambda_max(X^T X), never below it: of the smaller of X^T X and X X^T, or the trace where both are large."""
+    """An upper bound of lambda_max(X^T X): from the smaller of X^T X and X X^T, or the trace where both are large."""
     if min(x.shape) > EXACT_UP_TO:
         return _trace(x)
     rows = x if x.shape[0] >= x.shape[1] else x.T  # both products have the same eigenvalues but for zeros

@@ -21,15 +21,12 @@ class Regularizer(Protocol):
     @property
     def curvature(self) -> float:
         """r is curvature-strongly convex and curvature-smooth."""
-        ...
 
     def value(self, w: Array) -> float:
         """r(w)."""
-        ...
 
     def gradient(self, w: Array) -> Array:
         """r'(w)."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -47,19 +47,15 @@ class RecordBound(Protocol):
     @property
     def public(self) -> bool:
         """Whether the bound is independent of the data."""
-        ...
 
     def shrink(self, residual: Array, x_norm: Array) -> Array:
         """The residuals (n, K) that enter the gradient."""
-        ...
 
     def bound(self, residual: Array, x_norm: Array) -> float:
         """The bound, given the residuals before shrinking and the row norms |x_i| (n,)."""
-        ...
 
     def hold(self, x: Array) -> Array:
-        """The records changed so that the bound holds for any records; a deployed agent computes on these."""
-        ...
+        """The records, changed where the bound would not hold; a deployed agent computes on the result."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +104,7 @@ class Declared:
         return self.value
 
     def hold(self, x: Array) -> Array:
-        """The records, each row that is longer than declared, in either norm, shortened to what was declared."""
+        """The records; a row that is longer than declared, in either norm, is shortened to what was declared."""
         longest = ((self.norm, self.row_norm), (Norm.L2, self.euclidean_row))
         shares = [most / np.maximum(norm.of_rows(x), most) for norm, most in longest if most < math.inf]
         return np.asarray(x * np.min(shares, axis=0)[:, None]) if shares else x

@@ -12,8 +12,7 @@ from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.compatible import release
 from tacit.admm.messages import Order
-from tacit.admm.perturbation import Objective, Output, Perturbation
-from tacit.admm.rule import Exact, Point, Prox, Rule, Trust
+from tacit.admm.rule import Exact, Objective, Output, Perturbation, Point, Prox, Rule, Trust
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError
 from tacit.guarded.agent import DELTA_FOR_THE_GRID

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tacit.admm.compatible import release
-from tacit.admm.perturbation import Objective, Output
+from tacit.admm.rule import Objective, Output
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.methods.promise import Promise, Trusted
 from tacit.privacy.budget import Guarantee, revealed, total, upward
