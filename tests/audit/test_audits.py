@@ -165,7 +165,7 @@ def test_a_deployed_agent_keeps_its_claim_and_the_attack_sees_much_of_it(spec):
     assert found.detects is not None
 
 
-BY_NOISE = ("deployed-default", "deployed-l2", "deployed-law")
+BY_NOISE = ("deployed-default", "deployed-laplace", "deployed-l2", "deployed-law")
 
 
 @pytest.mark.parametrize("name", [name for name in CONTROLS if name not in (*SEEDED, *BY_NOISE)])

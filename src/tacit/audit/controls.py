@@ -148,6 +148,12 @@ CONTROLS = {
         Control("shared-stream", "the same noise at two agents", shared),
         Control("deployed-default", "a deployed agent at epsilon 1: noise of 0.8 of the scale", fainter(0.8), _EXACT),
         Control(
+            "deployed-laplace",
+            "a deployed agent at epsilon 1: half the Laplace noise under a pure epsilon",
+            fainter(0.5),
+            _EXACT | _LAPLACE,
+        ),
+        Control(
             "deployed-l2",
             "a deployed agent at epsilon 1: half the Laplace noise that is accounted in l2",
             fainter(0.5),
