@@ -94,7 +94,7 @@ class Server(Protocol[Q, A]):
         """Return the next state, and what one would plot of the round."""
 
 
-Exchange = Callable[[Sequence[Any]], Sequence[Any]]  # the questions of all runs -> the answers to each
+Exchange = Callable[[Sequence[Any]], Sequence[Any]]  # the questions of all runs -> the answers of all runs
 
 
 def rounds(

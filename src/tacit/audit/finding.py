@@ -31,7 +31,7 @@ _LEAST = 1e-9  # share of the claimed noise: less noise is as good as none, and 
 
 @dataclass(frozen=True)
 class OneGaussian:
-    """A Gaussian release, by its epsilon at dp_delta. The claim: the attacked releases reveal no more than it."""
+    """A Gaussian release, by its epsilon at dp_delta, that is claimed to reveal no less than the attacked releases."""
 
     epsilon: float
     dp_delta: float

@@ -1,4 +1,4 @@
-"""The mechanism audit draws many answers to worst-case neighbours, in one or a few rounds, and scores them exactly.
+"""The mechanism audit attacks worst-case neighbours in one or a few rounds, by many draws of their answers.
 
 The score is the likelihood ratio. A draw has the same noise with the record and without it: a pair of draws says more
 about the two laws than two independent draws (tacit.privacy.lower_bounds). Two further views look for reused noise:

@@ -1,4 +1,4 @@
-"""The mechanism audit of any method attacks short runs with a worst-case unit and without it, by what was seen of them.
+"""The audit of any method compares what untrusted parties see of short runs with a worst-case unit and without it.
 
 The method is a black box. Pilot draws estimate, for either data set, the mean and the spread of all that was seen; the
 score of a further draw is the likelihood ratio of two Gaussians of this mean and spread. A poor fit gives a small

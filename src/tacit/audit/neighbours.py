@@ -72,7 +72,7 @@ class Canary:
 
 
 def neighbours(spec: Spec) -> Neighbours:
-    """Return the neighbours of the spec in a tiny federation; both have the same weight 1/I, because I is public."""
+    """Return the neighbours of the spec in a tiny federation; both sides have weight 1/I, because I is public."""
     canary = _canary(spec)
     made = build.admm_setup(spec, _federation(spec, canary))
     whole = made.agents[0].shard

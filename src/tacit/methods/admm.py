@@ -1,4 +1,4 @@
-"""The methods of the paper: each name stands for a rule, a noise and an order. tacit.run.compose makes the agents."""
+"""The ADMM family: each name stands for a rule, a noise and an order. tacit.run.compose makes the agents."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def allow_files(ledgers: int) -> None:
 
 def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
     """Refuse a run whose kept-back delta does not cover the `gap` of its releases to continuous noise."""
-    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # the larger of both laws
+    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # Laplace noise has the larger gap of both laws
     cost = (1 + math.exp(min(epsilon, 700))) * releases * gap
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(

@@ -144,7 +144,7 @@ def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
 
 
 def _trust(spec: Spec, promise: Promise) -> str:
-    """Return who is trusted: nobody, only if the agents' ledgers outlive the process that asks the agents."""
+    """Return who is trusted. To trust nobody, the agents' ledgers must outlive the process that asks the agents."""
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
         trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"

@@ -81,7 +81,7 @@ class Hosted:
 
 
 def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
-    """Return the sums over the records of a federation, whose records are packed once."""
+    """Return the shared sums over the records of a federation; the records are packed only once."""
     found = _packed.get(federation)
     if found is None or found.loss != loss:
         found = _packed[federation] = SharedSums(federation.shards, loss, federation.n_classes, n_runs=PACKED_FOR)

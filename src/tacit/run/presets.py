@@ -14,7 +14,7 @@ from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
 from tacit.run.spec import Spec
 
-# the paper's constants of rho-hat; other data start from those of MNIST
+# the paper's constants of rho-hat; other data start from the constants of MNIST
 _RHO: dict[str, Values] = {
     "mnist": {"schedule.rho_c1": 2.0, "schedule.rho_c2": 5.0, "schedule.rho_period": 1e4},
     "femnist": {"schedule.rho_c1": 0.005, "schedule.rho_c2": 0.05, "schedule.rho_period": 2e3},
@@ -58,9 +58,9 @@ def _sound(algorithm: str) -> Values:
         "data.row_mode": "unit",
         "schedule.rho": "cooling",
         "schedule.eta": "constant",
-        "schedule.eta_a": 1e6,  # neither a proximal term
+        "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
-        "schedule.radius_a": 1e3,  # nor a trust region that binds: the steps are cooled instead
+        "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
         "privacy.covers": "run",
         "privacy.sensitivity": "clip",
         "privacy.clip": 0.35,

@@ -29,10 +29,10 @@ from tacit.run.train import K, Listener, Patience, nobody, settled, together
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: a row of more models does not fit the first level cache
-MODEL_BYTES = 1e6  # of one agent's models at most in a batch: the part of the second level cache that a pass may fill
-STATE_BYTES = 2e9  # of z and duals at most in a batch
+MODEL_BYTES = 1e6  # the models of one agent in a batch: at most the part of the second level cache that a pass may fill
+STATE_BYTES = 2e9  # all z and duals in a batch, at most
 
-CURVE = 50  # points at most
+CURVE = 50  # points of a curve, at most
 CURVES = (
     "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
     "noise_gradient_units", "noise_parameter_units", "rho",

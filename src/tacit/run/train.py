@@ -93,7 +93,6 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
 
 
 def _read(directory: RunDirectory) -> Result:
-    """Read the result of a finished run."""
     model = Model.read(directory.path)
     return Result(directory.result(), directory.rows(), model.w, model.w_average)
 
