@@ -1,10 +1,10 @@
-"""Attacks on tacit by tacit: each puts a measured lower bound on epsilon beside the claimed one.
+"""Tacit attacks tacit: each attack measures a lower bound on epsilon, which must not exceed the claimed epsilon.
 
-    mechanism        a round or a few, worst-case neighbours, many draws of the noise; two agents and two rounds at once
-    training         one whole run with canaries in it, each included by a coin
-    methods          a short run of any method, by what the untrusted saw
-    controls         mechanisms broken on purpose, which the attacks must catch
-    reconstruction   a server that knows all but one image tries to see it
+    mechanism        one or a few rounds, worst-case neighbours, many draws of the noise; two agents and two rounds too
+    training         one whole run with canaries in it; a coin decides whether a canary is included
+    methods          a short run of any method, judged by everything that parties who are not trusted saw
+    controls         mechanisms that are broken on purpose, which the attacks must catch
+    reconstruction   a server that knows all images but one tries to see that image
 
-Attacks see what a server sees, released z_p, and go through the code that trains: `answering` is where they reach it.
+Attacks see what a server sees, the released z_p. The code that trains answers the attacks, by way of `answering`.
 """

@@ -1,7 +1,7 @@
-"""How agents answer under audit. Every attack gets its views here, and nothing else knows what an agent is made of.
+"""How agents answer an attack, simulated or deployed. Every attack on the ADMM family gets its views here.
 
-    simulated   on the engine that trains them
-    exact       behind gate, ledger and noise of the operating system, as they are deployed (tacit.guarded)
+    simulated   agents answer on the engine that trains them
+    exact       agents answer as deployed: behind gate, ledger and noise of the operating system (tacit.guarded)
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tacit.types import Array
 
 @dataclass(frozen=True)
 class Penalties:
-    """The penalty of every round that an attack asks; of others, the first one's."""
+    """A schedule with the penalty of every round that an attack asks; other rounds have the first penalty."""
 
     given: Mapping[int, float]
     summable: bool = False
@@ -42,9 +42,9 @@ class Penalties:
 
 @dataclass(frozen=True)
 class Answering:
-    """`batch` makes what answers for lanes of agents, one lane a run, under a penalty and for a number of rounds.
+    """How agents answer: `batch` makes an engine for lanes of agents (a lane is a run), a penalty and some rounds.
 
-    `keyed`: noise is a function of an agent's key and the round, so two agents of one key have the same noise.
+    `keyed`: noise is a function of an agent's key and the round, so two agents with one key have the same noise.
     """
 
     batch: Callable[[Sequence[Agents], tuple[int, int], Schedule, int], AbstractContextManager[Engine]]
@@ -53,14 +53,14 @@ class Answering:
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """What an agent carries into a round, and what it is asked."""
+    """The state that an agent carries into a round, and the question that the agent gets."""
 
     own: Local
     msg: Broadcast
 
 
 def answering(spec: Spec) -> Answering:
-    """Agents as the spec has them: simulated, or deployed."""
+    """Return how the agents of the spec answer: simulated or deployed."""
     if deploy.wanted(spec):
         return Answering(lambda lanes, shape, rho, rounds: _deployed(spec, lanes, shape, rho, rounds), keyed=False)
     own = spec.run
@@ -71,13 +71,13 @@ def answering(spec: Spec) -> Answering:
 def _deployed(
     spec: Spec, lanes: Sequence[Agents], shape: tuple[int, int], rho: Schedule, rounds: int
 ) -> Iterator[Engine]:
-    """Every lane is a run of its own; an agent has one ledger for all of them, which lasts as long as the attack.
+    """Deploy every lane as its own run; an agent has one ledger for all lanes, which lasts as long as the attack.
 
-    The lanes differ in the keys of their agents alone, and a deployed agent has no key: what it computes is shared.
+    Lanes differ only in the keys of their agents, and a deployed agent has no key: all lanes share the halves.
     """
     halves = [AdmmHalf(agent, shape, rho, rounds) for agent in lanes[0]]
     agreed = [replace(deploy.terms(spec, half), rounds=rounds) for half in halves]
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody needs it later
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody reads it later
     deploy.allow_files(len(halves))
     with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
         files = [Path(folder) / f"{p}.ledger" for p in range(len(halves))]
@@ -93,11 +93,11 @@ def _deployed(
 
 
 def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situation]) -> Array:
-    """The noisy gradients that a server computes from the replies, (lanes, agents, situations, J, K).
+    """Return the noisy gradients that a server computes from the replies, (lanes, agents, situations, J, K).
 
-    A lane is a run, whose agents answer in every situation; lanes differ in the keys of their agents alone. Every
-    question is asked from the state that it states: what an agent carries follows from releases, and the claim of a
-    release holds in every state.
+    A lane is a run, whose agents answer in every situation; lanes differ only in the keys of their agents. The state
+    of a situation is loaded before its question: the state of an agent follows from its releases, and the claim for
+    a release holds in every state.
     """
     first, shape = lanes[0], situations[0].own.z.shape
     rho = Penalties({asked.msg.t: asked.msg.rho for asked in situations})
@@ -118,7 +118,7 @@ def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situatio
 
 
 def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
-    """What the agent would release without noise, and the scale of its noise."""
+    """Return the gradient that the agent would release without noise, and the scale of the noise."""
     own, msg = agent.caught_up(situation.own, situation.msg), situation.msg
     gradient, _ = agent.in_double().gradient(agent.variant.rule.at.of(own, msg), msg.w)
     _, _, trace = agent.respond(situation.own, msg)
@@ -126,11 +126,11 @@ def answer(agent: Agent, situation: Situation) -> tuple[Array, float]:
 
 
 def claimed_scale(agent: Agent, situation: Situation) -> float:
-    """The noise that the claim rests on: multiplier times sensitivity. Agents add to it what rounding may cost."""
+    """Return the scale that the claim needs: multiplier times sensitivity. Agents add what rounding may cost."""
     _, _, trace = agent.respond(situation.own, situation.msg)
     return agent.variant.mechanism.multiplier * trace.sensitivity
 
 
 def drawn(agents: Sequence[Agent], draws: int, seed: int) -> list[list[Agent]]:
-    """A lane of the agents for every draw: a run with a seed of its own."""
+    """Return one lane of the agents for every draw: each lane is a run with its own seed."""
     return [[replace(agent, key=((seed << 32) + n, p)) for p, agent in enumerate(agents)] for n in range(draws)]

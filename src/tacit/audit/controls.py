@@ -1,4 +1,4 @@
-"""Mechanisms broken on purpose, each in a way that has been published, shipped or nearly so. All must be caught."""
+"""Mechanisms broken on purpose, in ways that were published, shipped or nearly shipped. Attacks must catch all."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tacit.types import Array, Norm
 
 @dataclass(frozen=True)
 class Disguised:
-    """Noise that is not what its name and its price say: `draw` makes it with the mechanism that it poses as."""
+    """A mechanism with the norm and the multiplier of `inner`, whose noise `draw` changes."""
 
     inner: Mechanism
     draw: Callable[[Mechanism, tuple[int, int], int, int, tuple[int, ...]], Array]
@@ -44,7 +44,7 @@ class Disguised:
 
 
 def fainter(factor: float) -> Callable[[Variant], Variant]:
-    """Noise too small by `factor`."""
+    """Return a fault that multiplies the noise by `factor`."""
 
     def faint(variant: Variant) -> Variant:
         own = variant.mechanism
@@ -55,17 +55,17 @@ def fainter(factor: float) -> Callable[[Variant], Variant]:
 
 
 def unclipped(variant: Variant) -> Variant:
-    """The bound of a clipped gradient, declared and not made true."""
+    """Declare the bound of a clipped gradient, but do not clip the gradient."""
     return replace(variant, bound=Declared(variant.bound.norm, variant.bound.bound(np.zeros((0, 1)), np.zeros(0))))
 
 
 def stuck(variant: Variant) -> Variant:
-    """Noise that does not change from round to round."""
+    """Draw the same noise in every round."""
     return _disguised(lambda inner, key, _t, step, shape: inner.sample(key, 0, step, shape))(variant)
 
 
 def shared(variant: Variant) -> Variant:
-    """One stream of noise for all agents."""
+    """Draw the same noise at every agent."""
     return _disguised(lambda inner, key, t, step, shape: inner.sample((key[0], 0), t, step, shape))(variant)
 
 
@@ -76,7 +76,7 @@ def _disguised(
 
 
 def clean_dual(pair: Neighbours, draws: int) -> Trials:
-    """The agent sends its multiplier as well, made from the z it had before the noise: lambda+ is the gradient."""
+    """Return trials in which the agent also sends the multiplier of z before the noise: lambda+ is the gradient."""
     question = pair.questions[0]
     centers = [answer(agent, question)[0] for agent in pair.sides]
 
@@ -91,21 +91,21 @@ def clean_dual(pair: Neighbours, draws: int) -> Trials:
 
 @dataclass(frozen=True)
 class Control:
-    """A fault: what it is, the spec it is put into, and how; or what it lets out beside the release."""
+    """A fault in the mechanism of a spec (`break_`), or something that leaves the agent beside the release (`leak`)."""
 
     name: str
     about: str
     break_: Callable[[Variant], Variant] = field(default=lambda variant: variant)
     values: dict[str, Any] = field(default_factory=dict)
     leak: Callable[[Neighbours, int], Trials] | None = None
-    draws: int | None = None  # where the usual number does not show it surely
+    draws: int | None = None  # set where the usual number of draws may miss the fault
 
     @property
     def spec(self) -> Spec:
         return preset("sound", "objt").with_values(self.values)
 
     def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
-        """The broken mechanism against the claim of the whole one, by the attacks that every spec gets."""
+        """Test the broken mechanism against the claim of the correct mechanism, by the attacks that every spec gets."""
         if self.leak is None:
             found = mechanism.audit(self.spec, draws or self.draws, seed, confidence, self.break_)
             return replace(found, attack="control", name=self.name)
@@ -115,10 +115,10 @@ class Control:
         return weigh("control", self.name, claim, lambda _: let_out, confidence)
 
 
-_STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z in units in which sigma < 1
+_STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z has units in which sigma < 1
 _LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
-_EXACT = {"privacy.noise": "exact"}  # at the default epsilon, where only the scale of the noise shows a faint defect
-_DEPLOYED = _EXACT | {"privacy.epsilon": 8.0}  # an attack shows as much in fewer draws at a larger epsilon
+_EXACT = {"privacy.noise": "exact"}  # at the default epsilon only the test of the noise scale shows a faint defect
+_DEPLOYED = _EXACT | {"privacy.epsilon": 8.0}  # at a larger epsilon an attack needs fewer draws
 
 CONTROLS = {
     control.name: control
@@ -172,7 +172,7 @@ CONTROLS = {
             "deployed-law",
             "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
             lambda variant: replace(variant, mechanism=Gaussian(variant.mechanism.multiplier, variant.mechanism.norm)),
-            _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # where the tails of the two laws differ most in sight
+            _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # the visible tails of the two laws differ most here
             draws=DRAWS,
         ),
     )
@@ -180,7 +180,7 @@ CONTROLS = {
 
 
 def control(name: str) -> Control:
-    """The control of that name."""
+    """Return the control of this name; refuse an unknown name."""
     if name not in CONTROLS:
         raise unknown("control", name, CONTROLS)
     return CONTROLS[name]

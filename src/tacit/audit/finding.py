@@ -1,4 +1,4 @@
-"""What is claimed, what was measured, and the verdict."""
+"""The finding of an audit: the claimed epsilon, the measured epsilon, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tacit.problem.sensitivity import Observed
 from tacit.run.spec import Spec
 from tacit.types import Array
 
-SHARP = 0.8  # of the risk of error, for the test that suits a claim best; all other tests share the rest
-CONFIDENCE = 0.95  # that no finding of an audit is wrong
-CONFIDENCE_DEPLOYED = 0.999  # of one finding, where noise is new every time, and with it the risk of a false alarm
-FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)  # of the noise, for `detects`
-NOISE = "noise"  # the name of the one test that is of the noise and not an attack (tacit.audit.noise)
-_LEAST = 1e-9  # of the claimed noise: less is as good as none, and its epsilon is no number
+SHARP = 0.8  # the share of the risk of error of the test that suits a claim best; all other tests share the rest
+CONFIDENCE = 0.95  # the confidence that no finding of an audit is wrong
+CONFIDENCE_DEPLOYED = 0.999  # of one finding: exact noise is new every time, and so is the risk of a false alarm
+FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98)  # shares of the noise, for `detects`
+NOISE = "noise"  # the name of the only test that is no attack: the test of the noise scale (tacit.audit.noise)
+_LEAST = 1e-9  # share of the claimed noise: less noise is as good as none, and its epsilon is no number
 
 
 @dataclass(frozen=True)
 class OneGaussian:
-    """A Gaussian release that is claimed to reveal no less than all that is attacked: its epsilon at dp_delta."""
+    """A Gaussian release, by its epsilon at dp_delta, that is claimed to reveal no less than the attacked releases."""
 
     epsilon: float
     dp_delta: float
@@ -39,11 +39,11 @@ class OneGaussian:
 
 @dataclass(frozen=True)
 class Claim:
-    """(epsilon, dp_delta) as stated, and the Gaussian release that dominates where the accountant knows one.
+    """The stated (epsilon, dp_delta), and the dominating Gaussian release if the accountant knows one.
 
-    The Gaussian is a claim of its own, also where another argument gives the smaller epsilon. `note` says why a claim
-    is only nominal, where tacit itself gives no guarantee. `events` are the releases that the claim adds up, where
-    their law and scale are part of it.
+    The Gaussian is a claim of its own, even if another argument gives a smaller epsilon. `note` says why a claim is
+    only nominal, where tacit itself gives no guarantee. `events` are the releases that the claim adds up, where the
+    law and the scale of the releases are part of the claim.
     """
 
     epsilon: float
@@ -53,22 +53,22 @@ class Claim:
     events: Events = ()
 
     def with_noise(self, factor: float) -> float:
-        """The epsilon at dp_delta of the claimed releases with `factor` of their noise, by the quick arguments."""
+        """Return the epsilon at dp_delta of the releases with `factor` of the claimed noise, by the quick arguments."""
         fainter = [(one.quieter(1 / max(factor, _LEAST)), times) for one, times in self.events]
         return total(fainter, self.dp_delta, pld=False).epsilon
 
     @property
     def sharp(self) -> str:
-        """The test that suits the claim: rates of likely events for a pure epsilon, mu where one Gaussian dominates."""
+        """Return the test that suits the claim: mu if one Gaussian dominates, else rates of likely events."""
         return "mu" if self.gaussian is not None and self.dp_delta > 0 else "rates"
 
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """Scores of independent draws with the record, and of as many without it.
+    """Scores of independent draws with the record, and scores of as many draws without it.
 
-    `paired`: entry i of both has the same noise. `coins`: (scores, included) where all are of one run, in which a fair
-    coin included each record.
+    `paired`: entry i of both arrays has the same noise. `coins`: (scores, included) where all scores are of one run,
+    in which a fair coin included each record.
     """
 
     present: Array
@@ -83,7 +83,7 @@ class Trials:
 
 @dataclass(frozen=True)
 class Check:
-    """One test: the epsilon that it tests, and the lower bound that it certifies."""
+    """The outcome of one test: the claimed epsilon, and the measured lower bound on epsilon."""
 
     claimed: float
     measured: float
@@ -94,17 +94,17 @@ class Check:
 
     @property
     def share(self) -> float:
-        """How much of the claim was seen."""
+        """Return the measured epsilon as a share of the claimed epsilon."""
         return self.measured / max(self.claimed, 1e-12)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One attack: the claim and every test of it.
+    """The finding of one attack: the claim and every test of the claim.
 
-    `detects` is a share of the noise that is claimed, or of the noise as it is where the claim names no scale: these
-    very draws, with so much noise or with less, would have refuted the claim (as far as FACTORS were tried). None where
-    nothing was found, or where the claim is refuted as it stands.
+    `detects` is a share of the claimed noise, or of the actual noise where the claim names no scale: the same draws
+    with this share of the noise, or with less, would have refuted the claim (as far as FACTORS were tried). `detects`
+    is None if no factor would have refuted the claim, or if the claim is refuted as it stands.
     """
 
     attack: str
@@ -117,17 +117,17 @@ class Finding:
 
     @property
     def by(self) -> str:
-        """The test that saw most of what it tests: one that refutes before all others, then attacks."""
+        """Return the test with the largest share; tests that refute come first, and attacks before the noise test."""
         return max(self.checks, key=lambda name: (self.checks[name].violated, name != NOISE, self.checks[name].share))
 
     @property
     def measured(self) -> float:
-        """The lower bound by that test, on the epsilon that the test is for."""
+        """Return the lower bound of the test `by` on the epsilon of that test."""
         return self.checks[self.by].measured
 
     @property
     def violated(self) -> bool:
-        """Whether a test refutes its claim."""
+        """Tell whether a test refutes its claim."""
         return any(check.violated for check in self.checks.values())
 
     @property
@@ -135,7 +135,7 @@ class Finding:
         return "VIOLATED" if self.violated else "no guarantee" if self.claim.note else "consistent"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the finding as values for JSON."""
         checks = {name: {"claimed": one.claimed, "measured": one.measured} for name, one in self.checks.items()}
         return {
             "attack": self.attack,
@@ -154,12 +154,12 @@ class Finding:
 
 
 def at_least(confidence: float, spec: Spec) -> float:
-    """The confidence, and for deployed agents CONFIDENCE_DEPLOYED where that is more."""
+    """Return the confidence; for deployed agents, at least CONFIDENCE_DEPLOYED."""
     return max(confidence, CONFIDENCE_DEPLOYED) if spec.privacy.noise == "exact" else confidence
 
 
 def claimed(spec: Spec, variant: Variant, rounds: int) -> Claim:
-    """The total of `rounds` releases by the accountant; where there is none, the epsilon that the spec names."""
+    """Return the accountant's total of `rounds` releases; if there is no total, the epsilon that the spec names."""
     p = spec.privacy
     if math.isinf(p.epsilon):
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
@@ -179,7 +179,7 @@ def claimed(spec: Spec, variant: Variant, rounds: int) -> Claim:
 
 
 def dominating(guarantee: Guarantee) -> OneGaussian | None:
-    """The Gaussian release among the arguments of a guarantee, whether or not it gives the smallest epsilon."""
+    """Return the dominating Gaussian release of a guarantee, even if another argument gives a smaller epsilon."""
     found = [bound.epsilon for bound in guarantee.bounds if bound.name == "gdp"]
     return OneGaussian(found[0], guarantee.dp_delta) if found else None
 
@@ -193,10 +193,10 @@ def weigh(
     beside: Mapping[str, tuple[Claim, Trials]] = {},
     noise: Noise | None = None,
 ) -> Finding:
-    """Every test that applies, each against its own claim; together they err with probability 1 - confidence at most.
+    """Run every test that applies; all tests together err with probability 1 - confidence at most.
 
-    trials(f) are the draws with their noise shrunk by f. Views `beside` the main one are tested by their sharpest test.
-    `noise` is the noise of the draws, in units of the claimed scale.
+    Each test has its own claim. trials(f) are the draws with their noise multiplied by f. Views `beside` the main view
+    are tested by their sharpest test. `noise` is the noise of the draws, in units of the claimed scale.
     """
     whole = trials(1.0)
     count = len(_tests(claim, whole, noise)) + len(beside)
@@ -225,7 +225,7 @@ def weigh(
 def _tests(
     claim: Claim, trials: Trials, noise: Noise | None = None
 ) -> dict[str, tuple[float, Callable[[float], float]]]:
-    """(the epsilon that is tested, confidence -> lower bound on it) of every test that applies, the quickest first."""
+    """Return (claimed epsilon, confidence -> lower bound on epsilon) of every test that applies, the quickest first."""
     tests: dict[str, tuple[float, Callable[[float], float]]] = {}
     if noise is not None and claim.events and not noise.hidden:
         tests[NOISE] = claim.with_noise(1.0), lambda sure: claim.with_noise(noise.scale_at_most(sure))
@@ -251,7 +251,7 @@ def _tests(
 
 
 def _detected(refuted: Callable[[float], bool]) -> float | None:
-    """The last factor, from the smallest on, before the first that would not have been refuted."""
+    """Return the largest factor such that this factor and all smaller FACTORS would have been refuted, or None."""
     found = None
     for factor in FACTORS:
         if not refuted(factor):

@@ -1,9 +1,9 @@
-"""Worst-case neighbours, a round or a few, many draws: the exact likelihood ratio against the code that answers.
+"""The mechanism audit attacks worst-case neighbours in one or a few rounds, by many draws of their answers.
 
-A draw of either data set has the same noise: their laws are compared, and a pair of draws says more of them than two
-draws apart (tacit.privacy.lower_bounds). Two further views look for noise that is not new: the difference of two
-agents' answers, and that of two rounds'. What they share cancels; noise that is new only adds up, and hides more.
-Beside the attacks, the noise of all views is put beside the scale that is claimed (tacit.audit.noise).
+The score is the likelihood ratio. A draw has the same noise with the record and without it: a pair of draws says more
+about the two laws than two independent draws (tacit.privacy.lower_bounds). Two further views look for reused noise:
+the difference of the answers of two agents, and of two rounds. Reused noise cancels; new noise adds up and hides more.
+Beside the attacks, a test compares the noise of all views with the claimed scale (tacit.audit.noise).
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from tacit.privacy.mechanism import Mechanism
 from tacit.run.spec import Spec
 from tacit.types import Array
 
-DRAWS = 12_000  # a side
+DRAWS = 12_000  # with the record, and as many without it
 LAPLACE_ROUNDS = 8
-_FEWER = 8  # one draw in so many is looked at beside another one: noise that is not new shows at once
+_FEWER = 8  # one draw in eight is used for the two further views: reused noise shows at once
 
 
 def few_rounds(spec: Spec) -> Spec:
-    """The spec with its whole budget in one round, or in LAPLACE_ROUNDS: at T rounds a release is too faint to be seen.
+    """Return the spec with its whole budget in one or LAPLACE_ROUNDS rounds: of T rounds one release shows too little.
 
     Laplace noise that is accounted in l2 is claimed to reveal no more than a Gaussian of
-    mu^2 = R (|s|_2 / b)^2 + (2/3) |s|_2 / b in R rounds. The attack sees the first term alone, and in one round the
-    second is three quarters of the claim at epsilon 1: half the noise would not violate it. In eight rounds it is a
-    half at epsilon 1 and a seventh at epsilon 8, so half the noise violates the one and 0.8 of it the other.
+    mu^2 = R (|s|_2 / b)^2 + (2/3) |s|_2 / b in R rounds. The attack sees only the first term. In one round the second
+    term is three quarters of the claim at epsilon 1: half the noise would not violate the claim. In eight rounds it is
+    a half at epsilon 1, so half the noise violates that claim, and a seventh at epsilon 8, so 0.8 of the noise does.
     """
     laplace = spec.privacy.mechanism == "laplace" and spec.privacy.covers == "run"
     return spec.with_values({"run.rounds": LAPLACE_ROUNDS if laplace else 1})
 
 
 def usual_draws(spec: Spec) -> int:
-    """Fewer draws of several rounds, which take as much longer, and of deployed agents, whose ledgers are synced."""
+    """Return DRAWS, or fewer: a draw of several rounds takes longer, and deployed agents sync their ledgers."""
     draws = DRAWS if spec.run.rounds == 1 else DRAWS // 2
     return draws // 4 if spec.privacy.noise == "exact" else draws
 
 
 def name_of(spec: Spec) -> str:
-    """objt, gaussian, clip, zero out."""
+    """Return the name of the audited mechanism, such as "objt, gaussian, clip, zero out"."""
     p = spec.privacy
     words = (spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " "))
     return ", ".join((*words, "deployed") if p.noise == "exact" else words)
@@ -59,7 +59,7 @@ def audit(
     confidence: float = CONFIDENCE,
     break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
-    """The spec's mechanism against its claim. `break_` changes the variant but not the claim, as a control would."""
+    """Test the mechanism of the spec against its claim. A control changes the variant by `break_`, not the claim."""
     spec = few_rounds(spec.checked())
     draws = draws or usual_draws(spec)
     pair, how = neighbours(spec), answering(spec)
@@ -67,7 +67,7 @@ def audit(
     broken, fewer = pair.broken(break_), draws // _FEWER
     (seen,) = look(how, [broken.sides], pair.questions, draws, seed)
     scales = np.array([claimed_scale(pair.present, question) for question in pair.questions])
-    both = [broken.sides, (broken.other, broken.other)]  # of one run, and asked twice
+    both = [broken.sides, (broken.other, broken.other)]  # two agents of one run, both asked twice
     one, other = look(how, both, (pair.questions[0], pair.later), fewer, seed)
     return weigh(
         "mechanism",
@@ -82,9 +82,9 @@ def audit(
 
 @dataclass(frozen=True, eq=False)
 class Sight:
-    """What is seen with the record and without it, and what the attacker expects: views spread by `scale` of `center`.
+    """The views with the record and without it, and what the attacker expects: noise of `scale` around `center`.
 
-    Each is a pair: views (draws, rounds, J, K), centers (rounds, J, K) and scales (rounds,).
+    Each field is a pair: views (draws, rounds, J, K), centers (rounds, J, K) and scales (rounds,).
     """
 
     views: tuple[Array, Array]
@@ -93,17 +93,17 @@ class Sight:
     paired: bool
 
     def shrunk(self, factor: float) -> Sight:
-        """The views with `factor` of their noise; the attacker expects what it expected before."""
+        """Return the views with `factor` of their noise; the attacker expects the same centers and scales."""
         present, absent = (c + factor * (view - c) for view, c in zip(self.views, self.center, strict=True))
         return Sight((present, absent), self.center, self.scale, self.paired)
 
     def noise(self, mechanism: Mechanism, claimed: Array) -> Noise:
-        """The noise of all views in units of the claimed scales (rounds,); the two of a pair have the same noise."""
+        """Return the noise of all views in units of the claimed scales (rounds,); paired views have the same noise."""
         found = [(v - c) / claimed[:, None, None] for v, c in zip(self.views, self.center, strict=True)]
         return Noise.of(mechanism, np.stack(found[:1] if self.paired else found))
 
     def likelihood(self, score: Score) -> Trials:
-        """ln p(views | with) - ln p(views | without), added up over the rounds."""
+        """Return ln p(views | with) - ln p(views | without), added up over the rounds."""
         (c_in, c_out), (b_in, b_out) = self.center, self.scale
         present, absent = (
             np.sum([score(v[:, k], (c_in[k], c_out[k]), (b_in[k], b_out[k])) for k in range(len(c_in))], axis=0)
@@ -112,7 +112,7 @@ class Sight:
         return Trials(present, absent, self.paired)
 
     def difference(self, of: Sight, k: int) -> Trials:
-        """How far the first views less the k-th of `of`, in the same units of noise, lie from out (-1) to in (1)."""
+        """Score the first view less view k of `of`, scaled to equal noise: without the record -1, with the record 1."""
         ratio = self.scale[1][0] / of.scale[1][k]
         seen = [v[:, 0] - ratio * u[:, k] for v, u in zip(self.views, of.views, strict=True)]
         center = [c[0] - ratio * d[k] for c, d in zip(self.center, of.center, strict=True)]
@@ -122,7 +122,7 @@ class Sight:
 def look(
     how: Answering, agents: Sequence[tuple[Agent, Agent]], questions: Sequence[Situation], draws: int, seed: int
 ) -> list[Sight]:
-    """The answers of the agents of a run, each with the record and without it, under the same keys."""
+    """Return the answers of all agents of a run, with the record and without it, under the same keys."""
     with_it, without = (views(how, drawn(side, draws, seed), questions) for side in zip(*agents, strict=True))
     found = []
     for p, sides in enumerate(agents):
@@ -134,6 +134,6 @@ def look(
 
 
 def along(seen: Array, with_it: Array, without: Array) -> Array:
-    """How far each view lies from `without` (-1) to `with_it` (1)."""
+    """Return where each view lies on the line from `without` (-1) to `with_it` (1)."""
     way = with_it - without
     return np.asarray(((2 * seen - with_it - without) * way).sum(axis=(1, 2)) / np.square(way).sum())

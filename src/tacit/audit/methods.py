@@ -1,11 +1,11 @@
-"""The mechanism audit of any method: a short run with a worst-case unit and without it, by what the untrusted saw.
+"""The audit of any method compares what untrusted parties see of short runs with a worst-case unit and without it.
 
-The method is a black box. Pilot draws estimate, for either data set, the mean of all that was seen and how far it
-spreads; the score of a further draw is the likelihood ratio of two Gaussians so shaped. A poor fit gives a small bound,
-never a wrong one. A draw has the same seed with either data set: where their noise is then the same, the pilots see the
-difference of the means without it, and a pair of draws says more than two draws apart. Two rounds, because what an
-agent keeps to itself in the first may leak in the second. The other records are short, so that a scale read from the
-data changes with the unit. Without the unit its records are zero: they move no gradient, and every public number stays.
+The method is a black box. Pilot draws estimate, for either data set, the mean and the spread of all that was seen; the
+score of a further draw is the likelihood ratio of two Gaussians of this mean and spread. A poor fit gives a small
+bound, never a wrong one. A draw has the same seed with either data set: where the noise is then the same, the pilots
+see the difference of the means without noise, and a pair of draws says more than two independent draws. A run has two
+rounds, because what an agent keeps in the first may leak in the second. The other records are short, so that a scale
+read from the data changes with the unit. An absent unit has zero records: they move no gradient and no public number.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from tacit.problem.objective import Problem
 from tacit.run.presets import preset
 from tacit.types import Array, Shard
 
-DRAWS = 1500  # a side
-PILOTS = 200  # a side, that shape the score
+DRAWS = 1500  # with the unit, and as many without it
+PILOTS = 200  # with the unit, and as many without it, which shape the score
 ROUNDS = 2
 LEAST = 1e-9
 FEATURES, CLASSES, OTHERS = 4, 3, 3
-SHORT = 0.3  # the norm of the other records, of row_norm
+SHORT = 0.3  # the norm of the other records, as a share of row_norm
 
 
 def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
-    """The entries of these names; "all" stands for every one that promises something."""
+    """Return the entries of these names; "all" stands for every method outside ADMM that promises something."""
     if names and math.isinf(budget.epsilon):
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
     for name in names:
@@ -47,7 +47,7 @@ def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
 
 
 def _private(entry: AnyEntry, budget: Budget) -> bool:
-    """Whether the method promises something. The ADMM family has attacks of its own."""
+    """Tell whether the method promises something; the ADMM family has its own attacks, and does not count."""
     of = task()
     return isinstance(entry, Entry) and not short(entry, of, budget).promise(of).caveats
 
@@ -55,7 +55,7 @@ def _private(entry: AnyEntry, budget: Budget) -> bool:
 def audit(
     entry: AnyEntry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE, choice: int = 0
 ) -> Finding:
-    """The method with its whole budget in ROUNDS rounds, against what it promises; `choice` is of its grid."""
+    """Test the method, with its whole budget in ROUNDS rounds, against its promise; `choice` is a row of its grid."""
     if isinstance(entry, Composed):
         own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta}
         return mechanism.audit(preset("sound", entry.name).with_values(own), draws, seed, confidence)
@@ -66,7 +66,7 @@ def audit(
 
 
 def claimed(method: Method, of: Task, budget: Budget) -> Claim:
-    """The total by the accountant; where there is none, the epsilon of the budget as if it held."""
+    """Return the accountant's total; if there is no total, the epsilon of the budget as a nominal claim."""
     promise = method.promise(of)
     spent = promise.total(method.rounds, budget.dp_delta)
     if spent is None:
@@ -76,13 +76,13 @@ def claimed(method: Method, of: Task, budget: Budget) -> Claim:
 
 
 def short(entry: Entry, of: Task, budget: Budget, choice: int = 0) -> Method:
-    """A choice of an entry, in few rounds."""
+    """Build a method from a row of its grid, with ROUNDS rounds."""
     own = dict(entry.grid[choice])
     return entry.build(of, budget, own | ({"rounds": ROUNDS} if "rounds" in own else {}))
 
 
 def task() -> Task:
-    """Two agents; the last record of the first one has a feature of its own."""
+    """Return a task with two agents; only the last record of the first agent has the last feature."""
     rng = np.random.default_rng(0)
     x = np.zeros((2 * OTHERS + 1, FEATURES))
     x[:, :-1] = rng.normal(size=(len(x), FEATURES - 1))
@@ -95,7 +95,7 @@ def task() -> Task:
 
 
 def without(of: Task, unit: Unit) -> Task:
-    """The neighbour: the record zero, or its opposite; or every record of its agent zero."""
+    """Return the neighbour: the record is zero or its opposite, or every record of its agent is zero."""
     first, *rest = of.shards
     x = first.x.copy()
     if unit is Unit.CLIENT:
@@ -106,11 +106,11 @@ def without(of: Task, unit: Unit) -> Task:
 
 
 def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -> Callable[[float], Trials]:
-    """The scores with the unit and without, where all that varies, in pilots and draws, shrinks by a factor."""
+    """Return factor -> scores with the unit and without it, where the factor multiplies all that varies."""
     pilot = [np.stack(list(views(method, side, PILOTS, 2 * seed))) for side in (present, absent)]
     shape = np.sqrt(sum(part.var(0) for part in pilot) / 2)
     noisy = shape > 0
-    shape = np.where(noisy, shape, LEAST)  # without noise the least difference tells all
+    shape = np.where(noisy, shape, LEAST)  # without noise the smallest difference tells all
     spread = [float(np.sqrt(np.mean(part.var(0)[noisy] / shape[noisy] ** 2))) for part in pilot]
     fit = [part.mean(0) / shape for part in pilot]
     seen = [np.stack(list(views(method, side, draws, 2 * seed + 1))) / shape for side in (present, absent)]
@@ -130,7 +130,7 @@ def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -
 
 
 def views(method: Method, of: Task, draws: int, stream: int) -> Iterator[Array]:
-    """All that was seen of a run, as one vector, for draws of their own noise."""
+    """Yield all that was seen of a run, as one vector, for each of many draws of the noise."""
     for n in range(draws):
         own = replace(of, seed=(stream << 32) + n)
         yield np.concatenate([np.ravel(part) for _, info in simulate(method, own) for part in info.seen])

@@ -1,9 +1,9 @@
-"""Two data sets that differ in one record, and questions under which that record moves the gradient furthest.
+"""Neighbours: two data sets that differ in one record, and questions where that record moves the gradient most.
 
 The record (the canary) is the largest that the spec allows, and the model steers it: its scores are certain, and its
-label is another class, so |h - e_y| is near its bound. The opposite canary has nearly the same features, is steered to
-the class of the first one's label and labelled with the other, so its gradient is nearly minus the first one's: under
-replace-one the two together are the worst case.
+label is another class, so |h - e_y| is near its bound. The opposite canary has nearly the same features; it is steered
+to the label of the canary and has the other label, so its gradient is nearly minus the gradient of the canary. Under
+replace-one the two canaries together are the worst case.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tacit.run import build
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
-CLASSES, OTHERS = 3, 3  # others: records of an agent beside the canary
-_FAR = 40.0  # scales of noise that no draw reaches
-_SURE = 60.0  # difference of scores at which softmax is certain
+CLASSES, OTHERS = 3, 3  # OTHERS: the number of records of an agent beside the canary
+_FAR = 40.0  # in scales of the noise: no draw reaches so far
+_SURE = 60.0  # the difference of scores at which softmax is certain
 _TO_ONE, _TO_ZERO, _NOWHERE = (-1.0, 1.0, 0.0), (1.0, -1.0, 0.0), (0.0, 0.0, 0.0)
 
 Score = Callable[[Array, tuple[Array, Array], tuple[float, float]], Array]
@@ -37,10 +37,10 @@ Score = Callable[[Array, tuple[Array, Array], tuple[float, float]], Array]
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The same agent with the canary and without it (or with its opposite), and what it is asked.
+    """One agent with the canary, the same agent without it (or with its opposite), and the questions to both.
 
-    `questions` are of one round each, and steer the canary. `later` is of the round after them, at the zero model,
-    where the canary moves the gradient another way. `other` is another agent, asked the same; it has no canary.
+    Each of `questions` is for one round, and steers the canary. `later` is for the next round, at the zero model,
+    where the canary moves the gradient another way. `other` is an agent without a canary, which gets all questions.
     """
 
     present: Agent
@@ -55,7 +55,7 @@ class Neighbours:
         return self.present, self.absent
 
     def broken(self, break_: Callable[[Variant], Variant]) -> Neighbours:
-        """The neighbours with the variant of every agent changed."""
+        """Return the neighbours with the variant of every agent changed by `break_`."""
         present, absent, other = (
             replace(agent, variant=break_(agent.variant)) for agent in (self.present, self.absent, self.other)
         )
@@ -64,7 +64,7 @@ class Neighbours:
 
 @dataclass(frozen=True, eq=False)
 class Canary:
-    """x (J,) is labelled 0 and its opposite 1; `steer` (J, K) pushes x to class 1 and its opposite to class 0."""
+    """A canary x (J,) with label 0, and its opposite with label 1; `steer` (J, K) pushes each to the other class."""
 
     x: Array
     opposite: Array
@@ -72,7 +72,7 @@ class Canary:
 
 
 def neighbours(spec: Spec) -> Neighbours:
-    """A tiny federation under the spec's method; the number of records is public, so both sides keep its weight."""
+    """Return the neighbours of the spec in a tiny federation; both sides have weight 1/I, because I is public."""
     canary = _canary(spec)
     made = build.admm_setup(spec, _federation(spec, canary))
     whole = made.agents[0].shard
@@ -93,7 +93,7 @@ def neighbours(spec: Spec) -> Neighbours:
 
 
 def score_of(variant: Variant) -> Score:
-    """The likelihood ratio for the noise of a variant."""
+    """Return the likelihood ratio for the noise of a variant."""
     return laplace_scores if isinstance(variant.mechanism, Laplace) else gaussian_scores
 
 
@@ -103,7 +103,7 @@ def _range(spec: Spec) -> tuple[float, float]:
 
 
 def _canary(spec: Spec) -> Canary:
-    """The arrangement that reaches the bound of the spec.
+    """Return the canary that reaches the bound of the spec, which depends on privacy.sensitivity.
 
     clip, row_norm   nearly all of x on a feature of its own, a little on one that steers: the bound is on |x|,
                      however many features there are, and a gradient on two entries is seen best.
@@ -130,17 +130,17 @@ def _canary(spec: Spec) -> Canary:
 
 
 def _federation(spec: Spec, canary: Canary) -> Federation:
-    """Agent 0: small records, then the canary and its opposite (OTHERS and OTHERS + 1); agent 1: small records."""
+    """Return two agents with OTHERS small records each; after these, the first has the canary and its opposite."""
     d, features = spec.data, len(canary.x)
     low, high = _range(spec)
     largest = float(np.abs(canary.x).max())
-    x, used = np.zeros((2 * OTHERS + 2, features)), min(2, features)  # the others leave the canary's features alone
+    x, used = np.zeros((2 * OTHERS + 2, features)), min(2, features)  # other records are zero in the canary's features
     x[:, :used] = np.sign(canary.x.sum()) * largest / 2 * np.random.default_rng(0).random((len(x), used))
     x[OTHERS : OTHERS + 2] = canary.x, canary.opposite
     if d.row_norm == "none":
         x = np.clip(x, low, high)
     else:
-        x[OTHERS : OTHERS + 2] *= 10 * d.row_bound / largest  # too long: rescaled to what is allowed
+        x[OTHERS : OTHERS + 2] *= 10 * d.row_bound / largest  # too long: rescaled to the allowed norm below
     y = np.array([*range(OTHERS), 0, 1, *range(OTHERS)]) % CLASSES
     empty = Shard(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
     cut = OTHERS + 2
@@ -150,14 +150,14 @@ def _federation(spec: Spec, canary: Canary) -> Federation:
 
 
 def _inside(agent: Agent, u: Array) -> Array:
-    """The steering model, well inside W where W is bounded, in numbers that float32 holds."""
+    """Return the steering model, well inside W where W is bounded, in numbers that float32 holds."""
     domain = agent.problem.domain
     u = u if domain.contains(2 * u) else domain.project(2 * u) / 2
     return u.astype(np.float32).astype(np.float64)
 
 
 def _penalty(agent: Agent, u: Array, rho: float, t: int) -> float:
-    """The run's own rho, or the least at which neither W nor the trust region hides noise: a server may choose it."""
+    """Return rho, or the least larger penalty at which neither W nor the trust region hides noise, as a server may."""
     gradient, bound = agent.gradient(u, u)
     step = float(np.linalg.norm(gradient)) + _FAR * math.sqrt(u.size) * agent.calibration * bound
     domain, rule = agent.problem.domain, agent.variant.rule

@@ -1,4 +1,4 @@
-"""A run as a server sees it: every agent's noisy gradient in every round."""
+"""What a server sees of a run: the noisy gradient of every agent in every round."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tacit.types import Array, Federation, Shard
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """One agent in one round: what it carried into its step, what it was asked, and its noisy gradient."""
+    """One agent in one round: the state before the step, the question to the agent, and its noisy gradient."""
 
     agent: Agent
     own: Local
@@ -28,12 +28,12 @@ class Seen:
 
     @property
     def point(self) -> Array:
-        """Where the agent's gradient was taken: the server knows it."""
+        """Return the point of the agent's gradient, which the server knows."""
         return self.agent.variant.rule.at.of(self.own, self.msg)
 
 
 def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
-    """Train as the spec's agents answer, and give what each round releases."""
+    """Train with the agents as the spec simulates or deploys them; yield what a server sees of each round."""
     with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
         seen: list[Seen] = []
 
@@ -51,7 +51,7 @@ def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[l
 
 
 def thin(over: Federation, records: int) -> Federation:
-    """At most so many records, evenly from every agent: the price of a run does not depend on their number."""
+    """Keep at most `records` records, evenly from every agent: the epsilon of a run does not depend on their number."""
     share = records / over.n_records
     if share >= 1:
         return over

@@ -1,9 +1,9 @@
-"""An honest-but-curious server that knows every record but one, and the label of that one, tries to see it.
+"""An honest-but-curious server knows all records but one, and the label of that record, and tries to see the record.
 
-In each round it inverts z_p to the noisy gradient and takes off the gradient of the records it knows. What is left is
-x a^T + noise, x the unknown record and a = h - e_y. Summed over the rounds and taken along 1/K - e_y, the direction in
-which a starts, this is a multiple of x without noise, whatever h did. With noise of a total mean mu (the mu of Gaussian
-privacy) the cosine to x is at most about mu / sqrt(mu^2 + J): where membership is in doubt, no image shows.
+In each round the server inverts z_p to the noisy gradient and subtracts the gradient of the records it knows. The rest
+is x a^T + noise, x the unknown record and a = h - e_y. Summed over the rounds and taken along 1/K - e_y, the direction
+in which a starts, the rest is a multiple of x without noise, whatever h did. With noise of a total mean mu (the mu of
+Gaussian privacy) the cosine to x is at most about mu / sqrt(mu^2 + J): where membership is in doubt, no image shows.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TARGETS, RECORDS = 4, 1000
 
 @dataclass(frozen=True, eq=False)
 class Recovery:
-    """The records of one agent and what the server made of them, (n, J) both, at an epsilon (inf: no noise)."""
+    """Records of one agent, and the server's guesses of these records, both (n, J), at an epsilon (inf: no noise)."""
 
     epsilon: float
     covers: str  # "run" or "round"
@@ -40,17 +40,17 @@ class Recovery:
 
     @property
     def cosines(self) -> Array:
-        """<x, guess> of unit vectors, (n,): 1 is the record, 0 has nothing to do with it."""
+        """Return <x, guess> of unit vectors, (n,): 1 is the record itself, 0 has nothing to do with the record."""
         sizes = np.linalg.norm(self.originals, axis=1) * np.linalg.norm(self.guesses, axis=1)
         return np.asarray((self.originals * self.guesses).sum(axis=1) / np.maximum(sizes, 1e-300))
 
     @property
     def chance(self) -> float:
-        """The mean size of the cosine of a direction drawn at random."""
+        """Return the mean absolute cosine between a record and a random direction."""
         return math.sqrt(2 / (math.pi * self.originals.shape[1]))
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the recovery as values for JSON."""
         return {
             "epsilon": None if math.isinf(self.epsilon) else self.epsilon,
             "covers": self.covers,
@@ -67,7 +67,7 @@ def reconstruct(
     targets: int = TARGETS,
     records: int = RECORDS,
 ) -> list[Recovery]:
-    """The attack on records of the first agent, in a run of the spec at each epsilon."""
+    """Attack `targets` records of the first agent, in one run of the spec at each epsilon."""
     base = thin(build.federation(spec.checked()) if over is None else over, records)
     return [_attack(spec.with_values({"privacy.epsilon": epsilon}).checked(), base, targets) for epsilon in epsilons]
 
@@ -89,7 +89,7 @@ def _attack(spec: Spec, over: Federation, targets: int) -> Recovery:
 
 
 def _different(shard: Shard, targets: int) -> Array:
-    """The first records of different labels, then others."""
+    """Return the indices of the first record of each label, then of other records."""
     _, first = np.unique(shard.y, return_index=True)
     others = np.setdiff1d(np.arange(len(shard)), first)
     return np.concatenate([np.sort(first), others])[:targets]

@@ -1,27 +1,27 @@
-"""What `tacit audit` attacks when it is not told: one spec for every kind of release that tacit makes."""
+"""The default targets of `tacit audit`: one spec for every kind of release that tacit makes."""
 
 from __future__ import annotations
 
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 
-ROUNDS = 100  # of a whole run under audit: enough to compose, and quick
+ROUNDS = 100  # rounds of a whole run under audit: enough to test composition, and quick
 
 
 def standard() -> Spec:
-    """The default of `tacit train`."""
+    """Return the default spec of `tacit train`."""
     return preset("sound", "objt")
 
 
 def mechanisms() -> list[Spec]:
-    """Gaussian and Laplace, both adjacencies, both places of the noise, clipped and declared bounds, deployed agents.
+    """Return specs with both laws, adjacencies and places of the noise, clipped and declared bounds, deployed agents.
 
     Laplace noise accounted in l2 is attacked at epsilon 8, where its claim is nearly tight (mechanism.few_rounds).
     """
     sound = standard()
     laplace = {"privacy.mechanism": "laplace"}
-    pure = {"privacy.covers": "round", "privacy.epsilon": 1.0}  # under Laplace noise, a pure epsilon through l1
-    deployed = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # fewer draws show as much there
+    pure = {"privacy.covers": "round", "privacy.epsilon": 1.0}  # with Laplace noise, a pure epsilon through l1
+    deployed = {"privacy.noise": "exact", "privacy.epsilon": 8.0}  # a larger epsilon needs fewer draws
     return [
         sound,
         sound.with_values({"privacy.adjacency": "replace_one"}),

@@ -1,7 +1,7 @@
-"""One whole run with canaries in it, each included by a coin, and the coins guessed from what the run releases.
+"""The training audit includes each canary of one whole run by a coin, and guesses the coins from the releases.
 
-Every canary has a feature of its own, which no other record has. In a round its noisy gradient is a row to itself, so
-one run is as many independent trials as there are canaries; log-likelihood ratios of its rows add up over rounds,
+Every canary has a feature that no other record has. In a round its noisy gradient is a separate row, so one run is as
+many independent trials as there are canaries; the log-likelihood ratios of the row of a canary add up over the rounds,
 which tests the composition as well as the mechanism (Steinke, Nasr & Jagielski 2023, in the white box).
 """
 
@@ -27,9 +27,9 @@ CANARIES, RECORDS = 4000, 1000
 
 @dataclass(frozen=True, eq=False)
 class Canaries:
-    """Those of one agent: canary i is `size` on feature `first + i` with label y_i.
+    """The canaries of one agent: canary i has the value `size` on feature `first + i`, and the label y_i.
 
-    Where its coin says so it is included, else it is left out, or under replace-one it has the label `other_i`.
+    A coin includes canary i; else canary i is left out or, under replace-one, has the label `other_i`.
     """
 
     first: int
@@ -39,7 +39,7 @@ class Canaries:
     included: Array
 
     def rows(self, u: Array) -> Array:
-        """Their rows of a (J, K) array."""
+        """Return the rows of a (J, K) array that belong to the canaries' features."""
         return u[self.first : self.first + len(self.y)]
 
 
@@ -52,10 +52,10 @@ def audit(
     confidence: float = CONFIDENCE,
     break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
-    """A run of the spec over its data (thinned) and canaries, against the claim for the whole run.
+    """Test a run of the spec, over its thinned data and canaries, against the claim for the whole run.
 
-    The noise of a run is measured and not tested: W or a trust region may hide some of it.
-    `break_` changes the variant but not the claim, as a control would.
+    The noise of a run is measured but not tested: W or a trust region may hide some of the noise.
+    A control changes the variant by `break_`, not the claim.
     """
     spec = spec.checked()
     base = thin(build.federation(spec) if over is None else over, records)
@@ -85,7 +85,7 @@ def audit(
 def _plant(
     spec: Spec, base: Federation, canaries: int, rng: np.random.Generator
 ) -> tuple[Federation, list[Canaries]]:
-    """The federation with every canary in it, after each agent's own records; its size is public."""
+    """Add all canaries to the federation, after the records of each agent; the number of records is public."""
     each, old = -(-canaries // base.n_agents), base.n_features
     width, shards, planted = old + each * base.n_agents, [], []
     size = _longest(spec, base)
@@ -103,14 +103,14 @@ def _plant(
 
 
 def _longest(spec: Spec, base: Federation) -> float:
-    """The longest record on one feature that the spec allows."""
+    """Return the largest value of a record with one feature that the spec allows."""
     if spec.data.row_norm != "none":
         return spec.data.row_bound * (1 - 1e-6)
     return max(map(abs, base.bounds)) if base.bounds else max(1.0, spec.privacy.clip)
 
 
 def _tossed(agent: Agent, own: Canaries, break_: Callable[[Variant], Variant]) -> Agent:
-    """The agent with its canaries as the coins fell."""
+    """Return the agent with its canaries as the coins decided, and with the variant changed by `break_`."""
     x, y, n = agent.shard.x, agent.shard.y, len(agent.shard) - len(own.y)
     if own.other is None:
         there = np.concatenate([np.ones(n, bool), own.included])
@@ -121,9 +121,9 @@ def _tossed(agent: Agent, own: Canaries, break_: Callable[[Variant], Variant]) -
 
 
 def _evidence(seen: Seen, own: Canaries, variant: Variant, factors: Sequence[float]) -> tuple[Array, Array]:
-    """ln p(row | in) - ln p(row | out) of each canary in one round, its noise shrunk by each factor, (factors, n).
+    """Return ln p(row | in) - ln p(row | out) of each canary in one round, with each factor of its noise, (factors, n).
 
-    And that noise, (n, K), in units of the scale that the whole `variant` would give it.
+    Return also the noise, (n, K), in units of the scale that the unbroken `variant` has.
     """
     agent, problem, bound = seen.agent, seen.agent.problem, variant.bound
     score, x_norm = own.size * own.rows(seen.point), np.full(len(own.y), own.size)

@@ -1,4 +1,4 @@
-"""The paper's own family: names for choices of rule, noise and order. tacit.run.compose makes agents of them."""
+"""The ADMM family: each name stands for a rule, a noise and an order. tacit.run.compose makes the agents."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tacit.methods.method import Composed, grid
 _SILENT = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
 _LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
 
-_GRID = grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0))  # the first: sound preset's
+_GRID = grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0))  # first: the sound preset's
 
 OBJP = Composed(
     "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,

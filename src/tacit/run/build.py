@@ -1,4 +1,4 @@
-"""Spec and Federation in; a setup out, which the loop runs, the accountant prices and the report describes."""
+"""Build the setup of a run from its Spec and its Federation. The loop runs a setup, and the accountant prices it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tacit.types import Federation
 
 @dataclass(frozen=True, eq=False)
 class MethodSetup:
-    """A run of a method that is written as halves."""
+    """The setup of a run whose method is written as a half for the server and a half for the agent."""
 
     method: Method
     task: Task
@@ -58,7 +58,7 @@ def federation(spec: Spec) -> Federation:
 
 
 def transformed(spec: Spec, loaded: Federation) -> Federation:
-    """Add the intercept and do the rescaling that [data] asks for, unless `loaded` has the intercept already."""
+    """Add the intercept and rescale the records as [data] asks; an intercept that is there is not added again."""
     d = spec.data
     if d.intercept and loaded.features[-1:] != ("intercept",):
         loaded = with_intercept(loaded)
@@ -66,7 +66,7 @@ def transformed(spec: Spec, loaded: Federation) -> Federation:
 
 
 def setup(spec: Spec, federation: Federation) -> Setup:
-    """The method of the spec over these records; what cannot go together is refused."""
+    """Return the setup of the spec's method over these records; refuse choices that cannot go together."""
     spec = spec.checked()
     entry, problem = METHODS[spec.algorithm.name], objective(spec, federation)
     if isinstance(entry, Composed):
@@ -75,7 +75,7 @@ def setup(spec: Spec, federation: Federation) -> Setup:
 
 
 def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
-    """The same for the ADMM family alone, of which agents can be deployed and whose releases can be inverted."""
+    """Return the setup of an ADMM run; refuse every other method, whose agents cannot be deployed or inverted."""
     found = setup(spec, federation)
     if not isinstance(found, AdmmSetup):
         raise IncompatibleError(f"{spec.algorithm.name} is not of the ADMM family: use objp, objt or outp.")
@@ -83,7 +83,7 @@ def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
 
 
 def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> MethodSetup:
-    """A method with the constants of the spec, at its total budget."""
+    """Return the setup of a method with the constants and the total budget of the spec."""
     _check_applies(entry, spec)
     values = spec.values()
     choice = {name: values[key_of(name)] for name in entry.grid[0]}
@@ -105,7 +105,7 @@ ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
 
 
 def _check_applies(entry: Entry, spec: Spec) -> None:
-    """Refuse keys that were changed and that this method does not read: a run must be what its spec says."""
+    """Refuse a changed key that this method does not read: a run must be what its spec says."""
     if spec.data.row_norm != "l2":
         raise IncompatibleError(f"{entry.name} needs records bounded in l2: set data.row_norm = l2.")
     read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", *map(key_of, entry.grid[0])}
@@ -118,7 +118,7 @@ def _check_applies(entry: Entry, spec: Spec) -> None:
 
 
 def objective(spec: Spec, federation: Federation) -> Problem:
-    """What [problem] names, weighted by 1/I."""
+    """Return the problem that [problem] names, with weight 1/I."""
     return Problem(
         federation.n_agents,
         1 / federation.n_records,

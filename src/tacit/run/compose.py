@@ -1,4 +1,4 @@
-"""The ADMM family, from a spec: the one place where names of rules, noise, bounds and schedules become values."""
+"""Compose the ADMM family from a spec: only here names of rules, noise, bounds and schedules become values."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from tacit.types import Federation, Norm, Shard
 
 @dataclass(frozen=True, eq=False)
 class AdmmSetup:
-    """A run of the ADMM family, ready for an engine and the loop."""
+    """The setup of a run of the ADMM family, ready for an engine and the loop."""
 
     agents: tuple[Agent, ...]
     server: Consensus
     public_classes: bool
-    problem: Problem  # the objective that is reported: weight 1/I, whatever the agents minimise
+    problem: Problem  # the reported objective has weight 1/I, whatever weight the agents' objectives have
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -55,7 +55,7 @@ class AdmmSetup:
 
     @cached_property
     def promise(self) -> Promise:
-        """What the agent with the least noise releases in a round."""
+        """Return what a round of the agent with the least noise promises."""
         own = min((agent.variant for agent in self.agents), key=lambda variant: variant.mechanism.multiplier)
         one = release(own)
         unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
@@ -64,7 +64,7 @@ class AdmmSetup:
 
 
 def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
-    """Agents, each with its problem and its choices; what cannot go together, or not on this machine, is refused."""
+    """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
     require(spec.run.engine, spec.run.device)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
     compatible.check(agents[0].variant, problem.domain)
@@ -116,13 +116,13 @@ def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -
 
 
 def accounted_delta(spec: Spec) -> float:
-    """dp_delta, less what discrete noise may add to the delta of continuous noise."""
+    """Return dp_delta less the share that discrete noise may add to the delta of continuous noise."""
     share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
     return spec.privacy.dp_delta * (1 - share)
 
 
 def _calibrated(spec: Spec) -> Mechanism:
-    """The least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
+    """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p = spec.privacy
     if p.mechanism == "gaussian":
         found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
@@ -200,7 +200,7 @@ def _perturbation(spec: Spec) -> Perturbation:
 
 
 def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
-    """The first step on sum_p f_p: w gathers the sum of the agents' noise."""
+    """Return the first step on sum_p f_p from score_noise: w gathers the sum of the agents' noise."""
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
     return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)

@@ -1,4 +1,4 @@
-"""Agents behind their own ledgers, for a run whose spec asks for it."""
+"""Deploy agents: each draws exact noise, and writes every release into its own ledger if the spec names ledgers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OTHER_FILES = 100
 
 
 def wanted(spec: Spec) -> bool:
-    """Whether agents draw exact noise; a ledger is for that alone."""
+    """Tell whether the agents draw exact noise; refuse a ledger or a limit for agents that do not."""
     if spec.privacy.noise == "exact":
         return True
     if spec.privacy.ledger or spec.privacy.limit:
@@ -44,7 +44,7 @@ def wanted(spec: Spec) -> bool:
 
 
 def named(spec: Spec) -> Spec:
-    """The spec with a name for the run: the ledgers know a round by it, so it must be new, and kept on resume."""
+    """Return the spec with a new name for the run. Ledgers know rounds by the run's name, so a resumed run keeps it."""
     if not spec.privacy.ledger:
         return spec
     where = str(Path(spec.privacy.ledger).absolute())  # a resumed run may start elsewhere
@@ -52,29 +52,29 @@ def named(spec: Spec) -> Spec:
 
 
 def price(events: Events, dp_delta: float) -> float:
-    """The epsilon of everything an agent has released; exact noise keeps back its share of delta, as its runs do."""
+    """Return the epsilon of all releases of an agent; exact noise keeps back its share of delta, as in every run."""
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
 def halves(spec: Spec, setup: AdmmSetup) -> Iterator[AdmmHalf]:
-    """Every agent's half of the method; what cannot be guarded is refused."""
+    """Return every agent's half of the method; refuse a method that cannot be guarded."""
     return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
 
 
 def terms(spec: Spec, half: AdmmHalf) -> Terms:
-    """What an agent agrees to when it joins the run: everything in the spec, by its hash, and the most it can cost."""
+    """Return what an agent agrees to when it joins a run: the hash of the spec, and the most that the run can cost."""
     rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
     agreed, cap = _digest(spec, half.shape, half.rho), _cap(half.release, rounds, dp_delta)
     return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
 
 
 def _run_name(spec: Spec) -> str:
-    """A run without a ledger needs no name that others know: it ends with its process."""
+    """Return the name of the run. A run without a ledger ends with its process, so any name will do."""
     return spec.run.name or "one process"
 
 
 def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule) -> str:
-    """The hash of what a run agrees on: its spec, the shape of its model, its first and its last penalty."""
+    """Return the hash of what all agents agree on: the spec, the shape of the model, the first and the last penalty."""
     penalties = [rho(t).hex() for t in (1, spec.run.rounds)]
     return hashlib.sha256(f"{spec.toml()}\n{shape} {penalties}".encode()).hexdigest()
 
@@ -85,7 +85,7 @@ def _cap(release: Release, rounds: int, dp_delta: float) -> float:
 
 
 def check(spec: Spec, setup: Setup) -> None:
-    """Refuse what cannot be guarded, before anything is written."""
+    """Refuse a run whose agents cannot be deployed, before anything is written."""
     if wanted(spec):
         if not isinstance(setup, AdmmSetup):
             own = spec.algorithm.name
@@ -108,11 +108,11 @@ def check(spec: Spec, setup: Setup) -> None:
 def guarded(
     spec: Spec, setup: AdmmSetup, federation: Federation, started: bool, open_files: ExitStack
 ) -> list[Guarded]:
-    """Every agent with exact noise and its ledger, DIR/AGENT.ledger, 0600, its owner's alone; or with a memory.
+    """Return every agent with exact noise and its store: the ledger DIR/AGENT.ledger (mode 0600), or a memory.
 
-    All ledgers that exist are asked before any agent joins: a run that one of them cannot pay to its end is refused
-    while nothing is spent. A run that was `started` before must find its ledgers, because a new one would know
-    nothing of what was released. They are closed with `open_files`.
+    All ledgers that exist are asked before any agent joins: if one ledger cannot pay the run to its end, the run is
+    refused while nothing is spent. A run that was `started` before must find its ledgers, because a new ledger would
+    know nothing of what was released. The ledgers are closed with `open_files`.
     """
     agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
     data_ids = [f"{spec.privacy.data_id or federation.name}: {name}" for name in federation.agents]
@@ -136,11 +136,11 @@ def _stores(
     started: bool,
     open_files: ExitStack,
 ) -> Sequence[Store]:
-    """A ledger for each agent, all that exist asked first; or a memory."""
+    """Open a ledger for each agent, after a check of all ledgers that exist; without privacy.ledger, make memories."""
     p = spec.privacy
     if not p.ledger:
         return [Memory() for _ in names]
-    # of a run that was started its owner may have changed the limit
+    # the owner of a ledger may have changed its limit since the run was started
     limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
     files = [Path(p.ledger) / file_of(name) for name in names]
     held: dict[Path, Ledger] = {}
@@ -159,7 +159,7 @@ def _stores(
 def _check_ledger(
     name: str, ledger: Ledger, data_id: str, half: AdmmHalf, ours: Terms, spec: Spec, started: bool
 ) -> None:
-    """Refuse what the ledger would refuse when other agents have joined, and names that mean another thing there."""
+    """Refuse a run that this ledger would refuse later, and a name that the ledger has for other data or runs."""
     book = ledger.history()
     released = book.place(data_id, ours.run).releases
     if released and not started:
@@ -184,24 +184,24 @@ def _check_ledger(
 
 
 def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[Addressed]:
-    """The agents as the server of this run asks them."""
+    """Return the agents with the name and the hash of this run, which the server sends with every question."""
     agreed = _digest(spec, setup.shape, setup.rho)
     return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
 
 
 def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
-    """The head of every agent's ledger, for the coordinator to keep: a ledger that is rewritten loses it."""
+    """Return the head of every agent's ledger. The coordinator keeps the heads: a rewritten ledger has another head."""
     return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
 
 
 def file_of(agent: str) -> str:
-    """A file name for an agent, another for each: quoted, and a digest where that is long."""
+    """Return a file name that no other agent has: the quoted name of the agent, or its digest where that is long."""
     quoted = quote(agent, safe="")
     return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
 
 
 def allow_files(ledgers: int) -> None:
-    """Ledgers stay open for the run: as many files as the system lets this process have, and an error if too few."""
+    """Allow as many open files as the ledgers of a run need, all at once; refuse the run if the system does not."""
     count = FILES_PER_LEDGER * ledgers + OTHER_FILES
     try:
         import resource
@@ -220,8 +220,8 @@ def allow_files(ledgers: int) -> None:
 
 
 def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
-    """Discrete noise is within `gap` of continuous noise a release; what was kept back of delta must cover it."""
-    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # the larger of both laws
+    """Refuse a run whose kept-back delta does not cover the `gap` of its releases to continuous noise."""
+    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # Laplace noise has the larger gap of both laws
     cost = (1 + math.exp(min(epsilon, 700))) * releases * gap
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(

@@ -1,7 +1,7 @@
-"""A run on disk: spec.toml, rounds.jsonl, result.json, model.npz, and checkpoint.npz while it lasts.
+"""A run on disk: spec.toml, rounds.jsonl, result.json, model.npz, and checkpoint.npz until the run ends.
 
-Every file but rounds.jsonl appears whole or not at all. rounds.jsonl grows by whole lines; what lies
-beyond the last checkpoint is dropped on resume and computed again.
+Every file but rounds.jsonl appears whole or not at all. rounds.jsonl grows by whole lines; on resume, lines
+beyond the last checkpoint are dropped and computed again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tacit.types import Array
 
 Layout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu", and a shape; None is any length
 
-# what is read of a result.json later, by `tacit train --resume`, sweeps and reports
+# the keys of result.json that `tacit train --resume`, sweeps and reports read later
 RESULT_KEYS = (
     "algorithm", "preset", "dataset", "agents", "records", "rounds", "test_error", "test_error_averaged", "objective",
     "guarantee", "seconds",
@@ -35,21 +35,21 @@ RESULT_KEYS = (
 
 
 def check_writable(directory: Path, advice: str) -> None:
-    """Refuse a directory that cannot be made or written into, before anything is run for it."""
+    """Refuse a directory that cannot be made or written into, before any run is computed."""
     place = next(folder for folder in (directory, *directory.parents) if folder.exists())
     if not place.is_dir() or not os.access(place, os.W_OK):
         raise RunDirectoryError(f"cannot write into {place}: {advice}.")
 
 
 class RunDirectory:
-    """The directory of one run."""
+    """The directory of one run on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def create(cls, path: Path, spec: Spec) -> RunDirectory:
-        """A new directory that holds spec.toml; an existing one must be empty."""
+        """Make a new directory that holds spec.toml; a directory that exists must be empty."""
         try:
             _check_free(path)
             with _drafted(path.parent) as draft:
@@ -62,7 +62,7 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
-        """A directory that `create` made."""
+        """Open a directory that `create` made."""
         if not _is_file(path / "spec.toml"):
             raise RunDirectoryError(f"{path} holds no run (no spec.toml): give the --out of a run started before.")
         return cls(path)
@@ -75,21 +75,21 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Hold the directory while the block lasts; refuse one that another process writes."""
+        """Lock the directory while the block lasts; refuse a directory that another process writes."""
         try:
             with locked(self.path, wait=False) as ours:
                 if not ours:
                     raise RunDirectoryError(
                         f"{self.path} is in use: another process writes this run. Wait until it ends, or stop it."
                     )
-                RunDirectory.open(self.path)  # it may be gone by now
+                RunDirectory.open(self.path)  # the directory may be gone by now
                 yield
         except FileNotFoundError:
             RunDirectory.open(self.path)
             raise
 
     def discard(self) -> None:
-        """Remove a run of which nothing was done, unless another process has taken it up."""
+        """Remove the directory if no round was done, unless another process has taken up the run."""
         with contextlib.suppress(RunDirectoryError), self.alone():
             if not (self.finished or (self.path / "checkpoint.npz").exists() or self.rows()):
                 shutil.rmtree(self.path)
@@ -103,9 +103,9 @@ class RunDirectory:
             file.write(jsontext.dumps(row) + "\n")
 
     def rows(self) -> list[dict[str, Any]]:
-        """The recorded rounds; a last line cut short by a crash is left out."""
+        """Return the recorded rounds; a last line that a crash cut short is left out."""
         path = self.path / "rounds.jsonl"
-        if not path.exists():  # nothing was run yet: of a finished run `result` has seen it
+        if not path.exists():  # no round was run yet; of a finished run, `result` has checked the file
             return []
         try:
             *whole, _cut = path.read_text(encoding="utf-8").split("\n")
@@ -118,7 +118,7 @@ class RunDirectory:
         return rows
 
     def checkpoint(self, arrays: dict[str, Array]) -> None:
-        """Save all that the next round needs; the rows so far are on disk before it."""
+        """Save all that the next round needs, after the rows so far are on disk."""
         self._sync_rounds()
         write_whole(self.path / "checkpoint.npz", lambda file: np.savez(file, **arrays))  # type: ignore[arg-type]
 
@@ -129,12 +129,12 @@ class RunDirectory:
                 os.fsync(file.fileno())
 
     def saved(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
-        """The last checkpoint, its arrays as `layout` says; None if there is none."""
+        """Return the last checkpoint, or None; refuse arrays that are not as `layout` says."""
         path = self.path / "checkpoint.npz"
         return fitting(path, load_npz(path), {"t": ("iu", ())} | dict(layout or {})) if path.exists() else None
 
     def restore(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
-        """The last checkpoint, with rounds.jsonl cut back to it; None (and no rows) if there is none."""
+        """Return the last checkpoint and cut rounds.jsonl back to it; if there is no checkpoint, None and no rows."""
         saved = self.saved(layout)
         last = int(saved["t"]) if saved else 0
         kept = [row for row in self.rows() if row["t"] <= last]
@@ -145,7 +145,7 @@ class RunDirectory:
         return saved
 
     def finish(self, model: dict[str, Array], result: dict[str, Any]) -> dict[str, Any]:
-        """Write the model, then the result that marks the run complete; the result as it was sealed."""
+        """Write the model, then the result, which marks the run complete; return the sealed result."""
         write_whole(self.path / "model.npz", lambda file: np.savez(file, **model))  # type: ignore[arg-type]
         self._sync_rounds()
         sealed = record.result_of(self.path, result)
@@ -168,7 +168,7 @@ class RunDirectory:
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write to a neighbour, flush it to disk, and rename: the file is the old one or the new one."""
+    """Write a draft beside the file, flush the draft to disk, rename it: a crash leaves the old file or the new one."""
     draft = path.with_name(f".{path.name}.draft")
     with draft.open("wb") as file:
         write(file)
@@ -178,7 +178,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
 
 
 def load_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file, or an error that names it."""
+    """Return the arrays of an .npz file; an error names the file."""
     try:
         return read_arrays(path)
     except FileNotFoundError:
@@ -188,7 +188,7 @@ def load_npz(path: Path) -> dict[str, Array]:
 
 
 def fitting(path: Path, arrays: dict[str, Array], layout: Mapping[str, Layout]) -> dict[str, Array]:
-    """The arrays of `path`, after a check that those of `layout` are there with their kind and shape."""
+    """Return `arrays`, after a check that every array of `layout` is there with its kind and shape."""
     for name, (kinds, shape) in layout.items():
         if name not in arrays:
             raise _damaged(path, f"it has no {name}")
@@ -219,7 +219,7 @@ def _check_free(path: Path) -> None:
 
 @contextlib.contextmanager
 def _drafted(parent: Path) -> Iterator[Path]:
-    """A new directory in `parent`, which is made; if the block fails, neither is left behind."""
+    """Make `parent` and a new directory in it; if the block fails, remove both."""
     made = list(takewhile(lambda folder: not folder.exists(), (parent, *parent.parents)))
     draft = None
     try:
@@ -231,7 +231,7 @@ def _drafted(parent: Path) -> Iterator[Path]:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
         for folder in made:
-            with contextlib.suppress(OSError):  # never made, or another's files are in it by now
+            with contextlib.suppress(OSError):  # the folder was never made, or holds files of another process by now
                 folder.rmdir()
         raise
 

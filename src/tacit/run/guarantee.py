@@ -1,4 +1,4 @@
-"""What a run promises: the total of its releases, or the reasons why there is none, in a sentence and in a warning."""
+"""The guarantee of a run in words: the total of its releases, or the reasons why a run has no guarantee."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SEEDED = (
 
 
 def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
-    """All that result.json says of privacy."""
+    """Return all that result.json says about privacy."""
     p, promise, spent = spec.privacy, setup.promise, spent_by(spec, setup)
     private = not math.isinf(p.epsilon)
     return {
@@ -66,13 +66,13 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
 
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
-    """The total of the run, from what the agent that releases most releases; None where there is none."""
+    """Return the total of the agent that releases most; None if the run has no guarantee."""
     found = None if reasons(spec, setup) else setup.promise.total(spec.run.rounds, accounted_delta(spec))
     return None if found is None else replace(found, dp_delta=spec.privacy.dp_delta)
 
 
 def reasons(spec: Spec, setup: Setup) -> list[str]:
-    """Why this run has no guarantee; empty when it has one."""
+    """Return the reasons why this run has no guarantee; an empty list if it has one."""
     found = against(setup.promise)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
         found.append(classes_read(spec))
@@ -80,20 +80,20 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
 
 
 def against(promise: Promise) -> list[str]:
-    """Why a promise is no guarantee; empty when it is one."""
+    """Return the reasons why a promise is no guarantee; an empty list if it is one."""
     return list(promise.caveats) or ([] if promise.events(1) else ["it declares no release."])
 
 
 def classes_read(spec: Spec) -> str:
-    """Why a run over classes that nobody declared has no guarantee."""
+    """Return the reason why a run over classes that nobody declared has no guarantee."""
     how = how_to_declare(spec.data.source)
     return f"the list of classes was read from the private labels (declare it: {how})."
 
 
 def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
-    """What the run would be worth if the bound it read from the data were a public one.
+    """Return the guarantee that the run would have if the bound that it read from the data were public.
 
-    None without noise, and for the noise of the released OutP: its scale belongs to no epsilon.
+    None without noise, and None for the noise of the released OutP, whose scale belongs to no epsilon.
     """
     variant = setup.agents[0].variant
     if isinstance(variant.perturbation, Output) and variant.perturbation.squared:
@@ -104,7 +104,7 @@ def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
 
 
 def _claim(spec: Spec, setup: Setup) -> list[str]:
-    """What the paper states of a run whose epsilon is that of a round."""
+    """Return what the paper states about a run whose epsilon covers one round."""
     if spec.privacy.covers == "run" or not isinstance(setup, AdmmSetup):
         return []
     worth = as_if_public(spec, setup)
@@ -115,7 +115,7 @@ def _claim(spec: Spec, setup: Setup) -> list[str]:
 
 
 def guarantee(spec: Spec, setup: Setup) -> str:
-    """What the run promises, and the reasons where it promises nothing."""
+    """Return the guarantee of the run in one sentence, or the reasons why the run has no guarantee."""
     found = reasons(spec, setup)
     if found:
         return " ".join(["not private:", *found, *_claim(spec, setup), "For reproduction only."])
@@ -127,24 +127,24 @@ def guarantee(spec: Spec, setup: Setup) -> str:
 
 
 def total_in_words(spent: Guarantee, dp_delta: float, extent: str, promise: Promise) -> str:
-    """(1, 1e-06)-DP in all (gdp), one record present or absent: `extent` is "in all"."""
+    """Return a total in words: "(1, 1e-06)-DP in all (gdp), one record present or absent", if `extent` is "in all"."""
     return f"({upward(spent.epsilon)}, {dp_delta:g})-DP {extent} ({spent.name}), {promise.unit.value}"
 
 
 def delta_of(spent: Guarantee, promise: Promise, rounds: int) -> float:
-    """The delta that goes with a total: epsilons that are added up hold at the sum of the deltas of the releases."""
+    """Return the delta of a total: epsilons that are added up hold at the sum of the deltas of the releases."""
     return revealed(promise.events(rounds)) if spent.name == "basic" else spent.dp_delta
 
 
 def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
-    """The delta that goes with epsilon; 0 for the paper's pure epsilon a round, where there is no total."""
+    """Return the delta of the stated epsilon; 0 for the paper's pure epsilon a round, which has no total."""
     if spent is not None:
         return delta_of(spent, promise, spec.run.rounds)
     return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
 
 
 def _trust(spec: Spec, promise: Promise) -> str:
-    """Who is trusted. That nobody is, holds only for agents whose ledgers outlive the process that asks them."""
+    """Return who is trusted. To trust nobody, the agents' ledgers must outlive the process that asks the agents."""
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
         trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"
@@ -160,7 +160,7 @@ def _noise(spec: Spec) -> str:
 
 
 def _price(promise: Promise) -> str:
-    """The noise of every release, in words."""
+    """Return the noise of every release in words."""
     each = [f"{_times(n)}{_words(one)} a round" for one, n in promise.each_round]
     return ", ".join(each + [f"{_times(n)}{_words(one)} once" for one, n in promise.once])
 
@@ -180,7 +180,7 @@ def _words(one: Release) -> str:
 
 
 def _per_round(spec: Spec, promise: Promise) -> float | None:
-    """As the paper states it where epsilon is per round; else the exact price of one round at the same delta."""
+    """Return the paper's epsilon where epsilon covers one round, else the exact epsilon of one round at dp_delta."""
     if spec.privacy.covers == "round":
         return spec.privacy.epsilon
     events = list(promise.each_round)
@@ -188,10 +188,10 @@ def _per_round(spec: Spec, promise: Promise) -> float | None:
 
 
 def warn(spec: Spec, federation: Federation, setup: Setup) -> None:
-    """Say why the run will not be private and what to do, or that its delta is too large to mean much."""
+    """Warn why the run will not be private and what to do, or that its delta is too large to mean much."""
     found = reasons(spec, setup)
     if found:
-        advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason says it
+        advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason itself says what to do
         warnings.warn(" ".join(["not private:", *found, *advice]), NotPrivateWarning, stacklevel=3)
     elif spec.privacy.dp_delta > 1 / federation.n_records:
         warnings.warn(

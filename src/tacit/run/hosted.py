@@ -1,4 +1,4 @@
-"""Runs of methods whose agents are all in this process. Runs over the same records share each pass over them."""
+"""The engine of methods other than ADMM: all agents are in this process, and runs share each pass over the records."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
 
-_packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # once for all runs over the same records
+_packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # shared by all runs over the same records
 
 
 class Hosts(Protocol):
-    """A run as this module sees it."""
+    """The two attributes of a run that this module reads."""
 
     @property
     def setup(self) -> Any: ...
@@ -39,7 +39,7 @@ class Hosts(Protocol):
 
 
 class Hosted:
-    """R runs in lockstep: an engine for methods that are written as halves."""
+    """An engine that computes R runs in lockstep, for methods written as halves."""
 
     path = "hosted"
 
@@ -50,7 +50,7 @@ class Hosted:
         self.shared = shared_sums(runs[0].federation, self.setups[0].problem.loss)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
-        """One round of every run, each on a thread of its own; their sums over records are answered together."""
+        """Compute one round of every run, each run on its own thread; one pass over the records serves all runs."""
         meeting: Rendezvous[Question, Array] = Rendezvous(self.shared, len(msgs))
         with ThreadPoolExecutor(len(msgs)) as pool:
             answers = list(pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
@@ -64,7 +64,7 @@ class Hosted:
         setup = self.setups[r]
         task = replace(setup.task, sums=_asking(meeting, r, self.shared))
         try:
-            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for what is not finite
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for numbers that are not finite
                 return exchange(setup.method, task, self.own[r], msg)
         except TacitError as error:  # a local solve that does not end, a record that is refused
             return error
@@ -72,16 +72,16 @@ class Hosted:
             meeting.leave(r)
 
     def save(self, r: int) -> dict[str, Array]:
-        """What the agents of run r carry to the next round."""
+        """Return what the agents of run r carry to the next round."""
         return {name: np.asarray(array) for name, array in self.own[r].items()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
-        """Go on from what `save` gave."""
+        """Continue run r from what `save` returned."""
         self.own[r] = saved
 
 
 def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
-    """The records of a federation, packed once."""
+    """Return the shared sums over the records of a federation; the records are packed only once."""
     found = _packed.get(federation)
     if found is None or found.loss != loss:
         found = _packed[federation] = SharedSums(federation.shards, loss, federation.n_classes, n_runs=PACKED_FOR)
@@ -89,7 +89,7 @@ def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
 
 
 def _asking(meeting: Rendezvous[Question, Array], r: int, shared: SharedSums) -> Sums:
-    """Sums for run r: at the meeting where they can be shared, else by itself."""
+    """Return the sums for run r: asked at the meeting where runs can share them, else computed for run r alone."""
 
     def sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
         if not shared.serves(shards, problem.loss, bound):

@@ -1,4 +1,4 @@
-"""A trained model: what `tacit predict` needs, in one .npz without pickles."""
+"""A trained model: one .npz file without pickles holds all that `tacit predict` needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tacit.types import Array
 
 @runtime_checkable
 class Columns(Protocol):
-    """Columns by name: a dictionary, or a DataFrame of pandas."""
+    """Columns by name, such as a dictionary or a DataFrame of pandas."""
 
     def keys(self) -> Iterable[Any]: ...
 
@@ -30,10 +30,10 @@ class Columns(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """w (J, K), its average over the rounds, the names of classes and features, and the schema that made them.
+    """A trained model: w (J, K), the average of w over the rounds, names of classes and features, and their schema.
 
-    predict    records as their owner has them, through the schema if there is one
-    scores     features as the model was trained on them, encoded already
+    predict    takes records as their owner has them, and encodes them by the schema if there is one
+    scores     takes features as the model was trained on them, encoded already
     """
 
     w: Array
@@ -55,7 +55,7 @@ class Model:
 
     @classmethod
     def read(cls, path: str | Path) -> Model:
-        """The model of a finished run: its directory, which must be whole, or a model.npz, which is taken as it is."""
+        """Read the model of a finished run from its directory, which must be whole, or from a model.npz as it is."""
         path = Path(path)
         if path.is_dir():
             directory = RunDirectory(path)
@@ -63,7 +63,7 @@ class Model:
                 raise RunDirectoryError(
                     f"{path} is not a finished run (no result.json): continue it with tacit train --resume {path}."
                 )
-            directory.result()  # refuses what was edited
+            directory.result()  # refuses a run that was edited
             path = path / "model.npz"
         arrays = {"schema": np.array("")} | load_npz(path)  # models of version 0.1.0 have no schema
         fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
@@ -85,20 +85,20 @@ class Model:
 
     @property
     def n_inputs(self) -> int:
-        """Features a record must have: the intercept is added here."""
+        """Return the number of features that a record must have; the model adds the intercept itself."""
         return int(self.w.shape[0]) - self.intercept
 
     @cached_property
     def known(self) -> Schema | None:
-        """The schema, if records pass through one."""
+        """Return the schema, or None if the model has no schema."""
         return parse(self.schema, "the model's schema") if self.schema else None
 
     def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str]:
-        """The most likely class of each record; `data` as for `inputs`."""
+        """Return the most likely class of each record; `inputs` says what `data` may be."""
         return self.name(self.scores(self.inputs(data), averaged))
 
     def inputs(self, data: str | Path | Columns | Any) -> Array:
-        """The features (n, n_inputs) of new records, encoded by the model's schema if it has one.
+        """Return the features (n, n_inputs) of new records, encoded by the model's schema if there is one.
 
         a path             a table: .csv, .parquet or .npz, or a directory of them
         columns by name    a dictionary or a DataFrame; columns that the model does not use are not looked at
@@ -118,7 +118,7 @@ class Model:
         return self._of_columns(dict(zip(raw, array.T, strict=True)))
 
     def table(self, path: str | Path, label_column: str | None = None, agent_column: str | None = None) -> FeatureTable:
-        """The records of a table as features of the model, with their labels if there are any."""
+        """Read the records of a table as features of the model, with their labels if there are any."""
         if self.known is None:
             label, agent = label_column or "label", agent_column or "agent"
             found = feature_table.read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)
@@ -142,7 +142,7 @@ class Model:
         return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
 
     def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:
-        """The features that a record needs, in order, all of them among `names`; () if the model names none."""
+        """Return the features of the model in order, () if it names none; refuse `names` that lack a feature."""
         wanted = self.features[: self.n_inputs]
         lacks = [name for name in wanted if name not in names]
         if lacks:
@@ -150,7 +150,7 @@ class Model:
         return wanted
 
     def scores(self, x: Array, averaged: bool = False) -> Array:
-        """x^T w, (n, K), of features as the model was trained on them: no schema is applied."""
+        """Return x^T w, (n, K), for features as the model was trained on them: no schema is applied."""
         if x.ndim != 2 or x.shape[1] != self.n_inputs:
             raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
         if not np.isfinite(x).all():
@@ -159,14 +159,14 @@ class Model:
         return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
 
     def name(self, scores: Array) -> list[str]:
-        """The class of the highest score of each record."""
+        """Return the class with the highest score of each record."""
         return [self.classes[k] for k in scores.argmax(axis=1)]
 
 
 def _numbers(what: str, values: Array) -> Array:
-    """Features in float32, as a table has them: a record is predicted the same however it is given."""
+    """Return the values in float32, as tables are read: an array and a table give the same prediction."""
     try:
-        with np.errstate(over="ignore"):  # beyond float32 becomes inf, which `scores` refuses
+        with np.errstate(over="ignore"):  # a number beyond float32 becomes inf, which `scores` refuses
             return values.astype(np.float32)
     except (TypeError, ValueError):
         raise DataError(f"{what} holds no numbers: encode them, or train with a schema.") from None

@@ -1,4 +1,4 @@
-"""Named bundles of values: what a method is made of, and a preset's constants for it.
+"""Presets: a preset gives every value of the spec of a method.
 
     paper      the text of Ryu & Kim 2021, to the letter
     released   the settings that produced the paper's printed numbers (docs/reproduction.md)
@@ -14,7 +14,7 @@ from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
 from tacit.run.spec import Spec
 
-# the paper's constants of rho-hat; other data start from those of MNIST
+# the paper's constants of rho-hat; other data start from the constants of MNIST
 _RHO: dict[str, Values] = {
     "mnist": {"schedule.rho_c1": 2.0, "schedule.rho_c2": 5.0, "schedule.rho_period": 1e4},
     "femnist": {"schedule.rho_c1": 0.005, "schedule.rho_c2": 0.05, "schedule.rho_period": 2e3},
@@ -22,7 +22,7 @@ _RHO: dict[str, Values] = {
 
 
 def _paper(algorithm: str) -> Values:
-    """eta = 1/sqrt(t), delta = 1/t^2, observed l1 sensitivity; OutP with Huang's own sigma and step."""
+    """Return eta = 1/sqrt(t), delta = 1/t^2 and the observed l1 sensitivity; for OutP, Huang's own sigma and step."""
     if algorithm == "outp":
         return {
             "schedule.eta": "huang",
@@ -33,7 +33,7 @@ def _paper(algorithm: str) -> Values:
 
 
 def _released(algorithm: str) -> Values:
-    """What the released code computes where it differs from the text."""
+    """Return the values of the released code, which differ from the text of the paper."""
     common: Values = {"algorithm.regularize_at": "w", "schedule.radius": "constant"}
     if algorithm == "outp":
         return common | {
@@ -47,7 +47,7 @@ def _released(algorithm: str) -> Values:
 
 
 def _sound(algorithm: str) -> Values:
-    """Records of norm one, clipped gradients, Gaussian noise for the whole run, steps that fall to zero.
+    """Return values for records of norm one, clipped gradients, noise for the whole run and steps that fall to zero.
 
     z moves first and f_p is linearised at w, so the mean of the releases does gradient descent on sum_p f_p with the
     step of gradient descent. clip, rounds and score_noise were chosen on a split of MNIST's training set, and stay the
@@ -58,9 +58,9 @@ def _sound(algorithm: str) -> Values:
         "data.row_mode": "unit",
         "schedule.rho": "cooling",
         "schedule.eta": "constant",
-        "schedule.eta_a": 1e6,  # neither a proximal term
+        "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
-        "schedule.radius_a": 1e3,  # nor a trust region that binds: the steps are cooled instead
+        "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
         "privacy.covers": "run",
         "privacy.sensitivity": "clip",
         "privacy.clip": 0.35,
@@ -75,7 +75,7 @@ def _sound(algorithm: str) -> Values:
 
 
 def _sound_constants(entry: Entry) -> Values:
-    """Records of norm one, a budget for the whole run, and the first choice of a method that makes its own noise."""
+    """Return records of norm one, a budget for the whole run, and the first choice of the grid of a method."""
     return {
         "data.row_norm": "l2",
         "data.row_mode": "unit",
@@ -83,7 +83,7 @@ def _sound_constants(entry: Entry) -> Values:
         "privacy.mechanism": "gaussian",
         "privacy.sensitivity": "clip",
         "privacy.epsilon": 1.0,
-        "run.rounds": 1,  # of a method whose choices name none
+        "run.rounds": 1,  # for a method whose choices name no rounds
         **entry.values,
         **{key_of(name): value for name, value in entry.grid[0].items()},
     }
@@ -93,7 +93,7 @@ PRESETS = {"paper": _paper, "released": _released, "sound": _sound}
 
 
 def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
-    """The spec of a method under a preset, with the constants for a data source."""
+    """Return the spec of a method under a preset, with the constants for a data source."""
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
     entry = METHODS[algorithm]

@@ -1,4 +1,4 @@
-"""Batches of runs in several processes at a time."""
+"""Several processes compute batches of runs at the same time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Finish = Callable[[Sequence[Member], Path, Listener, Load], Iterator[Values]]
 
 
 def spread(finish: Finish, n_jobs: int) -> Finish:
-    """The same runs, batch by batch, n_jobs batches at a time; progress comes with each batch that ends."""
+    """Return a `finish` that computes n_jobs batches at a time; the listener hears of every batch that ends."""
     return partial(_spread, finish, n_jobs)
 
 
@@ -38,7 +38,7 @@ def _spread(
                 done += sum(member.spec.run.rounds for member in waiting[future])
                 listener(done, None)
         except BaseException:
-            pool.shutdown(cancel_futures=True)  # those that run were told to stop too, and save themselves
+            pool.shutdown(cancel_futures=True)  # running batches got the signal too, and save themselves
             raise
 
 
@@ -47,7 +47,7 @@ def _finish(finish: Finish, batch: Sequence[Member], out: Path, load: Load) -> l
 
 
 def _go_with_the_parent() -> None:
-    """End this process when its parent is killed, idle or not: else two would write into one directory."""
+    """End this process when its parent is killed: else two processes could write into one directory."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -1,4 +1,4 @@
-"""One run: the state that the loop changes, what is measured and written of a round, and what the result says."""
+"""One run: the state that the loop changes, the measurements of a round, and the result."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ TRACED = {
 
 
 def error_rate(w: Array, shard: Shard) -> float | None:
-    """The share of records whose label is not the class of the highest score; None without records."""
+    """Return the share of records whose label is not the class with the highest score; None without records."""
     if not len(shard):
         return None
     return float(np.mean((shard.x @ w.astype(shard.x.dtype)).argmax(axis=1) != shard.y))
 
 
 def objective(w: Array, setup: Setup, federation: Federation) -> float:
-    """sum_p f_p(w)."""
+    """Return sum_p f_p(w)."""
     return sum(setup.problem.value(w.astype(np.float32), shard) for shard in federation.shards)
 
 
 @dataclass
 class Clock:
-    """Seconds spent so far in each part of a round, summed over agents."""
+    """The seconds spent so far in each part of a round, summed over agents."""
 
     seconds: dict[str, float]
 
@@ -53,11 +53,11 @@ class Clock:
 
 
 def measure(state: State, info: Info, setup: Setup, federation: Federation, clock: Clock) -> dict[str, Any]:
-    """One row of rounds.jsonl. Models are projected onto W first: the server's w may leave W."""
+    """Return one row of rounds.jsonl. The models are projected onto W first, because the server's w may leave W."""
     start = perf_counter()
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
-    with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: what is not finite is null
+    with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: null stands for NaN and inf
         row = {
             "t": info.t,
             "test_error": error_rate(w, federation.test),
@@ -74,7 +74,7 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
 
 
 class Run:
-    """One run on its way: what the loop changes, and where it writes."""
+    """One run that is under way: its state, its recorded rounds and its directory."""
 
     def __init__(
         self, spec: Spec, federation: Federation, setup: build.Setup, directory: RunDirectory | None = None
@@ -87,16 +87,16 @@ class Run:
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
     def again(self) -> Run:
-        """The same run from its last checkpoint, or from the start."""
+        """Return a new Run of this run, which starts at the last checkpoint or at round zero."""
         return Run(self.spec, self.federation, self.setup, self.directory)
 
     @property
     def started(self) -> bool:
-        """Whether rounds were run before, by a process that is gone."""
+        """Tell whether an earlier process has run rounds of this run."""
         return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
 
     def check_not_released(self) -> None:
-        """Refuse to repeat rounds whose exact noise no ledger kept."""
+        """Refuse to repeat rounds with exact noise whose releases no ledger has kept."""
         if self.directory is not None and self.started and not self.spec.privacy.ledger:
             raise RunDirectoryError(
                 f"{self.directory.path} drew exact noise and kept no ledger: what it released is lost, and would be "
@@ -104,7 +104,7 @@ class Run:
             )
 
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
-        """Take up the last checkpoint, if its arrays have the shapes of these; returns what the engine kept in it."""
+        """Go back to the last checkpoint, whose arrays must have the shapes of `engine`; return the engine's arrays."""
         arrays = self._arrays(engine)
         layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
         layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
@@ -122,12 +122,12 @@ class Run:
 
     @property
     def fingerprint(self) -> str:
-        """Enough of the data and the spec to tell that a run is resumed on the same."""
+        """Return a hash of the spec and the data: a run must be resumed with the spec and the data of its start."""
         told = repr((sorted(self.spec.values().items()), self.federation.agents, self.federation.checksum))
         return hashlib.sha256(told.encode()).hexdigest()
 
     def check_data(self) -> None:
-        """Refuse to go on with a run on other records, or by another spec."""
+        """Refuse to continue a run on other records or with another spec."""
         saved = self.directory.saved() if self.directory is not None else None
         if self.directory is not None and saved is not None and str(saved.get("data")) != self.fingerprint:
             raise RunDirectoryError(
@@ -141,7 +141,7 @@ class Run:
             self.directory.checkpoint(self._arrays(engine))
 
     def _arrays(self, engine: dict[str, Array]) -> dict[str, Array]:
-        """The content of a checkpoint."""
+        """Return the content of a checkpoint."""
         return {
             "t": np.array(self.state.t),
             "data": np.array(self.fingerprint),
@@ -156,7 +156,7 @@ class Run:
         }
 
     def hear(self, state: State, info: Info) -> dict[str, Any] | None:
-        """Take one more round; the row of the round, if its turn to be measured and written has come."""
+        """Take the outcome of one round; return the row of the round if the round is recorded, else None."""
         self.state = state
         self.sent += info.sent
         self.clock.add(info)
@@ -170,7 +170,7 @@ class Run:
         return row
 
     def finish(self, path: str) -> Result:
-        """The result, on disk if the run has a directory."""
+        """Return the result, and write the result if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path)
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
@@ -199,20 +199,20 @@ class Result:
 
     @property
     def test_error(self) -> float | None:
-        """Of the last iterate, between 0 and 1."""
+        """Return the test error of the last iterate, between 0 and 1."""
         value: float | None = self.summary["test_error"]
         return value
 
     @property
     def guarantee(self) -> str:
-        """What the run promises, in a sentence."""
+        """Return the guarantee of the run in one sentence."""
         return str(self.summary["guarantee"])
 
 
 def summarize(
     spec: Spec, federation: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
 ) -> dict[str, Any]:
-    """The content of result.json."""
+    """Return the content of result.json."""
     return {
         "algorithm": spec.algorithm.name,
         "preset": spec.run.preset,
@@ -232,7 +232,7 @@ def summarize(
 
 
 def changed(spec: Spec) -> dict[str, Any]:
-    """The values that are not the preset's, but for the data, the length and the seed, which it does not fix."""
+    """Return the values that differ from the preset, but for values that no preset fixes: data, length and seed."""
     open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
     free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
     fixed = ("data.row_norm", "data.row_bound", "data.row_mode")

@@ -1,4 +1,4 @@
-"""Where data come from: what a spec calls them, and where those that are not shipped lie on this machine."""
+"""Load the data that a spec names, also data that are not shipped and lie elsewhere on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOW_TO_GET = (
 
 
 def how_to_declare(source: str) -> str:
-    """How the classes of a source are declared, where they are not public."""
+    """Return how to declare the classes of a source whose classes are not public."""
     if source.startswith(GIVEN):
         return "class_names, class_count or a schema in tacit.load, or public_classes of the Federation"
     return "--set data.class_count=K" if source == FEMNIST or data.is_leaf(source) else "--classes or --schema"
@@ -30,9 +30,9 @@ def how_to_declare(source: str) -> str:
 
 @dataclass(frozen=True)
 class Sources:
-    """Loads what a spec names; `femnist` is LEAF's directory, if there is one.
+    """A loader of the data that a spec names; `femnist` is LEAF's directory, if there is one.
 
-    `recorded` has the agents and records of data that were run before: other data of that name are refused.
+    `recorded` has the numbers of agents and records in earlier runs: data with other numbers are refused.
     """
 
     femnist: Path | None = None
@@ -43,7 +43,7 @@ class Sources:
             raise DataError(f"{self.femnist} is no LEAF directory: it needs JSON files in train/ and in test/.")
 
     def has(self, spec: Spec) -> bool:
-        """Whether the data of the spec are here."""
+        """Tell whether the data of the spec are on this machine."""
         return spec.data.source != FEMNIST or self.femnist is not None
 
     def __call__(self, spec: Spec) -> Federation:
@@ -58,7 +58,7 @@ class Sources:
         return federation
 
     def load(self, spec: Spec) -> Federation:
-        """The data of the spec, whatever was recorded of them."""
+        """Load the data of the spec, without a look at `recorded`."""
         if spec.data.source != FEMNIST:
             return build.federation(spec)
         if self.femnist is None:

@@ -1,4 +1,4 @@
-"""A run as data: sections of plain values, complete enough to run it again."""
+"""The spec of a run: sections of plain values, complete enough to repeat the run."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class RunSpec:
 
 @dataclass(frozen=True)
 class Spec:
-    """Everything a run depends on."""
+    """Everything that a run depends on."""
 
     data: DataSpec = DataSpec()
     problem: ProblemSpec = ProblemSpec()
@@ -113,7 +113,7 @@ class Spec:
     method: tuple[tuple[str, float], ...] = ()  # [method]: constants of the method that no other section holds
 
     def with_values(self, values: dict[str, Any]) -> Spec:
-        """The spec with dotted keys replaced: {"privacy.epsilon": 0.1}."""
+        """Return the spec with the values of dotted keys replaced: {"privacy.epsilon": 0.1}."""
         changed: dict[str, dict[str, Any]] = {}
         for key, value in values.items():
             section, _, name = key.partition(".")
@@ -127,7 +127,7 @@ class Spec:
         return dataclasses.replace(spec, method=_constants(spec.algorithm.name, own)) if own or self.method else spec
 
     def values(self) -> dict[str, Any]:
-        """Dotted keys and their values, in order."""
+        """Return all dotted keys with their values, in order."""
         sections = ((name, getattr(self, name)) for name in typing.get_type_hints(Spec) if name != "method")
         return {
             f"{name}.{key.name}": getattr(section, key.name)
@@ -136,11 +136,11 @@ class Spec:
         } | {f"method.{name}": value for name, value in self.method}
 
     def toml(self) -> str:
-        """The complete spec as TOML; a key that is absent is unset."""
+        """Return the complete spec as TOML; a key that is absent is unset."""
         return toml.text(self.values())
 
     def checked(self) -> Spec:
-        """This spec, or an error that names its first value out of range."""
+        """Return this spec; refuse a spec with a value out of range, and name the first such value."""
         for key, (least, most) in _WITHIN.items():
             value = self.values()[key]
             if value is not None and not value >= least:
@@ -168,7 +168,7 @@ _WITHIN = {
     "data.features": (1, 10**6), "data.classes": (2, 10**5), "problem.beta": (0, math.inf),
     "schedule.rho_c2": (0, math.inf), "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
 }  # fmt: skip
-_RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # as specs and records of 0.1 and 0.2 say it
+_RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # the name in specs and records of versions 0.1 and 0.2
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
     "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
@@ -179,7 +179,7 @@ _POSITIVE = (
 
 @functools.cache
 def keys() -> dict[str, dataclasses.Field[Any]]:
-    """Every dotted key with its field, for help and for checking."""
+    """Return every dotted key with its field, for help texts and for checks."""
     return {
         f"{section.name}.{key.name}": key
         for section in dataclasses.fields(Spec)
@@ -189,7 +189,7 @@ def keys() -> dict[str, dataclasses.Field[Any]]:
 
 
 def _constants(method: str, values: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    """The constants of a method that no other section holds, in the order in which the method names them."""
+    """Return the constants of a method that no other section holds, in the order in which the method names them."""
     known = own_constants(METHODS[method])
     for name in values:
         if name not in known:
@@ -209,7 +209,7 @@ def _find(key: str) -> dataclasses.Field[Any]:
 
 
 def _checked(key: str, value: Any) -> Any:
-    """The value with its declared type: text is parsed, whole numbers pass as float."""
+    """Return the value with the declared type of its key: text is parsed, and a whole number may become a float."""
     found = _find(key)
     kinds = _kinds(key)
     value = _RENAMED.get((key, value), value) if isinstance(value, str) else value
@@ -252,7 +252,7 @@ def _convert(kind: type, value: Any) -> Any:
             whole = int(value)  # exact, up to the largest seed and beyond
             return whole if whole.bit_length() <= 64 else None
         number = float(value)
-    except (ValueError, OverflowError):  # text that is no number, or of thousands of digits
+    except (ValueError, OverflowError):  # text that is no number, or a number of thousands of digits
         return None
     if kind is int:
         return int(number) if number.is_integer() else None

@@ -1,7 +1,7 @@
-"""Many runs from a grid: a spec in which any value may be a list. Runs that share data share their passes.
+"""A sweep is many runs from one spec in which any value may be a list. Runs over the same data share their passes.
 
-Each run has a directory of its own, the same as `tacit train` makes, so a sweep that was stopped goes on
-where it stopped: finished runs are read, started ones resumed, the rest begun.
+Each run has its own directory, as `tacit train` makes it, so a stopped sweep continues where it stopped: finished
+runs are read, started runs are resumed, and all other runs are begun.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from tacit.run.spec import Spec
 from tacit.run.train import K, Listener, Patience, nobody, settled, together
 from tacit.types import Federation
 
-LANES = 16  # runs at most in a batch: beyond it a row of models no longer fits the first level cache
-MODEL_BYTES = 1e6  # of one agent's models at most in a batch: the part of the second level cache that a pass may fill
-STATE_BYTES = 2e9  # of z and duals at most in a batch
+LANES = 16  # runs at most in a batch: a row of more models does not fit the first level cache
+MODEL_BYTES = 1e6  # the models of one agent in a batch: at most the part of the second level cache that a pass may fill
+STATE_BYTES = 2e9  # all z and duals in a batch, at most
 
-CURVE = 50  # points at most
+CURVE = 50  # points of a curve, at most
 CURVES = (
     "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
     "noise_gradient_units", "noise_parameter_units", "rho",
@@ -41,7 +41,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class Member:
-    """One run of a sweep: its name, what sets it apart, and its spec."""
+    """One run of a sweep: its name, the values that differ from run to run, and its spec."""
 
     name: str
     varied: Values
@@ -54,12 +54,12 @@ Start = Callable[[Member, Federation], Run]
 
 
 def read(path: Path) -> list[Member]:
-    """Every combination of the lists in a TOML file."""
+    """Return one member for every combination of the lists in a TOML file."""
     return expand(toml.read(path), str(path))
 
 
 def expand(values: Values, source: str) -> list[Member]:
-    """Every combination of the lists among dotted keys; `source` names them in errors."""
+    """Return one member for every combination of the lists in `values`; errors name `source`."""
     lists = {key: value if isinstance(value, list) else [value] for key, value in values.items()}
     for key, choices in lists.items():
         if not choices:
@@ -85,7 +85,7 @@ def expand(values: Values, source: str) -> list[Member]:
 
 
 def _check_ledgers(members: Sequence[Member], source: str) -> None:
-    """Refuse runs that one ledger cannot take all, before the first of them is paid for."""
+    """Refuse runs that cannot share one ledger, before the first run is paid for."""
     asked: dict[str, set[Any]] = {}
     for own in (member.spec.privacy for member in members if member.spec.privacy.ledger):
         asked.setdefault(str(own.ledger), set()).add((own.adjacency, own.limit, own.limit and own.dp_delta))
@@ -94,7 +94,7 @@ def _check_ledgers(members: Sequence[Member], source: str) -> None:
 
 
 def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> list[Values]:
-    """Run what is not finished, and write one record a run."""
+    """Compute the runs that are not finished, and write one record for each run."""
     records = {one["name"]: one for one in finish(members, out, listener)}
     ordered = [records[member.name] for member in members]
     write_whole(out / "records.jsonl", lambda file: file.write(record.lines(ordered).encode()))
@@ -104,7 +104,7 @@ def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> li
 def finish(
     members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = build.federation
 ) -> Iterator[Values]:
-    """The record of every run, as soon as there is one: first of those that are finished, then batch by batch."""
+    """Yield the record of every run: first of the runs that were finished before, then batch by batch."""
     waiting, before = [], 0
     for member in members:
         directory = _directory(out / member.name, member.spec)
@@ -120,7 +120,7 @@ def finish(
 def heard(
     of: Iterable[list[Lane]], listener: Listener, before: int = 0
 ) -> Iterator[tuple[list[Lane], Listener]]:
-    """Each batch with a listener of its own, which counts its rounds on from those `before` it."""
+    """Yield each batch with a listener that adds the rounds `before` the batch to the rounds of the batch."""
     for batch in of:
         yield batch, partial(_hear, listener, before, len(batch))
         before += batch[0][0].spec.run.rounds * len(batch)
@@ -131,7 +131,7 @@ def _hear(listener: Listener, before: int, size: int, done: int, row: Values | N
 
 
 def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
-    """The records of a batch; a run that diverges has one that says so, and the others go on without it."""
+    """Yield the records of a batch; the record of a run that diverges says so, and the other runs continue."""
     patience = Patience()
 
     def all_of(runs: Sequence[Run]) -> list[Result]:
@@ -145,19 +145,19 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
             yield diverged(member, found)
         else:
             yield record_of(member, found.summary, found.rounds)
-    if patience.asked:  # in the last round: this batch is done, and no other begins
+    if patience.asked:  # the signal came in the last round: this batch is done, and no other batch begins
         raise Interrupted("stopped; run the same command again to go on")
 
 
 def diverged(member: Member, lost: Diverged) -> Values:
-    """The record of a run that diverged."""
+    """Return the record of a run that diverged."""
     return record.sealed(
         {"name": member.name, **member.varied, "diverged": str(lost), "spec": member.spec.toml()}
     )
 
 
 def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[Lane]]:
-    """Runs over the same data, of one length and at the same round, as many as one pass serves well."""
+    """Yield batches of runs over the same data, of one length and at the same round, of a size that one pass serves."""
     by_data = itertools.groupby(sorted(members, key=data_key), key=data_key)
     for _, same_data in by_data:
         group = list(same_data)
@@ -166,7 +166,7 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
 
 
 def in_lockstep(lanes: Iterable[tuple[K, Run]]) -> Iterator[list[tuple[K, Run]]]:
-    """Runs over the same data in batches that one engine can serve together."""
+    """Yield runs over the same data in batches that one engine can serve together."""
     alike: dict[str, list[tuple[K, Run]]] = {}
     for n, (key, run) in enumerate(lanes):
         alike.setdefault(_lockstep_key(run) or f"alone {n}", []).append((key, run))
@@ -176,7 +176,7 @@ def in_lockstep(lanes: Iterable[tuple[K, Run]]) -> Iterator[list[tuple[K, Run]]]
 
 
 def at_once(run: Run) -> int:
-    """How many runs like this one an engine serves well together."""
+    """Return how many runs like this run an engine serves well together."""
     model = run.federation.n_features * run.federation.n_classes
     agents = run.federation.n_agents * model
     if isinstance(run.setup, AdmmSetup):  # float32; z and dual of every agent
@@ -185,7 +185,7 @@ def at_once(run: Run) -> int:
 
 
 def fresh(member: Member, federation: Federation) -> Run:
-    """A run that writes nothing."""
+    """Return a new run that writes nothing to disk."""
     return Run(member.spec, federation, build.setup(member.spec, federation))
 
 
@@ -199,12 +199,12 @@ def _start(out: Path, member: Member, federation: Federation) -> Run:
 
 
 def _directory(path: Path, spec: Spec) -> RunDirectory | None:
-    """The directory of a member that was started; None if it was not."""
+    """Return the directory of a run that was started, or None; refuse a directory with another spec."""
     if not (path / "spec.toml").exists():
         return None
     directory = RunDirectory.open(path)
     held = directory.spec()
-    if spec.privacy.ledger:  # its place and the name of the run were settled when it was created
+    if spec.privacy.ledger:  # `deploy.named` chose the path and the name of the run at the start
         spec = spec.with_values({"run.name": held.run.name, "privacy.ledger": held.privacy.ledger})
     if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
@@ -212,24 +212,24 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
 
 
 def taken(held: RunDirectory, member: Member) -> Values:
-    """The record of a finished run."""
+    """Return the record of a finished run."""
     return record_of(member, held.result(), held.rows())
 
 
 def data_key(member: Member) -> str:
-    """Equal for runs over the same data."""
+    """Return a key that is equal for runs over the same data."""
     return repr(member.spec.data)
 
 
 def _lockstep_key(run: Run) -> str | None:
-    """Equal for runs that an engine can serve together; None for a run that goes alone."""
+    """Return a key that is equal for runs that an engine can serve together; None for a run that goes alone."""
     own, setup = run.spec.run, run.setup
     saved = run.directory.saved() if run.directory is not None else None
     alike = (own.rounds, own.record_every, own.engine, own.device, int(saved["t"]) if saved else 0)
     if not isinstance(setup, AdmmSetup):
         return repr((*alike, run.spec.algorithm.name))
     agent = setup.agents[0]
-    if not fusable(agent) or deploy.wanted(run.spec):  # nothing to share, and ledgers would all be open at once
+    if not fusable(agent) or deploy.wanted(run.spec):  # no shared pass, or all ledgers open at once
         return None
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
@@ -237,7 +237,7 @@ def _lockstep_key(run: Run) -> str | None:
 
 
 def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:
-    """One run in one line: what sets it apart, its result, and its curves thinned to at most CURVE points."""
+    """Return the record of one run: its varied values, its result, and its curves, thinned to at most CURVE points."""
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
     curve = {key: [_short(row[key]) for row in thin] for key in curves}
     return record.sealed(
@@ -246,12 +246,12 @@ def record_of(member: Member, summary: Values, rows: list[Values], curves: Seque
 
 
 def _short(value: Any) -> Any:
-    """Six digits: a curve is looked at."""
+    """Round a number to six digits, which are enough for a plotted curve."""
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def _name(varied: Values) -> str:
-    """objt-epsilon0.05-seed0: the values that differ, fit for a file name."""
+    """Return a file name made of the values that differ, such as objt-epsilon0.05-seed0."""
     parts = []
     for key, value in varied.items():
         short = key.partition(".")[2]

@@ -1,4 +1,4 @@
-"""Run experiments: the loop around a round that measures, records and survives."""
+"""Train: the loop around the rounds of a run, which measures, writes records, and can stop and resume."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
 
 
 class Patience:
-    """Inside it, the first Ctrl-C (or SIGTERM) only sets `asked`; a second one ends everything at once."""
+    """A context in which the first Ctrl-C (or SIGTERM) only sets `asked`; the second one ends the process at once."""
 
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Patience:
-        if threading.current_thread() is threading.main_thread():  # elsewhere signals are not ours to take
+        if threading.current_thread() is threading.main_thread():  # Python lets only the main thread handle signals
             self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -64,7 +64,7 @@ class Patience:
 def train(
     spec: Spec, federation: Federation | None = None, out: Path | str | None = None, listener: Listener = nobody
 ) -> Result:
-    """Train from the start; with `out`, everything is written there as it happens."""
+    """Train from the start; if `out` is given, write every record into that directory as the run goes on."""
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
     spec = deploy.named(spec)
@@ -76,12 +76,12 @@ def train(
     try:
         return _alone(run, run.directory, listener)
     except InputError:
-        run.directory.discard()  # refused before the first round: nothing was done, so nothing stays
+        run.directory.discard()  # the run was refused before its first round, so the directory holds nothing to keep
         raise
 
 
 def resume(path: Path | str, federation: Federation | None = None, listener: Listener = nobody) -> Result:
-    """Continue a run that was stopped; it ends where the uninterrupted run would."""
+    """Continue a run that was stopped; the result is the result of the uninterrupted run."""
     directory = RunDirectory.open(Path(path))
     spec = directory.spec()
     if directory.finished:
@@ -93,13 +93,12 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
 
 
 def _read(directory: RunDirectory) -> Result:
-    """The result of a finished run."""
     model = Model.read(directory.path)
     return Result(directory.result(), directory.rows(), model.w, model.w_average)
 
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
-    """A run by itself; one that is stopped says how it goes on."""
+    """Compute one run; if the run is stopped, the error says how to continue it."""
     try:
         return together([run], listener)[0]
     except Interrupted as stop:
@@ -107,7 +106,7 @@ def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
 
 
 def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
-    """Who answers these runs: deployed agents, an engine of the ADMM family, or the host of other methods."""
+    """Return the engine that answers these runs: deployed agents, an ADMM engine, or the host of other methods."""
     first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
     if not setups:
         return Hosted(runs)
@@ -123,10 +122,10 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
 
 
 def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | None = None) -> list[Result]:
-    """Runs of equal length over the same shards, in lockstep on one engine; a single run is a batch of one.
+    """Compute runs of equal length over the same shards in lockstep on one engine; a single run is a batch of one.
 
-    Their directories are locked meanwhile; a run that another process has finished is read, and not run again.
-    `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
+    The directories of the runs are locked meanwhile; a run that another process has finished is read, and not run
+    again. `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
     """
     with ExitStack() as open_files:
         done: dict[Run, Result] = {}
@@ -149,7 +148,7 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
 def settled(
     lanes: Sequence[tuple[K, Run]], run_all: Callable[[Sequence[Run]], Sequence[R]]
 ) -> Iterator[tuple[K, R | Diverged]]:
-    """The outcome of every run of a batch, by its key; where one diverges, the others go on without it."""
+    """Yield the key and the outcome of every run of a batch; if a run diverges, the other runs continue without it."""
     while lanes:
         try:
             results = run_all([run for _, run in lanes])
@@ -175,7 +174,7 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
             run.checkpoint(engine.save(r))
 
     if first.state.t == 0 and deploy.wanted(first.spec):
-        save()  # so that rounds the ledgers hold are resumed on the same records alone
+        save()  # rounds that the ledgers hold can then be resumed on the same records only
     last = first.spec.run.rounds
     going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
     tick = saved_at = time.monotonic()
