@@ -67,6 +67,6 @@ def of_the_paper(
     agents: Sequence[Agent], shape: tuple[int, int], rho: Schedule, order: Order, n: int
 ) -> Iterator[tuple[State, np.ndarray]]:
     """n rounds of the ADMM of tacit.admm, and the z_p of every agent."""
-    running, asking = PlainEngine(agents, shape), Consensus(n, shape, rho, order)
-    for ((state, _),) in rounds([asking], [asking.start()], lambda questions: [*map(running.exchange, questions)]):
-        yield state, np.stack([local.z for local in running.locals])
+    running, asking = PlainEngine([agents], shape), Consensus(n, shape, rho, order)
+    for ((state, _),) in rounds([asking], [asking.start()], running.exchange_all):
+        yield state, np.stack([local.z for local in running.locals[0]])

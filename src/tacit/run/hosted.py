@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.engine.rendezvous import Rendezvous
-from tacit.engine.sums import Question, SharedSums
+from tacit.engine.sums import Question, Rendezvous, SharedSums
 from tacit.errors import Diverged, TacitError
 from tacit.methods.method import Own, carried, exchange
 from tacit.methods.task import Sums, plain_sums
@@ -52,7 +51,7 @@ class Hosted:
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """One round of every run, each on a thread of its own; their sums over records are answered together."""
-        meeting: Rendezvous[Question, Array] = Rendezvous(self.shared, len(msgs))
+        meeting: Rendezvous = Rendezvous(self.shared, len(msgs))
         with ThreadPoolExecutor(len(msgs)) as pool:
             answers = list(pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
         failed = [(r, error) for r, error in enumerate(answers) if isinstance(error, TacitError)]
@@ -62,7 +61,7 @@ class Hosted:
             self.own[r] = own
         return [answer for _, answer in answers]
 
-    def _answer(self, meeting: Rendezvous[Question, Array], r: int, msg: Broadcast) -> Any:
+    def _answer(self, meeting: Rendezvous, r: int, msg: Broadcast) -> Any:
         setup = self.setups[r]
         task = replace(setup.task, sums=_asking(meeting, r, self.shared))
         try:
@@ -90,7 +89,7 @@ def shared_sums(over: Federation, loss: Loss) -> SharedSums:
     return found
 
 
-def _asking(meeting: Rendezvous[Question, Array], r: int, shared: SharedSums) -> Sums:
+def _asking(meeting: Rendezvous, r: int, shared: SharedSums) -> Sums:
     """Sums for run r: at the meeting where they can be shared, else by itself."""
 
     def sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
