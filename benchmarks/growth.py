@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.contenders import Rounds, fast
 from benchmarks.instances import SPEC, pixels
 from benchmarks.interleave import interleaved
-from tacit.engine.gradients import Dense, Sparse
 from tacit.engine.kernels import compiled
+from tacit.engine.sums import Dense, Sparse, row_norms
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,10 @@ def crossover(runs: int, seconds: float, densities: Sequence[float] = (0.1, 0.2,
     for density in densities:
         sparse = replace(Size(), density=density, runs=runs).rounds()
         dense = Rounds("fast", sparse.setups)
-        sparse.engine.gradients = Sparse(sparse.engine.runs, 10, kernels)
-        dense.engine.gradients = Dense(dense.engine.runs, 10)
+        shards = [agent.shard for agent in sparse.engine.runs[0]]
+        x_norm = row_norms(shards, [bound.norm for bound in sparse.engine.asked[0].bounds])
+        sparse.engine.gradients = Sparse(shards, x_norm, 10, runs, kernels)
+        dense.engine.gradients = Dense(shards, x_norm, 10)
         turns = interleaved({"sparse": sparse, "dense": dense}, seconds / len(densities))
         ratios.append(float(np.median([d[0] / s[0] for d, s in zip(turns["dense"], turns["sparse"], strict=True)])))
     return {

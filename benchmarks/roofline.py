@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
-from tacit.engine.gradients import Sparse
 from tacit.engine.kernels import compiled, cores
+from tacit.engine.sums import Sparse
 
 
 def work(engine: FastEngine) -> dict[str, float]:

@@ -13,7 +13,7 @@ from benchmarks.interleave import interleaved, summary
 from benchmarks.naive import Naive
 from benchmarks.roofline import work
 
-from tacit.engine.gradients import Sparse
+from tacit.engine.sums import Sparse
 from tacit.run.build import setup
 from tests.conftest import federation
 

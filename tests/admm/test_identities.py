@@ -11,7 +11,7 @@ from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Objective, Output, Point, Prox, Trust
-from tacit.engine.plain import PlainRun
+from tacit.engine.plain import PlainEngine
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.loss import Softmax, Squared, one_hot
@@ -32,20 +32,20 @@ def engine(over, rule, loss=None, domain=None, beta=1e-2, perturbation=None, ord
     problem = Problem(over.n_agents, 1 / over.n_records, loss or Softmax(), beta=beta, domain=domain or Everywhere())
     variant = Variant(rule, perturbation or Objective(), order=order, **(noise or SILENT))
     agents = [Agent(shard, problem, variant, (seed, p)) for p, shard in enumerate(over.shards)]
-    return PlainRun(agents, (over.n_features, over.n_classes)), problem
+    return PlainEngine([agents], (over.n_features, over.n_classes)), problem
 
 
 def history(running, rho, rounds, order=Order.WZD):
     """[(state, agents' z, agents' duals)] after each round, the zeros of the start first."""
-    server = Consensus(rounds, running.locals[0].z.shape, rho, order)
+    server = Consensus(rounds, running.locals[0][0].z.shape, rho, order)
     steps = [(server.start(), *_stacked(running))]
-    for ((state, _),) in loop([server], [server.start()], lambda msgs: [running.exchange(msg) for msg in msgs]):
+    for ((state, _),) in loop([server], [server.start()], running.exchange_all):
         steps.append((state, *_stacked(running)))
     return steps
 
 
 def _stacked(running):
-    return np.stack([own.z for own in running.locals]), np.stack([own.dual for own in running.locals])
+    return tuple(np.stack([getattr(own, name) for own in running.locals[0]]) for name in ("z", "dual"))
 
 
 def pooled_ridge(over, beta):
@@ -57,7 +57,7 @@ def pooled_ridge(over, beta):
 
 
 def gradients(running, problem, z):
-    return np.stack([problem.gradient(u, agent.shard) for u, agent in zip(z, running.agents, strict=True)])
+    return np.stack([problem.gradient(u, agent.shard) for u, agent in zip(z, running.runs[0], strict=True)])
 
 
 @given(seed=st.integers(0, 10**6))
@@ -66,7 +66,7 @@ def test_1_without_constraints_the_dual_is_the_noisy_gradient(seed):
     steps = history(running, Constant(3.0), 4)
     for t, ((_, z, _), (_, _, dual)) in enumerate(pairwise(steps), start=1):
         gradient = gradients(running, problem, z)
-        for p, agent in enumerate(running.agents):
+        for p, agent in enumerate(running.runs[0]):
             scale = agent.calibration * agent.gradient(z[p], z[p])[1]
             noise = scale * agent.variant.mechanism.sample((seed, p), t, 0, z[p].shape).astype(float)
             np.testing.assert_allclose(dual[p], gradient[p] + noise, atol=1e-12)
@@ -180,7 +180,7 @@ def test_the_averaged_iterate_is_the_mean_of_every_w():
 def test_noise_depends_on_seed_agent_and_round_not_on_the_order_of_agents():
     over = federation()
     forward, _ = engine(over, FREE, noise=LAPLACE)
-    backward = PlainRun(forward.agents[::-1], (over.n_features, over.n_classes))
+    backward = PlainEngine([forward.runs[0][::-1]], (over.n_features, over.n_classes))
     _, z, _ = history(forward, Constant(3.0), 3)[-1]
     _, reversed_z, _ = history(backward, Constant(3.0), 3)[-1]
     np.testing.assert_allclose(z, reversed_z[::-1], atol=1e-13)
@@ -209,6 +209,6 @@ def test_the_exact_step_satisfies_its_optimality_condition(domain):
     shape = (over.n_features, over.n_classes)
     running, problem = engine(over, Exact(1.0, tolerance=1e-11), domain=domain)
     own, msg = Local(np.zeros(shape), rng.normal(size=shape)), Broadcast(1, rng.normal(size=shape), 0.7)
-    after, _, _ = running.agents[0].respond(own, msg)
-    slope = problem.gradient(after.z, running.agents[0].shard) - own.dual + 0.7 * (after.z - msg.w)
+    after, _, _ = running.runs[0][0].respond(own, msg)
+    slope = problem.gradient(after.z, running.runs[0][0].shard) - own.dual + 0.7 * (after.z - msg.w)
     np.testing.assert_allclose(after.z, domain.project(after.z - slope), atol=1e-9)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.updates import ascent
-from tacit.engine import gradients
+from tacit.engine import sums
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled
 from tacit.engine.plain import PlainEngine
@@ -107,7 +107,7 @@ PATHS = [False, pytest.param(True, marks=pytest.mark.skipif(compiled() is None, 
 def path(request, monkeypatch):
     if not request.param:
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
-    monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)  # every federation here goes through the compiled gradient
+    monkeypatch.setattr(sums, "SPARSE_BELOW", 1.0)  # every federation here goes through the compiled gradient
     return request.param
 
 
@@ -214,7 +214,7 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 @pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
 @pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "two strips"])
 def test_every_instruction_set_follows_plain(monkeypatch, name, over):
-    monkeypatch.setattr(gradients, "SPARSE_BELOW", 1.0)
+    monkeypatch.setattr(sums, "SPARSE_BELOW", 1.0)
     with instructions(name):
         runs = mixed(over)
         agents = [run.agents for run in runs]
@@ -232,7 +232,7 @@ def test_parameters_are_float32():
 
 
 def test_pixels_are_kept_as_bytes():
-    from tacit.engine.nonzeros import pack
+    from tacit.engine.kernels import pack
 
     x = np.arange(12).reshape(3, 4).astype(np.float32) / np.float32(255)
     packed = pack(Shard(x, np.zeros(3, int)), 16)

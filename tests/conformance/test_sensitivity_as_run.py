@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
-from tacit.engine.gradients import Dense, Sparse
-from tacit.engine.kernels import compiled
-from tacit.engine.layout import aligned, of_run, width
+from tacit.engine.kernels import aligned, compiled, of_run, width
+from tacit.engine.sums import Asked, Dense, Sparse, constant, row_norms
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
@@ -32,11 +31,14 @@ def gradient(kind, shard, values, point, norm):
         values = values | {"data.row_norm": norm.value}
     law = "laplace" if norm is Norm.L1 else "gaussian"
     agents = setup(preset("paper", "objt").with_values(values | {"privacy.mechanism": law}), over).agents
-    compute = Dense([agents], K) if kind == "dense" else Sparse([agents], K, compiled())
+    bound, (x_norm,) = agents[0].variant.bound, row_norms(over.shards, (norm,))
+    compute = (
+        Dense(over.shards, [x_norm], K) if kind == "dense" else Sparse(over.shards, [x_norm], K, 1, compiled())
+    )
     packed = aligned(J, width(1, K))
     packed[:, :K] = point
-    total, bound = compute(0, packed)
-    return of_run(total, 0, K).astype(np.float64), float(bound[0])
+    total, _ = compute(0, packed, Asked([agents[0].problem.loss], [bound]))
+    return of_run(total, 0, K).astype(np.float64), constant(bound, x_norm)
 
 
 @pytest.mark.parametrize("kind", COMPUTE)

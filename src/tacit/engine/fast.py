@@ -1,4 +1,4 @@
-"""All agents and many runs at once, in float32: one pass over the records serves every run of a batch.
+"""All agents and many runs at once, in float32: one pass over the records (engine.sums) serves every run of a batch.
 
 Threads share out agents, and sums over agents keep their order, so their number never changes a result.
 Where the loops are compiled, noise and update are fused into one pass; elsewhere, and for the sets and
@@ -18,16 +18,15 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
-from tacit.admm.rule import Output, Point, Prox, Trust
+from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
-from tacit.engine.gradients import choose
-from tacit.engine.kernels import compiled, cores
-from tacit.engine.layout import aligned, of_run, spread, width
+from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
 from tacit.engine.registry import Agents, Builder
+from tacit.engine.sums import Asked, choose, constant, measured_norms, row_norms
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.rounds import Trace, mean_trace
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, Shard
 
 # columns of a run's parameters, as the compiled update reads them
 WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER = range(12)
@@ -38,42 +37,45 @@ class FastEngine:
 
     def __init__(self, runs: Sequence[Agents], shape: tuple[int, int], threads: int | None = None) -> None:
         self.runs = tuple(tuple(run) for run in runs)
+        self.agents = tuple(zip(*self.runs, strict=True))  # [p][r]
         self.features, self.classes = shape
         packed = (self.features, width(len(runs), self.classes))
-        self.z = aligned(len(self.runs[0]), *packed)
-        self.dual = aligned(len(self.runs[0]), *packed)
+        self.z, self.dual = aligned(len(self.agents), *packed), aligned(len(self.agents), *packed)
         self.w = aligned(*packed)
         self.rho = np.zeros(len(runs))  # of the last round
         self.kernels = compiled()
-        self.gradients = choose(self.runs, self.classes, self.kernels)
-        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.runs)
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
+        self._prepare_gradients([agent.shard for agent in self.runs[0]], self.agents[0])
+        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.runs)
         self.steady = self._steady_params()
         self.kinds = np.array([isinstance(run[0].variant.mechanism, Gaussian) for run in self.runs], np.int32)
-        self.keys = np.array([[agent.key for agent in run] for run in self.runs], np.uint64).transpose(1, 0, 2).copy()
+        self.keys = np.array([[agent.key for agent in across] for across in self.agents], np.uint64)
+
+    def _prepare_gradients(self, shards: Sequence[Shard], first: Agents) -> None:
+        """Pack the records, and note what the runs ask of them; `first` is the first agent of every run."""
+        self.asked = [Asked([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents]
+        bounds = self.asked[0].bounds
+        x_norm = row_norms(shards, {bound.norm for bound in bounds})
+        one_pass = len({type(agent.problem.loss) for agent in first}) == 1 and len(measured_norms(bounds)) <= 1
+        has_form = one_pass and all(forms.all_known(forms.of_gradient(agent)) for agent in first)
+        self.gradients = choose(shards, x_norm, self.classes, len(first), has_form)
+        kept = zip(self.asked, x_norm, strict=True)
+        self.constant = np.array([[constant(bound, size) for bound in asked.bounds] for asked, size in kept])
 
     @property
     def path(self) -> str:
-        """Which code computes a round."""
         return f"{self.gradients.name} gradient, {'fused' if self.fused else 'agent'} update, {self.threads} threads"
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
-        """One round of every run: msgs and replies in the order of the runs."""
         spread([msg.w for msg in msgs], self.w)
-        params = self._params(msgs) if self.fused else self.steady
-        move = self._fused if self.fused else self._one_by_one
-        traces = self._over_agents(lambda p: move(p, msgs, params[p]))
+        move = partial(self._fused, self._params(msgs)) if self.fused else self._one_by_one
+        traces = self._over_agents(lambda p: move(p, msgs))
         mean = self._mean()
         self.rho = np.array([msg.rho for msg in msgs])
         return [
-            Replies(
-                of_run(mean, r, self.classes).copy(),
-                partial(self._violation, r),
-                mean_trace([trace[r] for trace in traces]),
-                np.float32,
-            )
-            for r in range(len(self.runs))
+            Replies(of_run(mean, r, self.classes).copy(), partial(self._violation, r), mean_trace(own), np.float32)
+            for r, own in enumerate(zip(*traces, strict=True))
         ]
 
     def _violation(self, r: int, w: Array) -> float:
@@ -81,37 +83,34 @@ class FastEngine:
         return sum(float(np.abs(of_run(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z)
 
     def save(self, r: int = 0) -> dict[str, Array]:
-        """All that `load` needs to go on with run r."""
         z, dual = (of_run(packed, r, self.classes).copy() for packed in (self.z, self.dual))
         return {"z": z, "dual": dual, "rho": self.rho[r : r + 1].copy()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
-        """Go on from what `save` gave."""
         for packed, name in ((self.z, "z"), (self.dual, "dual")):
             of_run(packed, r, self.classes)[...] = saved[name]
         self.rho[r] = saved["rho"].item()
 
     def _gradient(self, p: int) -> tuple[Array, Array]:
-        """Agent p's sums at each run's point of linearisation."""
-        local = [_point(run[p]) is Point.LOCAL for run in self.runs]
-        if all(local) or not any(local):
-            return self.gradients(p, self.z[p] if local[0] else self.w)
-        point = self.z[p].copy()
-        for r, is_local in enumerate(local):
-            if not is_local:
-                of_run(point, r, self.classes)[...] = of_run(self.w, r, self.classes)
-        return self.gradients(p, point)
+        """Agent p's sums at each run's point of linearisation, and the bound of each run."""
+        local = [agent.variant.rule.at is Point.LOCAL for agent in self.agents[p]]
+        point = self.z[p] if local[0] else self.w
+        if len(set(local)) > 1:
+            point = self.w.copy()
+            for r in (r for r, is_local in enumerate(local) if is_local):
+                of_run(point, r, self.classes)[...] = of_run(self.z[p], r, self.classes)
+        grad, largest = self.gradients(p, point, self.asked[p])
+        return grad, np.where(self.constant[p], self.constant[p], largest)
 
-    def _fused(self, p: int, msgs: Sequence[Broadcast], params: Array) -> list[Trace]:
+    def _fused(self, all_params: Array, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
         """Noise, step, projection and dual in one compiled pass over agent p's arrays."""
         assert self.kernels is not None
         start = perf_counter()
         grad, bound = self._gradient(p)
         asked = perf_counter()
-        size = self.features * self.classes
+        params, size = all_params[p], self.features * self.classes
         facts = []
-        for r, run in enumerate(self.runs):
-            agent = run[p]
+        for r, agent in enumerate(self.agents[p]):
             mu = float(params[r, RHO] + params[r, INV_ETA])
             scale = agent.variant.perturbation.scale(agent.calibration * float(bound[r]), mu)
             params[r, STEP_NOISE if isinstance(agent.variant.perturbation, Output) else SLOPE_NOISE] = scale
@@ -124,19 +123,17 @@ class FastEngine:
         spent = perf_counter() - asked
         clock = {"gradient": asked - start, "noise": float(drawing[0]), "update": spent - float(drawing[0])}
         share = {part: spent / len(self.runs) for part, spent in clock.items()}
-        return [
-            Trace(noise[r] / size, noise[r] / size / mu, scale, sensitivity, share)
-            for r, (mu, scale, sensitivity) in enumerate(facts)
-        ]
+        numbers = zip(noise / size, facts, strict=True)
+        return [Trace(xi, xi / mu, scale, sensitivity, share) for xi, (mu, scale, sensitivity) in numbers]
 
-    def _one_by_one(self, p: int, msgs: Sequence[Broadcast], _params: Array) -> list[Trace]:
+    def _one_by_one(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
         """The agents' own code, in float32, from a gradient computed for all runs."""
         start = perf_counter()
         grad, bound = self._gradient(p)
         share = (perf_counter() - start) / len(self.runs)
         traces = []
-        for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
-            agent, z, dual = run[p], of_run(self.z[p], r, self.classes), of_run(self.dual[p], r, self.classes)
+        for r, (agent, msg) in enumerate(zip(self.agents[p], msgs, strict=True)):
+            z, dual = of_run(self.z[p], r, self.classes), of_run(self.dual[p], r, self.classes)
             narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
             slope = agent.problem.weight * of_run(grad, r, self.classes) + agent.regular_slope(
@@ -149,7 +146,7 @@ class FastEngine:
 
     def _over_agents(self, work: Callable[[int], Any]) -> list[Any]:
         """work(p) for every agent, in a few chunks a thread so that none waits long for another."""
-        agents = range(len(self.runs[0]))
+        agents = range(len(self.agents))
         if self.threads == 1:
             return [work(p) for p in agents]
         size = max(1, len(agents) // (8 * self.threads))
@@ -168,20 +165,21 @@ class FastEngine:
 
     def _steady_params(self) -> Array:
         """(P, R, 12): what does not change from round to round."""
-        params = np.zeros((len(self.runs[0]), len(self.runs), 12))
+        params = np.zeros((len(self.agents), len(self.runs), 12))
         params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
-        for r, run in enumerate(self.runs):
-            for p, agent in enumerate(run):
-                own, problem = params[p, r], agent.problem
+        for p, across in enumerate(self.agents):
+            for r, agent in enumerate(across):
+                own, problem, variant = params[p, r], agent.problem, agent.variant
                 own[WEIGHT] = problem.weight
-                total = problem.beta if agent.variant.regularize_global else problem.regularization
-                at_w = agent.variant.regularize_global or _point(agent) is Point.GLOBAL
+                total = problem.beta if variant.regularize_global else problem.regularization
+                at_w = variant.regularize_global or variant.rule.at is Point.GLOBAL
                 own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
                 if isinstance(problem.domain, Box):
                     own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
         return params
 
     def _params(self, msgs: Sequence[Broadcast]) -> Array:
+        """(P, R, 12): the numbers of one round, as the compiled update reads them."""
         params = self.steady.copy()
         for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
             rule = run[0].variant.rule
@@ -200,11 +198,6 @@ def fusable(agent: Agent) -> bool:
     rule = agent.variant.rule
     boxes = type(agent.problem.domain) in (Everywhere, Box) and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
     return boxes and forms.all_known(forms.of_step(agent))
-
-
-def _point(agent: Agent) -> Point:
-    rule = agent.variant.rule
-    return rule.at if isinstance(rule, Prox | Trust) else Point.LOCAL
 
 
 BUILDER = Builder(lambda runs, shape, _device: FastEngine(runs, shape))

@@ -23,47 +23,28 @@ class Responder(Protocol):
 
 
 class PlainEngine:
-    """Any number of runs, one after another."""
+    """Any number of runs, one after another; `locals` is what the agents of each run carry between rounds."""
 
     path = "plain"
 
     def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int]) -> None:
-        self.runs = [PlainRun(agents, shape) for agents in runs]
+        self.runs = [[agent.in_double() for agent in agents] for agents in runs]
+        self.locals = [[Local(np.zeros(shape), np.zeros(shape))] * len(agents) for agents in runs]
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
-        """One round of every run: msgs and replies in the order of the runs."""
-        return [run.exchange(msg) for run, msg in zip(self.runs, msgs, strict=True)]
+        return [self._exchange(r, msg) for r, msg in zip(range(len(self.runs)), msgs, strict=True)]
 
-    def save(self, r: int) -> dict[str, Array]:
-        """All that `load` needs to go on with run r."""
-        return self.runs[r].save()
-
-    def load(self, r: int, saved: dict[str, Array]) -> None:
-        """Go on from what `save` gave."""
-        self.runs[r].load(saved)
-
-
-class PlainRun:
-    """The agents of one run, asked in turn, and what each carries between rounds."""
-
-    def __init__(self, agents: Sequence[Responder], shape: tuple[int, int]) -> None:
-        self.agents = tuple(agent.in_double() for agent in agents)
-        zero = np.zeros(shape)
-        self.locals = [Local(zero, zero) for _ in self.agents]
-
-    def exchange(self, msg: Broadcast) -> Replies:
-        """Every agent's answer to one broadcast."""
-        answers = [agent.respond(own, msg) for agent, own in zip(self.agents, self.locals, strict=True)]
-        self.locals = [own for own, _, _ in answers]
+    def _exchange(self, r: int, msg: Broadcast) -> Replies:
+        """The answers of all agents of run r."""
+        answers = [agent.respond(own, msg) for agent, own in zip(self.runs[r], self.locals[r], strict=True)]
+        self.locals[r] = [own for own, _, _ in answers]
         z = np.stack([reply.z for _, reply, _ in answers])
         trace = mean_trace([trace for _, _, trace in answers])
         return Replies(z.mean(0), lambda w: float(np.abs(w - z).sum()), trace)
 
-    def save(self) -> dict[str, Array]:
-        """All that `load` needs to go on from here."""
-        return {name: np.stack([getattr(own, name) for own in self.locals]) for name in ("z", "dual", "rho")}
+    def save(self, r: int) -> dict[str, Array]:
+        return {name: np.stack([getattr(own, name) for own in self.locals[r]]) for name in ("z", "dual", "rho")}
 
-    def load(self, saved: dict[str, Array]) -> None:
-        """Go on from what `save` gave."""
+    def load(self, r: int, saved: dict[str, Array]) -> None:
         z, dual, rho = (saved[name] for name in ("z", "dual", "rho"))
-        self.locals = [Local(*own) for own in zip(z, dual, rho.tolist(), strict=True)]
+        self.locals[r] = [Local(*own) for own in zip(z, dual, rho.tolist(), strict=True)]

@@ -15,12 +15,14 @@ from tacit.admm.agent import Agent
 from tacit.admm.project import TrustRegion, project
 from tacit.admm.rule import Trust
 from tacit.engine import forms
-from tacit.engine.gradients import RowNorms
 from tacit.engine.registry import Agents
+from tacit.engine.sums import RowNorms
 from tacit.errors import IncompatibleError
 from tacit.types import Array, Norm
 
 SLACK = 1.25  # padding makes an agent's records at most this much longer
+
+Piece = tuple[int, int, int]  # so many records, of agent p, from this one on
 
 
 def alike(runs: Sequence[Agents]) -> list[list[int]]:
@@ -55,52 +57,44 @@ class Block:
     y: Any  # (G, n, 1, 1)
     x_norm: dict[Norm, Any]  # (G, n, 1, 1)
 
-    def map(self, change: Callable[[Array], Any]) -> Block:
-        """The block with every array passed through `change`: to a device, for one."""
-        x_norm = {norm: change(size) for norm, size in self.x_norm.items()}
-        return Block(change(self.agents), change(self.x), change(self.y), x_norm)
 
-
-def blocks(agents: Agents, x_norm: Sequence[RowNorms], most: int) -> Iterator[Block]:
-    """All records, at most `most` in a block, an agent with more is cut; x_norm is from gradients.row_norms."""
+def blocks(
+    agents: Agents, x_norm: Sequence[RowNorms], most: int, place: Callable[[Array], Any] = np.asarray
+) -> Iterator[Block]:
+    """All records, at most `most` in a block; an agent with more is cut. `place` brings an array to a device."""
+    shards = [agent.shard for agent in agents]
     pieces = [
-        (p, slice(start, min(start + most, len(agent.shard))))
-        for p, agent in enumerate(agents)
-        for start in range(0, len(agent.shard), most)
+        (min(most, len(shard) - start), p, start)
+        for p, shard in enumerate(shards)
+        for start in range(0, len(shard), most)
     ]
-    for group in _groups(sorted(pieces, key=lambda piece: -_length(piece)), most):
+    for group in _groups(sorted(pieces, key=lambda piece: -piece[0]), most):
+        sizes = {norm: _padded([own[norm].astype(np.float32) for own in x_norm], group) for norm in x_norm[0]}
         yield Block(
-            np.array([p for p, _ in group]),
-            _padded([agents[p].shard.x[rows] for p, rows in group]),
-            _padded([agents[p].shard.y[rows] for p, rows in group])[:, :, None, None],
-            {
-                norm: _padded([x_norm[p][norm][rows].astype(np.float32) for p, rows in group])[:, :, None, None]
-                for norm in x_norm[0]
-            },
+            place(np.array([p for _, p, _ in group])),
+            place(_padded([shard.x for shard in shards], group)),
+            place(_padded([shard.y for shard in shards], group)[:, :, None, None]),
+            {norm: place(size[:, :, None, None]) for norm, size in sizes.items()},
         )
 
 
-def _groups(pieces: Sequence[tuple[int, slice]], most: int) -> list[list[tuple[int, slice]]]:
+def _groups(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:
     """Groups of neighbours in a list that goes from long to short."""
-    groups: list[list[tuple[int, slice]]] = []
+    groups: list[list[Piece]] = []
     for piece in pieces:
-        longest = _length(groups[-1][0]) if groups else 0
-        if groups and _length(piece) * SLACK >= longest and (len(groups[-1]) + 1) * longest <= most:
+        longest = groups[-1][0][0] if groups else 0
+        if groups and piece[0] * SLACK >= longest and (len(groups[-1]) + 1) * longest <= most:
             groups[-1].append(piece)
         else:
             groups.append([piece])
     return groups
 
 
-def _length(piece: tuple[int, slice]) -> int:
-    return int(piece[1].stop - piece[1].start)
-
-
-def _padded(parts: list[Array]) -> Array:
-    """One array of parts from long to short, zeros behind the shorter ones."""
-    full = np.zeros((len(parts), *parts[0].shape), parts[0].dtype)
-    for row, part in zip(full, parts, strict=True):
-        row[: len(part)] = part
+def _padded(arrays: Sequence[Array], group: Sequence[Piece]) -> Array:
+    """The pieces of the agents' arrays in one array, zeros behind the shorter ones."""
+    full = np.zeros((len(group), group[0][0], *arrays[0].shape[1:]), arrays[0].dtype)
+    for row, (n, p, start) in zip(full, group, strict=True):
+        row[:n] = arrays[p][start : start + n]
     return full
 
 

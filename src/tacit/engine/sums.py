@@ -1,25 +1,135 @@
-"""sum_i x_i a_i^T of every agent for several questions in one pass, as the methods of tacit.methods ask for them.
+"""sum_i x_i a_i^T over the records of each agent, for several runs in one pass; a_i is a record's residual, shrunk.
 
-The passes are those of tacit.engine.gradients. Sums are taken in float32 and given back in float64. One thread takes
-the whole sum of an agent, so the number of threads never changes a result; the number of runs may change last digits.
+A Pass is compiled over non-zeros (Sparse), or dense through BLAS. A call gives the sums of agent p at a packed point,
+(J, width), and the largest |x_i a_i^T| of each run, (R,). A thread must use the sums up before its next call. The fast
+engine asks `choose` once for a Pass, and so does SharedSums, where runs of tacit.methods share their passes: each run
+has a thread of its own, and runs meet at a Rendezvous.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
 from tacit.engine import forms
-from tacit.engine.gradients import clips, constant, dense_sums, few_nonzeros, sparse_sums
-from tacit.engine.kernels import compiled, cores
-from tacit.engine.layout import aligned, of_run, spread, width
-from tacit.engine.nonzeros import pack
+from tacit.engine.kernels import aligned, compiled, cores, of_run, pack, spread, width
 from tacit.problem.loss import Loss, Squared
 from tacit.problem.sensitivity import Clipped, Declared, RecordBound
 from tacit.types import Array, Norm, Shard
+
+BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
+
+# of non-zeros. Sparse is faster up to 80 % or more, at any width (docs/performance.md), but beyond a third its lists
+# by row and by column take more room than the records themselves
+SPARSE_BELOW = 0.33
+
+RowNorms = dict[Norm, Array]  # |x_i| of one agent's records
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the runs of one pass ask of an agent's records: the loss of each run, and the bound of its gradients."""
+
+    losses: Sequence[Loss]
+    bounds: Sequence[RecordBound]
+
+    @cached_property
+    def clip(self) -> Array:
+        """What the compiled pass clips each run to; inf where a run does not clip."""
+        return np.array([bound.target if isinstance(bound, Clipped) else np.inf for bound in self.bounds], np.float32)
+
+    @cached_property
+    def norm(self) -> Norm:
+        """The norm of the compiled pass: where a run clips, that of its bound, which is the only one."""
+        clipped = {bound.norm for bound in self.bounds if isinstance(bound, Clipped)}
+        return next(iter(clipped or measured_norms(self.bounds) or {self.bounds[0].norm}))
+
+
+class Sparse:
+    """Compiled: one pass over the non-zeros, softmax, bound, clipping and gradient in it."""
+
+    def __init__(
+        self, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, kernels: ModuleType
+    ) -> None:
+        self.name = f"sparse ({kernels.use()})"
+        self.kernels, self.classes = kernels, n_classes
+        self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards]
+        self.x_norm = [{norm: size.astype(np.float32) for norm, size in own.items()} for own in x_norm]
+        self.scratch: dict[object, Array] = {}  # room for one sum a thread
+
+    def __call__(self, p: int, point: Array, asked: Asked) -> tuple[Array, Array]:
+        own, place = self.records[p], (threading.get_ident(), point.shape)
+        if place not in self.scratch:
+            self.scratch[place] = aligned(*point.shape)
+        out, largest = self.scratch[place], np.zeros(len(asked.bounds), np.float32)
+        self.kernels.gradient(
+            own.rows, own.columns, own.scale, own.block, own.label, self.x_norm[p][asked.norm], point, self.classes,
+            len(asked.bounds), isinstance(asked.losses[0], Squared), 1 if asked.norm is Norm.L1 else 2, asked.clip,
+            out, largest,
+        )  # fmt: skip
+        return out, largest
+
+
+class Dense:
+    """NumPy in float32, a block of records at a time; any loss and any bound."""
+
+    name = "dense (BLAS)"
+
+    def __init__(self, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int) -> None:
+        self.shards, self.x_norm, self.classes = shards, x_norm, n_classes
+
+    def __call__(self, p: int, point: Array, asked: Asked) -> tuple[Array, Array]:
+        shard, n_runs = self.shards[p], len(asked.bounds)
+        out, largest = np.zeros_like(point), np.zeros(n_runs)
+        for start in range(0, len(shard), BLOCK):
+            rows = slice(start, start + BLOCK)
+            score = shard.x[rows] @ point
+            for r, (loss, bound) in enumerate(zip(asked.losses, asked.bounds, strict=True)):
+                own, size = of_run(score, r, self.classes), self.x_norm[p][bound.norm][rows]
+                residual = loss.residual(own, shard.y[rows])
+                largest[r] = max(largest[r], bound.bound(residual, size))
+                own[...] = bound.shrink(residual, size)
+            score[:, n_runs * self.classes :] = 0
+            out += shard.x[rows].T @ score
+        return out, largest
+
+
+Pass: TypeAlias = Sparse | Dense
+
+
+def choose(shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, has_form: bool) -> Pass:
+    """Sparse where it is compiled, has a form for what is asked, and has few enough non-zeros to win; else dense."""
+    kernels, size = compiled() if has_form else None, max(1, sum(shard.x.size for shard in shards))
+    if kernels is None or sum(np.count_nonzero(shard.x) for shard in shards) > SPARSE_BELOW * size:
+        return Dense(shards, x_norm, n_classes)
+    return Sparse(shards, x_norm, n_classes, n_runs, kernels)
+
+
+def measured_norms(bounds: Iterable[RecordBound]) -> set[Norm]:
+    """The norms that bounds are measured in; declared bounds are not measured."""
+    return {bound.norm for bound in bounds if not isinstance(bound, Declared)}
+
+
+def row_norms(shards: Sequence[Shard], norms: Iterable[Norm]) -> list[RowNorms]:
+    """|x_i| of every agent's records, in each of the norms."""
+    return [{norm: norm.of_rows(shard.x) for norm in norms} for shard in shards]
+
+
+def constant(bound: RecordBound, x_norm: RowNorms) -> float:
+    """A bound that is a constant, after one check that the records keep it; zero for a bound of another kind."""
+    if type(bound) not in (Declared, Clipped):
+        return 0.0
+    size = x_norm[bound.norm]
+    nothing = np.zeros((len(size), 1))
+    bound.shrink(nothing, size)
+    return bound.bound(nothing, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,15 +141,18 @@ class Question:
 
 
 class SharedSums:
-    """The shards of one federation, packed once for any number of runs; `n_runs` is how many a pass mostly serves."""
+    """The shards of one federation, packed once for any number of runs; `n_runs` is how many a pass mostly serves.
+
+    Sums are taken in float32 and given back in float64. One thread takes the whole sum of an agent, so the number of
+    threads never changes a result; the number of runs may change last digits.
+    """
 
     def __init__(
         self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int, threads: int | None = None
     ) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
-        self.x_norm = [{norm: norm.of_rows(shard.x) for norm in (Norm.L1, Norm.L2)} for shard in shards]
-        self.kernels = compiled() if type(loss) in forms.LOSSES and few_nonzeros(shards) else None
-        self.records = [pack(shard, width(n_runs, n_classes)) for shard in shards] if self.kernels else []
+        self.x_norm = row_norms(shards, (Norm.L1, Norm.L2))
+        self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in forms.LOSSES)
         self.pool = ThreadPoolExecutor(threads or cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
@@ -50,45 +163,78 @@ class SharedSums:
     def __call__(self, questions: Sequence[Question]) -> list[Array]:
         """The answer to each question, (P, J, K)."""
         answers = [np.empty((len(self.shards), *question.points.shape[-2:])) for question in questions]
-        for norm, members in _passes(questions):
-            self._pass(norm, [questions[r] for r in members], [answers[r] for r in members])
+        for members in _passes(questions):
+            self._pass([questions[r] for r in members], [answers[r] for r in members])
         return answers
 
-    def _pass(self, norm: Norm, questions: Sequence[Question], answers: Sequence[Array]) -> None:
+    def _pass(self, questions: Sequence[Question], answers: Sequence[Array]) -> None:
         """One pass over all records, into the answers."""
-        for bound in (question.bound for question in questions if isinstance(question.bound, Declared)):
+        asked = Asked([self.loss] * len(questions), [question.bound for question in questions])
+        for bound in (bound for bound in asked.bounds if isinstance(bound, Declared)):
             for x_norm in self.x_norm:
                 constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
         packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
         common = all(question.points.ndim == 2 for question in questions)
         shared = spread([question.points for question in questions], aligned(*packed)) if common else None
-        sums = self._sparse if self.records else self._dense
 
         def work(p: int) -> None:
             points = [q.points if q.points.ndim == 2 else q.points[p] for q in questions]
-            out = sums(p, norm, questions, spread(points, aligned(*packed)) if shared is None else shared)
+            out, _ = self.sums(p, spread(points, aligned(*packed)) if shared is None else shared, asked)
             for r, answer in enumerate(answers):
                 answer[p] = of_run(out, r, self.classes)
 
         list(self.pool.map(work, range(len(self.shards))))
 
-    def _sparse(self, p: int, norm: Norm, questions: Sequence[Question], point: Array) -> Array:
-        assert self.kernels is not None
-        clip = clips([question.bound for question in questions])
-        out, x_norm = aligned(*point.shape), self.x_norm[p][norm].astype(np.float32)
-        squared = isinstance(self.loss, Squared)
-        sparse_sums(self.kernels, self.records[p], point, self.classes, squared, norm, x_norm, clip, out)
-        return out
 
-    def _dense(self, p: int, _norm: Norm, questions: Sequence[Question], point: Array) -> Array:
-        asked = [(self.loss, question.bound) for question in questions]
-        return dense_sums(self.shards[p], self.x_norm[p], point, self.classes, asked)[0]
-
-
-def _passes(questions: Sequence[Question]) -> Iterator[tuple[Norm, list[int]]]:
-    """Which questions share a pass: it clips in one norm, and what is not clipped goes with the first."""
-    norms = sorted({q.bound.norm for q in questions if isinstance(q.bound, Clipped)}, key=lambda norm: norm.value)
-    first, *others = norms or [Norm.L2]
+def _passes(questions: Sequence[Question]) -> Iterator[list[int]]:
+    """Which questions share a pass: a pass clips in one norm, and questions that do not clip go with the first."""
     apart = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
+    first, *others = sorted(set(apart.values()), key=lambda norm: norm.value) or [Norm.L2]
     for norm in (first, *others):
-        yield norm, [r for r in range(len(questions)) if apart.get(r, first) is norm]
+        yield [r for r in range(len(questions)) if apart.get(r, first) is norm]
+
+
+class Rendezvous:
+    """Where runs meet; `answer` takes the questions of the runs that have not left, in order.
+
+    A question waits until every run that has not left has asked one. The thread of the last run then answers all
+    questions, in the order of the runs. So the n-th pass serves the n-th question of every run that asks so many,
+    whatever the scheduler does. Nobody waits for ever: while a run waits, another run computes, and that run will ask
+    or leave.
+    """
+
+    def __init__(self, answer: Callable[[Sequence[Question]], Sequence[Array]], n_runs: int) -> None:
+        self.answer = answer
+        self.here = set(range(n_runs))
+        self.asked: dict[int, Question] = {}
+        self.answered: dict[int, Array | Exception] = {}
+        self.turn = threading.Condition()
+
+    def ask(self, run: int, question: Question) -> Array:
+        """Returns the answer to this run's question, or raises the error that answering met."""
+        with self.turn:
+            self.asked[run] = question
+            self._answer_if_all_asked()
+            self.turn.wait_for(lambda: run in self.answered)
+            found = self.answered.pop(run)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def leave(self, run: int) -> None:
+        """Tell that this run asks no more, so that the others do not wait for it."""
+        with self.turn:
+            self.here.discard(run)
+            self._answer_if_all_asked()
+
+    def _answer_if_all_asked(self) -> None:
+        if not self.asked or self.asked.keys() != self.here:
+            return
+        runs = sorted(self.asked)
+        try:
+            found: Sequence[Array | Exception] = self.answer([self.asked[run] for run in runs])
+        except Exception as error:
+            found = [error] * len(runs)
+        self.asked.clear()
+        self.answered.update(zip(runs, found, strict=True))
+        self.turn.notify_all()

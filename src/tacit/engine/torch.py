@@ -22,9 +22,9 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
-from tacit.engine.gradients import RowNorms, constant, row_norms
 from tacit.engine.registry import Agents, Builder
 from tacit.engine.stacking import Block, alike, blocks, project_each
+from tacit.engine.sums import RowNorms, constant, row_norms
 from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
@@ -61,21 +61,18 @@ class TorchEngine:
         self.path = f"torch {torch.__version__} on {self.device.type}"
         teams = alike(runs)
         self.place = {r: i for i, r in enumerate(chain(*teams))}  # of run r on the axis R
-        x_norm = row_norms(runs)
+        x_norm = row_norms([agent.shard for agent in runs[0]], {run[0].variant.bound.norm for run in runs})
         self.teams = [
             Team([runs[r] for r in team], slice(self.place[team[0]], self.place[team[-1]] + 1), x_norm, self.device)
             for team in teams
         ]
         most = max(1, SCORES // (len(runs) * shape[1]))
-        self.records = [
-            block.map(lambda array: torch.from_numpy(array).to(self.device)) for block in blocks(runs[0], x_norm, most)
-        ]
+        self.records = list(blocks(runs[0], x_norm, most, lambda array: torch.from_numpy(array).to(self.device)))
         self.z = self._tensor(np.zeros((len(runs[0]), shape[0], len(runs), shape[1])))
         self.dual = torch.zeros_like(self.z)
         self.rho = self._tensor(np.zeros((len(runs), 1)))  # of the last round
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
-        """One round of every run: msgs and replies in the order of the runs."""
         placed = [msgs[r] for r in self.place]
         w = self._tensor(np.stack([msg.w for msg in placed], axis=1))
         rho = self._tensor([[msg.rho] for msg in placed])
@@ -92,13 +89,11 @@ class TorchEngine:
         return [Replies(z_mean[:, i], partial(self._violation, i), traces[i], np.float32) for i in places]
 
     def save(self, r: int = 0) -> dict[str, Array]:
-        """All that `load` needs to go on with run r."""
         i = self.place[r]
         kept = {"z": self.z[:, :, i], "dual": self.dual[:, :, i], "rho": self.rho[i]}
         return {name: part.cpu().numpy().copy() for name, part in kept.items()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
-        """Go on from what `save` gave."""
         i = self.place[r]
         self.z[:, :, i], self.dual[:, :, i] = self._tensor(saved["z"]), self._tensor(saved["dual"])
         self.rho[i] = self._tensor(saved["rho"])

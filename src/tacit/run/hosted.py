@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.engine.rendezvous import Rendezvous
-from tacit.engine.sums import Question, SharedSums
+from tacit.engine.sums import Question, Rendezvous, SharedSums
 from tacit.errors import Diverged, TacitError
 from tacit.methods.method import Own, exchange
 from tacit.methods.task import Sums, plain_sums
@@ -51,7 +50,7 @@ class Hosted:
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round of every run, each run on its own thread; one pass over the records serves all runs."""
-        meeting: Rendezvous[Question, Array] = Rendezvous(self.shared, len(msgs))
+        meeting = Rendezvous(self.shared, len(msgs))
         with ThreadPoolExecutor(len(msgs)) as pool:
             answers = list(pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
         for r, found in enumerate(answers):
@@ -60,7 +59,7 @@ class Hosted:
         self.own = [own for own, _ in answers]
         return [answer for _, answer in answers]
 
-    def _answer(self, meeting: Rendezvous[Question, Array], r: int, msg: Broadcast) -> Any:
+    def _answer(self, meeting: Rendezvous, r: int, msg: Broadcast) -> Any:
         setup = self.setups[r]
         task = replace(setup.task, sums=_asking(meeting, r, self.shared))
         try:
@@ -88,7 +87,7 @@ def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
     return found
 
 
-def _asking(meeting: Rendezvous[Question, Array], r: int, shared: SharedSums) -> Sums:
+def _asking(meeting: Rendezvous, r: int, shared: SharedSums) -> Sums:
     """Return the sums for run r: asked at the meeting where runs can share them, else computed for run r alone."""
 
     def sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:

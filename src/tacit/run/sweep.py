@@ -16,7 +16,7 @@ from typing import Any
 
 from tacit import record, toml
 from tacit.engine.fast import fusable
-from tacit.engine.gradients import bound_norms
+from tacit.engine.sums import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
 from tacit.run import build, deploy
@@ -232,7 +232,7 @@ def _lockstep_key(run: Run) -> str | None:
     if not fusable(agent) or deploy.wanted(run.spec):  # no shared pass, or all ledgers open at once
         return None
     # a declared bound is not measured, so it goes with runs that measure in any norm
-    norms = sorted(norm.value for norm in bound_norms([[agent]])) or ["l1"]
+    norms = sorted(norm.value for norm in measured_norms([agent.variant.bound])) or ["l1"]
     return repr((*alike, type(agent.problem.loss).__name__, norms))
 
 

@@ -140,7 +140,9 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
             if isinstance(run.setup, AdmmSetup):
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
-            results = _lockstep(left, engine_for(left, open_files), listener, stop or Patience())
+            engine, stop = engine_for(left, open_files), stop or Patience()
+            with stop:  # before the first file changes: a signal then waits for the end of a round
+                results = _lockstep(left, engine, listener, stop)
             done |= zip(left, results, strict=True)
         return [done[run] for run in runs]
 
@@ -179,29 +181,28 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
     going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS
-    with stop:
-        while first.state.t < last:
-            try:
-                ended = next(going)
-            except Refused:
-                save()
-                raise
-            row = None
-            for run, (state, info) in zip(runs, ended, strict=True):
-                row = run.hear(state, info) or row
-            now = time.monotonic()
-            for run in runs:
-                run.seconds += (now - tick) / len(runs)
-            tick = now
-            try:
-                listener(first.state.t, row)
-            except KeyboardInterrupt:
-                stop.asked = True
-            if stop.asked and first.state.t < last:
-                save()
-                raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
-            if now - saved_at > pause:
-                save()
-                saved_at = time.monotonic()
-                pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
-        return [run.finish(engine.path) for run in runs]
+    while first.state.t < last:
+        try:
+            ended = next(going)
+        except Refused:
+            save()
+            raise
+        row = None
+        for run, (state, info) in zip(runs, ended, strict=True):
+            row = run.hear(state, info) or row
+        now = time.monotonic()
+        for run in runs:
+            run.seconds += (now - tick) / len(runs)
+        tick = now
+        try:
+            listener(first.state.t, row)
+        except KeyboardInterrupt:
+            stop.asked = True
+        if stop.asked and first.state.t < last:
+            save()
+            raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
+        if now - saved_at > pause:
+            save()
+            saved_at = time.monotonic()
+            pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
+    return [run.finish(engine.path) for run in runs]
