@@ -23,6 +23,7 @@ class Rounds:
     """Rounds of some runs on one engine, as `tacit.run.train` makes them, without records."""
 
     def __init__(self, engine: str, setups: Sequence[Setup]) -> None:
+        self.setups = setups
         servers = [replace(own.server, rounds=10**9) for own in setups]
         self.states = [own.start() for own in servers]
         self.engine: Any = ENGINES[engine]([own.agents for own in setups], setups[0].shape, "cpu")

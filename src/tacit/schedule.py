@@ -62,8 +62,7 @@ class Staircase:
     summable: bool = False
 
     def __post_init__(self) -> None:
-        for constant in (self.c1, self.period, self.epsilon):
-            _check(constant, finite=False)
+        _check(self.c1, self.period, self.epsilon, finite=False)
         if not 0 <= self.c2 < math.inf:
             raise SpecError(f"c2 of the dynamic rho must be zero or more and finite, got {self.c2}: rho is positive.")
 
@@ -132,8 +131,7 @@ class HuangStep:
     summable: bool = False
 
     def __post_init__(self) -> None:
-        _check(self.smoothness)
-        _check(self.c_w)
+        _check(self.smoothness, self.c_w)
 
     def __call__(self, t: int) -> float:
         return 1 / (self.smoothness + math.sqrt(2 * self.dimension * t) * self.noise / self.c_w)
@@ -151,6 +149,7 @@ def cooled_step(score_noise: float, std: float, rounds: int) -> float:
     return min(LARGEST_STEP, score_noise * math.sqrt(3 / rounds) / std) if std else LARGEST_STEP
 
 
-def _check(value: float, finite: bool = True) -> None:
-    if not value > 0 or (finite and math.isinf(value)):
-        raise SpecError(f"a schedule needs positive, finite constants, got {value}.")
+def _check(*constants: float, finite: bool = True) -> None:
+    for value in constants:
+        if not value > 0 or (finite and math.isinf(value)):
+            raise SpecError(f"a schedule needs positive, finite constants, got {value}.")

@@ -45,7 +45,7 @@ def questions(bounds, seed=0):
 @pytest.mark.parametrize("loss", [Softmax(), Squared()])
 @pytest.mark.parametrize("n_runs", [1, 2, 7])
 def test_one_pass_equals_plain_sums_for_every_bound(kind, loss, n_runs):
-    shared, problem = SharedSums(OVER.shards, loss, 3, n_runs, threads=2), Problem(3, 1.0, loss)
+    shared, problem = SharedSums(OVER.shards, loss, 3, n_runs), Problem(3, 1.0, loss)
     assert isinstance(shared.sums, Sparse) is (kind == "sparse")
     asked = questions(BOUNDS)
     for start in range(0, len(asked), n_runs):

@@ -26,7 +26,7 @@ from tacit.engine.sums import Asked, choose, constant, measured_norms, row_norms
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.rounds import Trace, mean_trace
-from tacit.types import Array, Norm, Shard
+from tacit.types import Array, Norm
 
 # columns of a run's parameters, as the compiled update reads them
 WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER = range(12)
@@ -46,22 +46,19 @@ class FastEngine:
         self.kernels = compiled()
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
-        self._prepare_gradients([agent.shard for agent in self.runs[0]], self.agents[0])
-        self.fused = self.kernels is not None and all(fusable(run[0]) for run in self.runs)
-        self.steady = self._steady_params()
-        self.kinds = np.array([isinstance(run[0].variant.mechanism, Gaussian) for run in self.runs], np.int32)
-        self.keys = np.array([[agent.key for agent in across] for across in self.agents], np.uint64)
-
-    def _prepare_gradients(self, shards: Sequence[Shard], first: Agents) -> None:
-        """Pack the records, and note what the runs ask of them; `first` is the first agent of every run."""
+        first, shards = self.agents[0], [agent.shard for agent in self.runs[0]]
         self.asked = [Asked([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents]
-        bounds = self.asked[0].bounds
+        losses, bounds = self.asked[0].losses, self.asked[0].bounds
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
-        one_pass = len({type(agent.problem.loss) for agent in first}) == 1 and len(measured_norms(bounds)) <= 1
+        one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1
         has_form = one_pass and all(forms.all_known(forms.of_gradient(agent)) for agent in first)
-        self.gradients = choose(shards, x_norm, self.classes, len(first), has_form)
+        self.gradients = choose(shards, x_norm, self.classes, len(runs), has_form)
         kept = zip(self.asked, x_norm, strict=True)
         self.constant = np.array([[constant(bound, size) for bound in asked.bounds] for asked, size in kept])
+        self.fused = self.kernels is not None and all(map(fusable, first))
+        self.steady = self._steady_params()
+        self.kinds = np.array([isinstance(agent.variant.mechanism, Gaussian) for agent in first], np.int32)
+        self.keys = np.array([[agent.key for agent in across] for across in self.agents], np.uint64)
 
     @property
     def path(self) -> str:
@@ -108,8 +105,7 @@ class FastEngine:
         start = perf_counter()
         grad, bound = self._gradient(p)
         asked = perf_counter()
-        params, size = all_params[p], self.features * self.classes
-        facts = []
+        params, facts = all_params[p], []
         for r, agent in enumerate(self.agents[p]):
             mu = float(params[r, RHO] + params[r, INV_ETA])
             scale = agent.variant.perturbation.scale(agent.calibration * float(bound[r]), mu)
@@ -123,7 +119,7 @@ class FastEngine:
         spent = perf_counter() - asked
         clock = {"gradient": asked - start, "noise": float(drawing[0]), "update": spent - float(drawing[0])}
         share = {part: spent / len(self.runs) for part, spent in clock.items()}
-        numbers = zip(noise / size, facts, strict=True)
+        numbers = zip(noise / (self.features * self.classes), facts, strict=True)
         return [Trace(xi, xi / mu, scale, sensitivity, share) for xi, (mu, scale, sensitivity) in numbers]
 
     def _one_by_one(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
@@ -136,16 +132,15 @@ class FastEngine:
             z, dual = of_run(self.z[p], r, self.classes), of_run(self.dual[p], r, self.classes)
             narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
-            slope = agent.problem.weight * of_run(grad, r, self.classes) + agent.regular_slope(
-                agent.variant.rule.at.of(own, narrow), narrow.w
-            )
+            regular = agent.regular_slope(agent.variant.rule.at.of(own, narrow), narrow.w)
+            slope = agent.problem.weight * of_run(grad, r, self.classes) + regular
             after, trace = agent.move(own, narrow, slope, float(bound[r]))
             z[...], dual[...] = after.z, after.dual
             traces.append(replace(trace, seconds={"gradient": share} | trace.seconds))
         return traces
 
     def _over_agents(self, work: Callable[[int], Any]) -> list[Any]:
-        """work(p) for every agent, in a few chunks a thread so that none waits long for another."""
+        """work(p) for every agent, in a few chunks a thread, so that no thread waits long for another."""
         agents = range(len(self.agents))
         if self.threads == 1:
             return [work(p) for p in agents]
@@ -167,15 +162,14 @@ class FastEngine:
         """(P, R, 12): what does not change from round to round."""
         params = np.zeros((len(self.agents), len(self.runs), 12))
         params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
-        for p, across in enumerate(self.agents):
-            for r, agent in enumerate(across):
-                own, problem, variant = params[p, r], agent.problem, agent.variant
-                own[WEIGHT] = problem.weight
-                total = problem.beta if variant.regularize_global else problem.regularization
-                at_w = variant.regularize_global or variant.rule.at is Point.GLOBAL
-                own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
-                if isinstance(problem.domain, Box):
-                    own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
+        for p, r in np.ndindex(params.shape[:2]):
+            own, problem, variant = params[p, r], self.runs[r][p].problem, self.runs[r][p].variant
+            own[WEIGHT] = problem.weight
+            total = problem.beta if variant.regularize_global else problem.regularization
+            at_w = variant.regularize_global or variant.rule.at is Point.GLOBAL
+            own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
+            if isinstance(problem.domain, Box):
+                own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
         return params
 
     def _params(self, msgs: Sequence[Broadcast]) -> Array:

@@ -26,7 +26,7 @@ Piece = tuple[int, int, int]  # so many records, of agent p, from this one on
 
 
 def alike(runs: Sequence[Agents]) -> list[list[int]]:
-    """The numbers of the runs, in groups that take the same branches."""
+    """The indices of the runs, in groups of runs that take the same branches."""
     groups: dict[object, list[int]] = {}
     for r, run in enumerate(runs):
         groups.setdefault(kind(run[0]), []).append(r)
@@ -34,7 +34,7 @@ def alike(runs: Sequence[Agents]) -> list[list[int]]:
 
 
 def kind(agent: Agent) -> object:
-    """What decides the branches of a run, whatever its numbers; an error for what has no stacked form."""
+    """The choices that decide which branches a run takes; a choice that has no stacked form is refused."""
     m, problem = agent.variant, agent.problem
     for choice, known in (*forms.of_step(agent), *forms.of_gradient(agent)):
         if type(choice) not in known:
@@ -42,10 +42,9 @@ def kind(agent: Agent) -> object:
             raise IncompatibleError(
                 f"the torch engine knows {names} and not {type(choice).__name__}: use the fast or the plain engine."
             )
-    rule: Any = m.rule
-    types = map(type, (rule, m.mechanism, m.bound, problem.loss, problem.domain))
-    trust_norm = rule.norm if isinstance(rule, Trust) else None
-    return (*types, rule.at, trust_norm, m.perturbation, m.bound.norm, m.order, m.regularize_global)
+    types = map(type, (m.rule, m.mechanism, m.bound, problem.loss, problem.domain))
+    trust_norm = m.rule.norm if isinstance(m.rule, Trust) else None
+    return (*types, m.rule.at, trust_norm, m.perturbation, m.bound.norm, m.order, m.regularize_global)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,11 +62,8 @@ def blocks(
 ) -> Iterator[Block]:
     """All records, at most `most` in a block; an agent with more is cut. `place` brings an array to a device."""
     shards = [agent.shard for agent in agents]
-    pieces = [
-        (min(most, len(shard) - start), p, start)
-        for p, shard in enumerate(shards)
-        for start in range(0, len(shard), most)
-    ]
+    starts = [(p, start) for p, shard in enumerate(shards) for start in range(0, len(shard), most)]
+    pieces = [(min(most, len(shards[p]) - start), p, start) for p, start in starts]
     for group in _groups(sorted(pieces, key=lambda piece: -piece[0]), most):
         sizes = {norm: _padded([own[norm].astype(np.float32) for own in x_norm], group) for norm in x_norm[0]}
         yield Block(

@@ -9,10 +9,11 @@ has a thread of its own, and runs meet at a Rendezvous.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from types import ModuleType
 from typing import TypeAlias
 
@@ -147,13 +148,11 @@ class SharedSums:
     threads never changes a result; the number of runs may change last digits.
     """
 
-    def __init__(
-        self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int, threads: int | None = None
-    ) -> None:
+    def __init__(self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
         self.x_norm = row_norms(shards, (Norm.L1, Norm.L2))
         self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in forms.LOSSES)
-        self.pool = ThreadPoolExecutor(threads or cores())
+        self.pool = ThreadPoolExecutor(cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
         """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
@@ -161,18 +160,20 @@ class SharedSums:
         return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
 
     def __call__(self, questions: Sequence[Question]) -> list[Array]:
-        """The answer to each question, (P, J, K)."""
+        """The answer to each question, (P, J, K). A pass clips in one norm; what does not clip goes with the first."""
         answers = [np.empty((len(self.shards), *question.points.shape[-2:])) for question in questions]
-        for members in _passes(questions):
+        clipped = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
+        first, *others = sorted(set(clipped.values()), key=lambda norm: norm.value) or [Norm.L2]
+        for norm in (first, *others):
+            members = [r for r in range(len(questions)) if clipped.get(r, first) is norm]
             self._pass([questions[r] for r in members], [answers[r] for r in members])
         return answers
 
     def _pass(self, questions: Sequence[Question], answers: Sequence[Array]) -> None:
         """One pass over all records, into the answers."""
         asked = Asked([self.loss] * len(questions), [question.bound for question in questions])
-        for bound in (bound for bound in asked.bounds if isinstance(bound, Declared)):
-            for x_norm in self.x_norm:
-                constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
+        for bound, x_norm in product((bound for bound in asked.bounds if isinstance(bound, Declared)), self.x_norm):
+            constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
         packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
         common = all(question.points.ndim == 2 for question in questions)
         shared = spread([question.points for question in questions], aligned(*packed)) if common else None
@@ -184,14 +185,6 @@ class SharedSums:
                 answer[p] = of_run(out, r, self.classes)
 
         list(self.pool.map(work, range(len(self.shards))))
-
-
-def _passes(questions: Sequence[Question]) -> Iterator[list[int]]:
-    """Which questions share a pass: a pass clips in one norm, and questions that do not clip go with the first."""
-    apart = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
-    first, *others = sorted(set(apart.values()), key=lambda norm: norm.value) or [Norm.L2]
-    for norm in (first, *others):
-        yield [r for r in range(len(questions)) if apart.get(r, first) is norm]
 
 
 class Rendezvous:

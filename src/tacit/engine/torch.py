@@ -84,8 +84,7 @@ class TorchEngine:
         clock = {"gradient": asked - start, "noise": 0.0, "update": self._now() - asked}  # the update draws the noise
         share = {part: spent / len(msgs) for part, spent in clock.items()}
         traces = [Trace(size, in_z, scale, reach, share) for size, in_z, scale, reach in torch.cat(moved).tolist()]
-        z_mean = self._mean()
-        places = [self.place[r] for r in range(len(msgs))]
+        z_mean, places = self._mean(), [self.place[r] for r in range(len(msgs))]
         return [Replies(z_mean[:, i], partial(self._violation, i), traces[i], np.float32) for i in places]
 
     def save(self, r: int = 0) -> dict[str, Array]:
@@ -150,11 +149,9 @@ class TorchEngine:
 
 
 class Team:
-    """Runs that differ in numbers alone, and those numbers; `stretch` is their part of the axis R."""
+    """Runs that differ in numbers alone, and these numbers; `stretch` is the part of the axis R that the runs have."""
 
-    def __init__(
-        self, runs: Sequence[Agents], stretch: slice, x_norm: Sequence[RowNorms], device: torch.device
-    ) -> None:
+    def __init__(self, runs: Sequence[Agents], stretch: slice, x_norm: list[RowNorms], device: torch.device) -> None:
         self.runs, self.stretch, self.device = runs, stretch, device
         self.variant: Any = runs[0][0].variant
         self.problem = runs[0][0].problem
@@ -178,7 +175,7 @@ class Team:
         return own if rule.at is Point.LOCAL else w[:, self.stretch].expand_as(own)
 
     def answer(self, score: Tensor, own: Block) -> Tensor:
-        """Turns scores (G, n, R, K) into residuals, shrunk to their bound; the largest record if it is the bound."""
+        """Turns scores (G, n, R, K) into residuals, shrunk to their bound, in place; gives the bound of each agent."""
         bound, limit = self.variant.bound, self.constant[own.agents]
         if isinstance(self.problem.loss, Softmax):
             score.copy_(score.softmax(3))
