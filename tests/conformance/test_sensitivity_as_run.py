@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.kernels import aligned, compiled, of_run, width
-from tacit.engine.sums import Asked, Dense, Sparse, constant, row_norms
+from tacit.engine.sums import Dense, LossesAndBounds, Sparse, constant, row_norms
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
@@ -37,7 +37,7 @@ def gradient(kind, shard, values, point, norm):
     )
     packed = aligned(J, width(1, K))
     packed[:, :K] = point
-    total, _ = compute(0, packed, Asked([agents[0].problem.loss], [bound]))
+    total, _ = compute(0, packed, LossesAndBounds([agents[0].problem.loss], [bound]))
     return of_run(total, 0, K).astype(np.float64), constant(bound, x_norm)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.engine import sums
 from tacit.engine.kernels import compiled, normals
-from tacit.engine.sums import Question, Rendezvous, SharedSums, Sparse
+from tacit.engine.sums import Rendezvous, SharedSums, Sparse, SumsAsked
 from tacit.errors import DataError
 from tacit.methods.task import plain_sums
 from tacit.privacy import noise
@@ -39,7 +39,7 @@ def questions(bounds, seed=0):
     """Every other one at a point of each agent's own."""
     rng = np.random.default_rng(seed)
     shapes = [(4, 3) if n % 2 else (3, 4, 3) for n in range(len(bounds))]
-    return [Question(3 * rng.normal(size=shape), bound) for shape, bound in zip(shapes, bounds, strict=True)]
+    return [SumsAsked(3 * rng.normal(size=shape), bound) for shape, bound in zip(shapes, bounds, strict=True)]
 
 
 @pytest.mark.parametrize("loss", [Softmax(), Squared()])
@@ -61,8 +61,8 @@ def test_one_pass_equals_plain_sums_for_every_bound(kind, loss, n_runs):
 def test_points_common_to_all_agents_are_packed_once_and_give_the_same():
     shared = SharedSums(OVER.shards, Softmax(), 3, 2)
     point = np.random.default_rng(0).normal(size=(4, 3))
-    (common,) = shared([Question(point, BOUNDS[0])])
-    (each,) = shared([Question(np.stack([point] * 3), BOUNDS[0])])
+    (common,) = shared([SumsAsked(point, BOUNDS[0])])
+    (each,) = shared([SumsAsked(np.stack([point] * 3), BOUNDS[0])])
     np.testing.assert_array_equal(common, each)
 
 
@@ -70,7 +70,7 @@ def test_points_common_to_all_agents_are_packed_once_and_give_the_same():
 def test_a_record_beyond_its_declared_norm_is_refused():
     shared = SharedSums(OVER.shards, Softmax(), 3, 1)
     with pytest.raises(DataError, match="above the declared"):
-        shared([Question(np.zeros((4, 3)), Declared(Norm.L2, 1.0, row_norm=0.1))])
+        shared([SumsAsked(np.zeros((4, 3)), Declared(Norm.L2, 1.0, row_norm=0.1))])
 
 
 def test_other_bounds_losses_and_records_are_not_served():

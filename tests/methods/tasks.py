@@ -49,16 +49,17 @@ def pooled_gradient(of: Task, w: np.ndarray) -> np.ndarray:
 
 def one_round(of: Task, method: Method, w: np.ndarray, t: int = 1) -> tuple[State, Info]:
     """What round t makes of the model w, as if it were the first."""
-    asking = Coordinator(method, of)
+    asking = Coordinator(method, of.facts)
     state = replace(asking.start(), t=t - 1, w=w)
     msg = asking.ask(state)
-    (answers,) = Here(method, of)([msg])
+    (answers,) = Here(asking, of)([msg])
     return asking.conclude(state, msg, answers)
 
 
 def followed(of: Task, method: Method) -> Iterator[tuple[State, Info, Own]]:
     """The state and the info after each round, and what agents carry out of it."""
-    asking, here = Coordinator(method, of), Here(method, of)
+    asking = Coordinator(method, of.facts)
+    here = Here(asking, of)
     for ((state, info),) in rounds([asking], [asking.start()], here):
         yield state, info, here.own
 

@@ -1,6 +1,7 @@
 """Every method of the registry is trained, resumed, swept and reported alike: one registry, one run directory."""
 
 import json
+import math
 import warnings
 
 import numpy as np
@@ -92,16 +93,78 @@ def test_the_constants_of_a_method_are_keys_of_its_spec(name):
 @pytest.mark.parametrize(("values", "says"), [
     ({"method.local_stepz": 2}, "did you mean 'local_steps'"),
     ({"method.local_steps": "many"}, "takes a number"),
-    ({"schedule.rho": "static"}, "schedule.rho is for the ADMM family"),
-    ({"algorithm.order": "zwd"}, "algorithm.order is for the ADMM family"),
+    ({"schedule.rho": "static"}, "does not read schedule.rho"),
+    ({"algorithm.order": "zwd"}, "does not read algorithm.order"),
     ({"privacy.adjacency": "replace_one"}, "not for replace_one"),
     ({"run.engine": "plain"}, "no plain engine"),
     ({"data.row_norm": "none"}, "bounded in l2"),
-    ({"privacy.noise": "exact"}, "privacy.noise is for the ADMM family"),
+    ({"method.local_steps": 0}, "above 0"),
+    ({"method.local_steps": 1.5}, "whole number"),
+    ({"method.local_steps": math.inf}, "finite"),
+    ({"method.share": 1.5}, "at most 0.999"),
+    ({"method.share": -0.5}, "at least 0"),
+    ({"privacy.noise": "exact"}, "no deployed agents"),
 ])  # fmt: skip
 def test_what_a_method_does_not_read_is_refused(values, says):
     with pytest.raises((IncompatibleError, SpecError), match=says):
         train(spec_of("objp-local", **values))
+
+
+@pytest.mark.parametrize(("name", "values", "says"), [
+    ("secure-sum", {"method.colluding": 0}, "every agent knows its own noise"),
+    ("secure-sum", {"method.colluding": 50}, "cannot collude"),
+    ("dp-fedavg", {"privacy.adjacency": "replace_one"}, "not for replace_one"),
+    ("fedavg", {"privacy.epsilon": 1.0}, "adds no noise"),
+    ("fedgd", {"problem.domain": "ball"}, "drop problem.domain"),
+    ("fedgd", {"method.foo": 1}, "no constants of its own"),
+    ("pvp", {"problem.loss": "squared"}, "bounded gradients"),
+    ("outp-huang", {"problem.loss": "squared"}, "bounded gradients"),
+    ("amp", {"method.jacobian": 1.5}, "at most 0.999"),
+    ("fedprox", {"method.step": 0}, "above 0"),
+])  # fmt: skip
+def test_what_a_method_cannot_do_is_refused_before_anything_is_written(name, values, says, tmp_path):
+    with pytest.raises((IncompatibleError, SpecError), match=says):
+        train(spec_of(name, **values), out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_constant_that_a_spec_leaves_out_has_its_default():
+    spec = preset("sound", "dpsgd", "synthetic").with_values(SMALL | {"algorithm.name": "dpsgd-local", "run.rounds": 4})
+    steps = build.setup(spec, build.federation(spec)).method.local_steps
+    assert steps == METHODS["dpsgd-local"].grid[0]["local_steps"]
+
+
+def test_a_guarantee_for_a_whole_agent_does_not_call_what_tells_of_agents_public():
+    told = quiet_train(spec_of("dp-fedavg")).summary
+    assert told["adjacency"] == "client"
+    assert not any("which are taken to be public" in line and "names of agents" in line for line in told["not_covered"])
+    assert any("tell who took part" in line for line in told["not_covered"])
+    assert "1 round" in quiet_train(spec_of("kifer")).guarantee
+
+
+def test_the_server_of_a_run_holds_no_record():
+    setup = build.setup(spec_of("fedgd"), build.federation(spec_of("fedgd")))
+    assert not hasattr(setup.server.facts, "shards")
+
+
+def test_a_sweep_with_a_run_that_is_refused_leaves_nothing(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text('[data]\nsource = "synthetic"\n[algorithm]\nname = ["fedgd", "amp"]\n[run]\nrounds = 4\n')
+    assert main(["sweep", "--config", str(grid), "--out", str(tmp_path / "out"), "-q"]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    (["--algorithm", "fedgd", "--draws", "200"], 0),
+    (["--algorithm", "dp-fedavg", "--set", "method.rate=0.3", "--draws", "200"], 0),
+    (["--algorithm", "fedgd", "--adjacency", "replace_one"], 2),
+    (["--algorithm", "fedgd", "--noise", "exact"], 2),
+    (["--algorithm", "dpsgd", "--preset", "paper"], 2),
+    (["--algorithm", "fedgd", "--what", "run"], 2),
+])  # fmt: skip
+def test_an_audit_takes_the_spec_of_every_method_and_refuses_what_training_refuses(arguments, code, capsys):
+    assert main(["audit", *arguments]) == code
+    assert capsys.readouterr().err.count("\n") == (code == 2)
 
 
 def test_a_preset_of_the_paper_is_refused_for_other_methods(capsys):

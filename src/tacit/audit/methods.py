@@ -19,13 +19,15 @@ import numpy as np
 from tacit.audit import mechanism
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import AnyEntry, Budget, Composed, Entry, Method, simulate
+from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, key_of, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
 from tacit.privacy.lower_bounds import gaussian_scores
 from tacit.problem.objective import Problem
+from tacit.run import build
 from tacit.run.presets import preset
+from tacit.run.spec import Spec
 from tacit.types import Array, Shard
 
 DRAWS = 1500  # with the unit, and as many without it
@@ -60,7 +62,26 @@ def audit(
         own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta}
         return mechanism.audit(preset("sound", entry.name).with_values(own), draws, seed, confidence)
     present = task()
-    method = short(entry, present, budget, choice)
+    return _tested(entry, short(entry, present, budget, choice), present, budget, draws, seed, confidence)
+
+
+def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
+    """Test the method of a spec with the constants and the budget of the spec, in ROUNDS rounds on tiny data."""
+    entry, present = METHODS[spec.algorithm.name], task()
+    assert isinstance(entry, Entry)
+    build.check_applies(entry, spec)
+    budget, values = Budget(spec.privacy.epsilon, spec.privacy.dp_delta), spec.values()
+    if not budget.private:
+        raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
+    own = {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
+    method = _short(entry, present, budget, own)
+    build.check_unit(entry, spec, method.promise(present))
+    return _tested(entry, method, present, budget, draws, seed, confidence)
+
+
+def _tested(
+    entry: Entry, method: Method, present: Task, budget: Budget, draws: int, seed: int, confidence: float
+) -> Finding:
     seen = attack(method, present, without(present, method.promise(present).unit), draws, seed)
     return weigh("method", entry.name, claimed(method, present, budget), seen, confidence)
 
@@ -77,8 +98,11 @@ def claimed(method: Method, of: Task, budget: Budget) -> Claim:
 
 def short(entry: Entry, of: Task, budget: Budget, choice: int = 0) -> Method:
     """Build a method from a row of its grid, with ROUNDS rounds."""
-    own = dict(entry.grid[choice])
-    return entry.build(of, budget, own | ({"rounds": ROUNDS} if "rounds" in own else {}))
+    return _short(entry, of, budget, entry.grid[choice])
+
+
+def _short(entry: Entry, of: Task, budget: Budget, own: Choice) -> Method:
+    return entry.build(of, budget, {**own, **({"rounds": ROUNDS} if "rounds" in own else {})})
 
 
 def task() -> Task:

@@ -50,14 +50,14 @@ def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[l
             yield list(seen)
 
 
-def thin(over: Federation, records: int) -> Federation:
+def thin(federation: Federation, records: int) -> Federation:
     """Keep at most `records` records, evenly from every agent: the epsilon of a run does not depend on their number."""
-    share = records / over.n_records
+    share = records / federation.n_records
     if share >= 1:
-        return over
+        return federation
 
     def some(shard: Shard) -> Shard:
         kept = np.linspace(0, len(shard) - 1, max(1, round(len(shard) * share))).astype(int)
         return shard.rows(kept)
 
-    return replace(over, shards=tuple(map(some, over.shards)))
+    return replace(federation, shards=tuple(map(some, federation.shards)))

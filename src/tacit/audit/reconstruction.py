@@ -62,18 +62,18 @@ class Recovery:
 
 def reconstruct(
     spec: Spec,
-    over: Federation | None = None,
+    federation: Federation | None = None,
     epsilons: Sequence[float] = EPSILONS,
     targets: int = TARGETS,
     records: int = RECORDS,
 ) -> list[Recovery]:
     """Attack `targets` records of the first agent, in one run of the spec at each epsilon."""
-    base = thin(build.federation(spec.checked()) if over is None else over, records)
+    base = thin(build.federation(spec.checked()) if federation is None else federation, records)
     return [_attack(spec.with_values({"privacy.epsilon": epsilon}).checked(), base, targets) for epsilon in epsilons]
 
 
-def _attack(spec: Spec, over: Federation, targets: int) -> Recovery:
-    setup = build.admm_setup(spec, over)
+def _attack(spec: Spec, federation: Federation, targets: int) -> Recovery:
+    setup = build.admm_setup(spec, federation)
     victim = setup.agents[0]
     chosen = _different(victim.shard, targets)
     known = [_without(victim, i) for i in chosen]
@@ -83,7 +83,7 @@ def _attack(spec: Spec, over: Federation, targets: int) -> Recovery:
         for k, rest in enumerate(known):
             left[k] += one.gradient - rest.gradient(one.point, one.msg.w)[0]
     originals = victim.shard.x[chosen].astype(np.float64)
-    along = 1 / over.n_classes - np.eye(over.n_classes)[victim.shard.y[chosen]]
+    along = 1 / federation.n_classes - np.eye(federation.n_classes)[victim.shard.y[chosen]]
     guesses = np.stack([rest @ a for rest, a in zip(left, along, strict=True)])
     return Recovery(spec.privacy.epsilon, spec.privacy.covers, originals, guesses)
 

@@ -45,7 +45,7 @@ class Canaries:
 
 def audit(
     spec: Spec,
-    over: Federation | None = None,
+    federation: Federation | None = None,
     canaries: int = CANARIES,
     records: int = RECORDS,
     seed: int = 0,
@@ -58,7 +58,7 @@ def audit(
     A control changes the variant by `break_`, not the claim.
     """
     spec = spec.checked()
-    base = thin(build.federation(spec) if over is None else over, records)
+    base = thin(build.federation(spec) if federation is None else federation, records)
     padded, planted = _plant(spec, base, canaries, np.random.default_rng(seed))
     setup = build.admm_setup(spec, padded)
     variant = setup.agents[0].variant

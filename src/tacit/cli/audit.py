@@ -46,7 +46,7 @@ from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
-from tacit.errors import MissingDependency, SpecError, TacitWarning
+from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
 if TYPE_CHECKING:
     from tacit.audit.finding import Finding
@@ -79,16 +79,18 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
-    _take_other_algorithms(options)
-    chosen = options.what or ("none" if options.control or options.method else "all")
+    other = _is_other(spec_of(options))
+    if other and options.what not in (None, "mechanism"):
+        raise IncompatibleError(f"--what {options.what} is for the ADMM family: attack this method with mechanism.")
+    chosen = options.what or ("none" if options.control or options.method else "mechanism" if other else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
     picture = _picture(options.picture) if "reconstruction" in attacks else None
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
-        sure, (spec, over) = _shared(options, attacks), _target(options, attacks)
-        findings = show.findings(_attack(options, attacks, spec, over, sure))
-        recovered = _reconstruct(spec, over, picture, show) if "reconstruction" in attacks else []
+        sure, (spec, federation) = _shared(options, attacks), _target(options, attacks)
+        findings = show.findings(_attack(options, attacks, spec, federation, sure))
+        recovered = _reconstruct(spec, federation, picture, show) if "reconstruction" in attacks else []
         findings += show.findings(_methods(options, sure))
         controls = show.findings(_controls(options, sure))
     passed = not any(one.violated for one in findings) and all(one.violated for one in controls)
@@ -104,15 +106,12 @@ def run(options: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _take_other_algorithms(options: argparse.Namespace) -> None:
-    """Attack an --algorithm that is not of the ADMM family as --method does: by what the untrusted saw."""
+def _is_other(spec: Spec) -> bool:
+    """Whether the spec is of a method outside the ADMM family, which is attacked by what the untrusted saw."""
     from tacit.methods.method import Entry
     from tacit.methods.registry import METHODS
 
-    asked = given(options, BUNDLE_FLAGS).get("algorithm.name")
-    if asked and isinstance(METHODS[asked], Entry):
-        options.method = [*options.method, asked]
-        setattr(options, "algorithm.name", None)
+    return isinstance(METHODS[spec.algorithm.name], Entry)
 
 
 def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
@@ -141,17 +140,19 @@ def _target(options: argparse.Namespace, attacks: list[str]) -> tuple[Spec, Fede
 
 
 def _attack(
-    options: argparse.Namespace, attacks: list[str], spec: Spec, over: Federation | None, sure: float
+    options: argparse.Namespace, attacks: list[str], spec: Spec, federation: Federation | None, sure: float
 ) -> Iterator[Finding]:
-    from tacit.audit import mechanism, suite, training
+    from tacit.audit import mechanism, methods, suite, training
     from tacit.audit.finding import at_least
 
-    if "mechanism" in attacks:
+    if "mechanism" in attacks and _is_other(spec):
+        yield methods.audit_spec(spec, options.draws or methods.DRAWS, _seed(options), sure)
+    elif "mechanism" in attacks:
         for one in [spec] if _named(options) else suite.mechanisms():
             yield mechanism.audit(one, options.draws, _seed(options), at_least(sure, one))
     if "run" in attacks:
         canaries, enough = options.canaries or training.CANARIES, at_least(sure, spec)
-        yield training.audit(spec, over, canaries, seed=_seed(options), confidence=enough)
+        yield training.audit(spec, federation, canaries, seed=_seed(options), confidence=enough)
 
 
 def _budget(options: argparse.Namespace) -> Budget:
@@ -239,11 +240,11 @@ def _picture(asked: Path | None) -> Path | None:
     return asked or Path("audit.png")
 
 
-def _reconstruct(spec: Spec, over: Federation | None, picture: Path | None, show: _Table) -> list[Recovery]:
+def _reconstruct(spec: Spec, federation: Federation | None, picture: Path | None, show: _Table) -> list[Recovery]:
     """Try to see records, and draw a row for each: the record, and what the server made of it at each epsilon."""
     from tacit.audit import reconstruction
 
-    recovered = reconstruction.reconstruct(spec, over)
+    recovered = reconstruction.reconstruct(spec, federation)
     if picture is not None:
         from tacit.report.figures import draw_records
 

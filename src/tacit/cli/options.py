@@ -42,7 +42,7 @@ RUN_FLAGS: Flags = (
     ("--noise", "privacy.noise", str, "KIND", "simulated (default, from the seed) or exact (of the operating system)"),
     ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR; needs --noise exact"),
     ("--limit", "privacy.limit", float, "E", "epsilon that every ledger allows over all runs on the same data"),
-    ("--rounds", "run.rounds", int, "T", "number of rounds (default: 300 under sound, else 100)"),
+    ("--rounds", "run.rounds", int, "T", "number of rounds (default: the method's own; 100 under paper, released)"),
     ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
     ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default), plain or torch"),

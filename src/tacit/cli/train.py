@@ -96,6 +96,8 @@ def _percent(value: float | None) -> str:
 
 
 def _keys() -> str:
+    from tacit.methods.method import own_constants
+    from tacit.methods.registry import METHODS
     from tacit.run.spec import keys
 
     lines = []
@@ -103,4 +105,6 @@ def _keys() -> str:
         choices = f" [{', '.join(found.metadata['choices'])}]" if found.metadata["choices"] else ""
         default = "unset" if found.default is None else found.default
         lines.append(f"{key:<26} {default!s:<12} {found.metadata['about']}{choices}")
+    for entry in map(METHODS.__getitem__, METHODS):
+        lines += [f"method.{name:<19} {entry.grid[0][name]!s:<12} of {entry.name}" for name in own_constants(entry)]
     return "\n".join(lines)

@@ -109,9 +109,9 @@ def guarantee(promise: Promise, rounds: int, budget: Budget) -> Values:
         nothing = dict.fromkeys(("epsilon", "dp_delta", "accountant", "unit", "trusted"))
         return {"private": False, "guarantee": text, **nothing}
     dp_delta = delta_of(spent, promise, rounds)
-    federation = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
+    dear = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
     return {
-        "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + federation,
+        "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + dear,
         "epsilon": spent.epsilon, "dp_delta": dp_delta, "accountant": spent.name,
         "unit": promise.unit.name.lower(), "trusted": promise.trusted.name.lower(),
     }  # fmt: skip

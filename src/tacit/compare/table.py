@@ -10,7 +10,7 @@ from tacit.compare.comparison import Standing
 from tacit.jsontext import Values
 from tacit.methods.promise import Trusted, Unit
 
-Layout = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
+DrawTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
 HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
 NUMBERS = HEAD[1:6]
@@ -50,7 +50,7 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join(["", body[0], "|---" * len(head) + "|", *body[1:], ""])
 
 
-def text(table: Sequence[Values], layout: Layout) -> str:
+def text(table: Sequence[Values], layout: DrawTable) -> str:
     """One table for each budget, and what the words in the tables mean."""
     parts = []
     for epsilon in dict.fromkeys(row["budget_epsilon"] for row in table):

@@ -22,7 +22,7 @@ from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
 from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
 from tacit.engine.registry import Agents, Builder
-from tacit.engine.sums import Asked, choose, constant, measured_norms, row_norms
+from tacit.engine.sums import LossesAndBounds, choose, constant, measured_norms, row_norms
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.rounds import Trace, mean_trace
@@ -47,7 +47,7 @@ class FastEngine:
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         first, shards = self.agents[0], [agent.shard for agent in self.runs[0]]
-        self.asked = [Asked([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents]
+        self.asked = [LossesAndBounds([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents]
         losses, bounds = self.asked[0].losses, self.asked[0].bounds
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
         one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1

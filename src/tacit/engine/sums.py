@@ -35,7 +35,7 @@ RowNorms = dict[Norm, Array]  # |x_i| of one agent's records
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class LossesAndBounds:
     """What the runs of one pass ask of an agent's records: the loss of each run, and the bound of its gradients."""
 
     losses: Sequence[Loss]
@@ -65,7 +65,7 @@ class Sparse:
         self.x_norm = [{norm: size.astype(np.float32) for norm, size in own.items()} for own in x_norm]
         self.scratch: dict[object, Array] = {}  # room for one sum a thread
 
-    def __call__(self, p: int, point: Array, asked: Asked) -> tuple[Array, Array]:
+    def __call__(self, p: int, point: Array, asked: LossesAndBounds) -> tuple[Array, Array]:
         own, place = self.records[p], (threading.get_ident(), point.shape)
         if place not in self.scratch:
             self.scratch[place] = aligned(*point.shape)
@@ -86,7 +86,7 @@ class Dense:
     def __init__(self, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int) -> None:
         self.shards, self.x_norm, self.classes = shards, x_norm, n_classes
 
-    def __call__(self, p: int, point: Array, asked: Asked) -> tuple[Array, Array]:
+    def __call__(self, p: int, point: Array, asked: LossesAndBounds) -> tuple[Array, Array]:
         shard, n_runs = self.shards[p], len(asked.bounds)
         out, largest = np.zeros_like(point), np.zeros(n_runs)
         for start in range(0, len(shard), BLOCK):
@@ -134,7 +134,7 @@ def constant(bound: RecordBound, x_norm: RowNorms) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class SumsAsked:
     """What one run asks: sums at its points, (J, K) for all agents or (P, J, K), each record shrunk to the bound."""
 
     points: Array
@@ -159,7 +159,7 @@ class SharedSums:
         known = type(bound) in forms.BOUNDS and bound.norm in self.x_norm[0]
         return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
 
-    def __call__(self, questions: Sequence[Question]) -> list[Array]:
+    def __call__(self, questions: Sequence[SumsAsked]) -> list[Array]:
         """The answer to each question, (P, J, K). A pass clips in one norm; what does not clip goes with the first."""
         answers = [np.empty((len(self.shards), *question.points.shape[-2:])) for question in questions]
         clipped = {r: q.bound.norm for r, q in enumerate(questions) if isinstance(q.bound, Clipped)}
@@ -169,9 +169,9 @@ class SharedSums:
             self._pass([questions[r] for r in members], [answers[r] for r in members])
         return answers
 
-    def _pass(self, questions: Sequence[Question], answers: Sequence[Array]) -> None:
+    def _pass(self, questions: Sequence[SumsAsked], answers: Sequence[Array]) -> None:
         """One pass over all records, into the answers."""
-        asked = Asked([self.loss] * len(questions), [question.bound for question in questions])
+        asked = LossesAndBounds([self.loss] * len(questions), [question.bound for question in questions])
         for bound, x_norm in product((bound for bound in asked.bounds if isinstance(bound, Declared)), self.x_norm):
             constant(bound, x_norm)  # refuses records beyond the norm that is declared, which no loop looks at
         packed = (questions[0].points.shape[-2], width(len(questions), self.classes))
@@ -196,14 +196,14 @@ class Rendezvous:
     or leave.
     """
 
-    def __init__(self, answer: Callable[[Sequence[Question]], Sequence[Array]], n_runs: int) -> None:
+    def __init__(self, answer: Callable[[Sequence[SumsAsked]], Sequence[Array]], n_runs: int) -> None:
         self.answer = answer
         self.here = set(range(n_runs))
-        self.asked: dict[int, Question] = {}
+        self.asked: dict[int, SumsAsked] = {}
         self.answered: dict[int, Array | Exception] = {}
         self.turn = threading.Condition()
 
-    def ask(self, run: int, question: Question) -> Array:
+    def ask(self, run: int, question: SumsAsked) -> Array:
         """Returns the answer to this run's question, or raises the error that answering met."""
         with self.turn:
             self.asked[run] = question

@@ -34,7 +34,7 @@ from tacit.admm.updates import exact_slope
 from tacit.methods import objective_perturbation as perturbation
 from tacit.methods.local_models_first import LocalModelsFirst
 from tacit.methods.method import Budget, Choice, Entry, Own, grid
-from tacit.methods.objective_perturbation import MASK_SHARE, Normal, Radial, record_gradient
+from tacit.methods.objective_perturbation import MASK_SHARE, Normal, Radial, check_loss, record_gradient
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Facts, Task, cooled_penalty
@@ -105,6 +105,8 @@ class PrimalPerturbation(ExactADMM):
 def build_primal(facts: Facts, budget: Budget, choice: Choice) -> PrimalPerturbation:
     """The method with a penalty that suits its noise."""
     rounds = int(choice["rounds"])
+    if budget.private:
+        check_loss(facts)
     multiplier = budget.multiplier(rounds)
     std = multiplier * record_gradient(facts) if multiplier else 0.0
     return PrimalPerturbation(rounds, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds))

@@ -40,7 +40,18 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.admm.updates import prox_center
-from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsNothing, Own, StartsAtZero, Stateless, grid
+from tacit.methods.method import (
+    SILENT,
+    Answers,
+    Budget,
+    Choice,
+    Entry,
+    KeepsNothing,
+    Own,
+    StartsAtZero,
+    Stateless,
+    grid,
+)
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.task import Facts, Task, poisson, record_sum
 from tacit.problem.sensitivity import ROOM, Observed
@@ -234,10 +245,10 @@ def build_nbafl(facts: Facts, budget: Budget, choice: Choice) -> NbAFL:  # noqa:
 
 FEDAVG = Entry("fedavg", "agents train by themselves and are averaged; not private", build_fedprox, grid(
     rounds=30, fraction=1.0, epochs=(1, 3, 1, 3), batch=50, step=(30.0, 30.0, 100.0, 100.0),
-))  # fmt: skip
+), values=SILENT)  # fmt: skip
 FEDPROX = Entry("fedprox", "FedAvg with a proximal term at the agents; not private", build_fedprox, grid(
     rounds=30, fraction=1.0, epochs=1, batch=50, step=(30.0, 30.0, 10.0, 10.0), mu=(0.001, 0.01, 0.001, 0.01),
-))  # fmt: skip
+), values=SILENT)  # fmt: skip
 DP_FEDAVG = Entry("dp-fedavg", "FedAvg with noise that hides a whole agent", build_dp_fedavg, grid(
     rounds=(10, 10, 30, 30), rate=(1.0, 1.0, 0.3, 1.0), epochs=3, batch=0, step=10.0, clip=(1.0, 0.3, 1.0, 3.0),
 ))  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.errors import IncompatibleError
+from tacit.errors import IncompatibleError, SpecError
 from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
@@ -150,10 +150,10 @@ class Coordinator:
         return after, Info(after.t, step, seen=seen, sent=sent)
 
 
-def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+def exchange(server: Coordinator, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
     """One round at the agents of the task: what they carry on, and what reaches the server."""
-    own, answers = method.answer(task, own, msg)
-    if method.promise(task).trusted is Trusted.SUM:
+    own, answers = server.method.answer(task, own, msg)
+    if server.promise.trusted is Trusted.SUM:
         answers = {name: each.sum(0) for name, each in answers.items()}
     return own, answers
 
@@ -161,19 +161,19 @@ def exchange(method: Method, task: Task, own: Own, msg: Broadcast) -> tuple[Own,
 class Here:
     """An exchange (tacit.rounds) of one run with the agents of a task, in this process; `own` is what they carry."""
 
-    def __init__(self, method: Method, task: Task) -> None:
-        self.method, self.task, self.own = method, task, method.carried(task)
+    def __init__(self, server: Coordinator, task: Task) -> None:
+        self.server, self.task, self.own = server, task, server.method.carried(task)
 
     def __call__(self, questions: Sequence[Broadcast]) -> list[Answers]:
         (msg,) = questions
-        self.own, answers = exchange(self.method, self.task, self.own, msg)
+        self.own, answers = exchange(self.server, self.task, self.own, msg)
         return [answers]
 
 
 def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
     """The state and the info after each round of a run whose agents are all in this process."""
-    server = Coordinator(method, task)
-    for (ended,) in rounds([server], [server.start()], Here(method, task)):
+    server = Coordinator(method, task.facts)
+    for (ended,) in rounds([server], [server.start()], Here(server, task)):
         yield ended
 
 
@@ -201,6 +201,7 @@ def _multiplier(epsilon: float, dp_delta: float, releases: int, rate: float) -> 
 
 
 TRIALS = 4
+SILENT = {"privacy.epsilon": math.inf, "privacy.mechanism": "silence"}  # of a spec whose method adds no noise
 
 
 def grid(**constants: float | tuple[float, ...]) -> tuple[Choice, ...]:
@@ -219,6 +220,7 @@ class Entry:
     grid: tuple[Choice, ...]
     values: Mapping[str, Any] = field(default_factory=dict)  # keys of a spec that the name stands for
     ranked: bool = True  # whether a comparison that names no methods has it
+    sets: bool = False  # whether its steps stay in the set W of the problem
 
 
 @dataclass(frozen=True)
@@ -246,3 +248,21 @@ def key_of(constant: str) -> str:
 def own_constants(entry: AnyEntry) -> tuple[str, ...]:
     """The constants of a method that [method] holds."""
     return tuple(name for name in entry.grid[0] if name not in SHARED)
+
+
+SHARES = {"rate": 1.0, "fraction": 1.0, "averaged": 1.0, "share": 0.999, "jacobian": 0.999}  # the largest there can be
+MAY_BE_ZERO = {"mu", "damping", "batch", "averaged", "share", "colluding"}
+
+
+def check_constant(entry: AnyEntry, name: str, value: float) -> None:
+    """Refuse a value that a constant of the method cannot have; one whose default is whole must be whole."""
+    tried = [choice[name] for choice in entry.grid]
+    if value in tried or (min(tried) < 0 and math.isfinite(value)):
+        return
+    whole, most = isinstance(tried[0], int), SHARES.get(name, math.inf)
+    if not 0 <= value <= most or math.isinf(value) or (value == 0 and name not in MAY_BE_ZERO):
+        least = "at least 0" if name in MAY_BE_ZERO else "above 0"
+        allowed = f"{least}, finite" if math.isinf(most) else f"{least}, at most {most:g}"
+        raise SpecError(f"method.{name} of {entry.name} must be {allowed}: got {value:g}.")
+    if whole and value != int(value):
+        raise SpecError(f"method.{name} of {entry.name} must be a whole number: got {value:g}.")

@@ -24,7 +24,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.methods import objective_perturbation as perturbation
 from tacit.methods.method import Budget, Choice, Curated, Entry, grid
-from tacit.methods.objective_perturbation import MASK_SHARE, Noise, Normal, Radial, record_gradient
+from tacit.methods.objective_perturbation import MASK_SHARE, AnyNoise, Normal, Radial, record_gradient
 from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
 from tacit.methods.solve import convexity, minimise
 from tacit.methods.task import Facts, Task
@@ -40,8 +40,8 @@ class NoisyMinimum(Curated):
     """The curator trains once and makes one release in all."""
 
     convexity: float  # Lambda
-    inside: Noise
-    outside: Noise
+    inside: AnyNoise
+    outside: AnyNoise
     tolerance: float = TOLERANCE
     rounds: int = 1
 

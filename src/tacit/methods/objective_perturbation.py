@@ -98,7 +98,7 @@ class Normal:
         return cls((s + math.sqrt(s**2 + 2 * e)) / (2 * e), dp_delta)
 
 
-Noise: TypeAlias = Radial | Normal
+AnyNoise: TypeAlias = Radial | Normal
 
 
 def jacobian(facts: Facts, mu: float) -> float:

@@ -26,6 +26,7 @@ from tacit.admm.messages import Broadcast
 from tacit.admm.updates import prox_center
 from tacit.methods.local_models_first import LocalModelsFirst
 from tacit.methods.method import Budget, Choice, Entry, KeepsDual, grid
+from tacit.methods.objective_perturbation import check_loss
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
@@ -112,6 +113,7 @@ def record_bound(facts: Facts) -> Declared:
 def build(facts: Facts, budget: Budget, choice: Choice) -> OutP:
     """The method with Huang's rho, which is for f_p that weigh records by 1 / I_p."""
     rounds = int(choice["rounds"])
+    check_loss(facts)
     return OutP(rounds, budget.multiplier(rounds), choice["rho"] / facts.n_agents, choice["c_w"])
 
 

@@ -81,7 +81,11 @@ def share_std(facts: Facts, multiplier: float, clip: float, colluding: int) -> f
 
 def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
     """The method with a penalty that suits the noise of the sum."""
-    rounds, clip, colluding = int(choice["rounds"]), choice["clip"], min(int(choice["colluding"]), facts.n_agents - 1)
+    rounds, clip, colluding = int(choice["rounds"]), choice["clip"], int(choice["colluding"])
+    if facts.n_agents == 1:  # nobody is there to collude with the server
+        colluding = 0
+    elif colluding < 1:
+        raise SpecError("method.colluding must be 1 or more: every agent knows its own noise, and sees w.")
     multiplier = budget.multiplier(rounds)
     std = share_std(facts, multiplier, clip, colluding)
     return SecureSum(rounds, clip, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds), colluding)

@@ -30,10 +30,10 @@ STEPS = 5000
 PATIENCE = 60  # steps without progress by a tenth: then rounding is in the way, not the curvature
 NEAR = 0.9  # of tau: the rest is for the rounding of float64 sums, 1e-6 of a record's gradient for a million records
 RESOLVED = 0.5  # of tau, or what float32 sums resolve: a tenth of the worst that ROUNDING allows for, and often less
-Field = Callable[[Array], Array]  # points (P, J, K) -> gradients there
+Slopes = Callable[[Array], Array]  # points (P, J, K) -> gradients there
 
 
-def minimise(task: Task, rest: Field, stiffness: float, start: Array, tau: float, pooled: bool = False) -> Array:
+def minimise(task: Task, rest: Slopes, stiffness: float, start: Array, tau: float, pooled: bool = False) -> Array:
     """argmin_u f_p(u) + r_p(u) of every agent, each to a gradient of norm <= tau: (P, J, K).
 
     rest(u) is the gradient of r_p, an isotropic quadratic of curvature `stiffness`. Where `pooled`, the sum of all f_p
@@ -83,7 +83,7 @@ class Search:
     scale: Array | float  # 1 / curvature: at first a bound, with which no step goes too far
     pairs: deque[tuple[Array, Array, Array]] = field(default_factory=lambda: deque(maxlen=MEMORY))
 
-    def run(self, gradient: Field, u: Array, tau: float) -> tuple[Array, float]:
+    def run(self, gradient: Slopes, u: Array, tau: float) -> tuple[Array, float]:
         """Where every gradient has norm <= tau, or the search ends; and the largest norm there."""
         g = gradient(u)
         size = np.sqrt(dot(g, g))
@@ -120,7 +120,7 @@ class Search:
         return q
 
 
-def _along(gradient: Field, u: Array, way: Array, slope: Array) -> tuple[Array, Array]:
+def _along(gradient: Slopes, u: Array, way: Array, slope: Array) -> tuple[Array, Array]:
     """A point on the way, and the gradient there; a step that is too long is shortened."""
     length = np.ones_like(slope)
     for _ in range(TRIES):

@@ -104,6 +104,11 @@ class Task(Facts):
         sizes = tuple(map(len, shards))
         return cls(sizes, problem, shape, row_norm, seed, shards=shards, index=tuple(range(len(shards))))
 
+    @property
+    def facts(self) -> Facts:
+        """What is public of the federation, without any record."""
+        return Facts(self.sizes, self.problem, self.shape, self.row_norm, self.seed, self.normals)
+
     def alone(self, p: int) -> Task:
         """The task of agent p by itself."""
         return replace(self, shards=(self.shards[self.index.index(p)],), index=(p,))

@@ -5,7 +5,7 @@ A run that several artefacts share is done once, and one that is in the records 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,9 +31,8 @@ from tacit.run.train import Listener, engine_for, nobody
 
 TIMED = 3  # rounds of a batch whose pace is taken, after one that warms up
 
-Finish = Callable[[Sequence[Member], Path, Listener, Load], Iterator[Values]]
 
-RUNNERS: dict[str, Finish] = {"sweep": sweep.finish, "theorem": convergence.finish}
+RUNNERS: dict[str, processes.Finish] = {"sweep": sweep.finish, "theorem": convergence.finish}
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,7 @@ def _written(connection: sqlite3.Connection, n: int, before: str, key: str, body
 def _create(path: Path, key: str, body: Values) -> None:
     """Create the file: it appears whole or not at all, and never in place of another."""
     left = [Path(f"{path}{end}") for end in ("-wal", "-shm") if Path(f"{path}{end}").exists()]
-    if left:
+    if left and not path.exists():  # else another process has just made the ledger
         raise DataError(
             f"{left[0]} is left of a ledger that is gone: put that ledger back beside it, or remove {left[0].name} if "
             "its budget is counted elsewhere."

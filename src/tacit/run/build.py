@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -42,7 +43,7 @@ class MethodSetup:
 
     @cached_property
     def server(self) -> Coordinator:
-        return Coordinator(self.method, self.task)
+        return Coordinator(self.method, self.task.facts)
 
     @cached_property
     def promise(self) -> Promise:
@@ -84,35 +85,48 @@ def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
 
 def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> MethodSetup:
     """Return the setup of a method with the constants and the total budget of the spec."""
-    _check_applies(entry, spec)
+    check_applies(entry, spec)
     values = spec.values()
-    choice = {name: values[key_of(name)] for name in entry.grid[0]}
+    choice = {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
     shape = (federation.n_features, federation.n_classes)
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals())
-    made = MethodSetup(
-        entry.build(task, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice), task, federation.public_classes
-    )
-    if made.method.rounds != spec.run.rounds:
-        raise IncompatibleError(f"{entry.name} takes {made.method.rounds} round: drop --rounds.")
-    asked, unit = spec.privacy.adjacency, made.promise.unit
-    if not made.promise.caveats and asked != ADJACENCY.get(unit, asked):
-        raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")
+    method = entry.build(task.facts, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice)
+    made = MethodSetup(method, task, federation.public_classes)
+    if method.rounds != spec.run.rounds:
+        raise IncompatibleError(f"{entry.name} takes {method.rounds} round: drop --rounds.")
+    check_unit(entry, spec, made.promise)
     return made
 
 
 ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
 
 
-def _check_applies(entry: Entry, spec: Spec) -> None:
+def check_unit(entry: Entry, spec: Spec, promise: Promise) -> None:
+    """Refuse an adjacency for which the promise of a method does not hold."""
+    asked, unit = spec.privacy.adjacency, promise.unit
+    if not promise.caveats and asked != ADJACENCY.get(unit, "zero_out"):
+        raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")
+
+
+def check_applies(entry: Entry, spec: Spec) -> None:
     """Refuse a changed key that this method does not read: a run must be what its spec says."""
     if spec.data.row_norm != "l2":
         raise IncompatibleError(f"{entry.name} needs records bounded in l2: set data.row_norm = l2.")
+    if spec.problem.domain != "everywhere" and not entry.sets:
+        raise IncompatibleError(f"{entry.name} does not keep its steps in a set: drop problem.domain.")
+    if spec.privacy.noise == "exact":
+        raise IncompatibleError(f"{entry.name} has no deployed agents yet: use objp or objt, or simulated noise.")
+    if entry.values.get("privacy.epsilon") == math.inf != spec.privacy.epsilon:
+        raise IncompatibleError(
+            f"{entry.name} adds no noise, so epsilon = {spec.privacy.epsilon:g} cannot hold: drop epsilon, or choose a "
+            "method that is private (tacit compare --list)."
+        )
     read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", *map(key_of, entry.grid[0])}
     usual = preset(spec.run.preset, entry.name, spec.data.source).values()
     for key, value in spec.values().items():
         if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:
-            raise IncompatibleError(f"{key} is for the ADMM family, and {entry.name} does not read it: drop it.")
+            raise IncompatibleError(f"{entry.name} does not read {key}: drop it.")
     if spec.run.engine != "fast" or spec.run.device != "cpu":
         raise IncompatibleError(f"{entry.name} has no {spec.run.engine} engine on {spec.run.device}: drop --engine.")
 

@@ -10,9 +10,9 @@ from typing import Any
 from tacit.admm.compatible import release
 from tacit.admm.rule import Objective, Output
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
-from tacit.methods.promise import Promise, Trusted
+from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import Guarantee, revealed, total, upward
-from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release, described
+from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
@@ -31,17 +31,23 @@ NOT_COVERED = (
     "as they are",
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
-    "the number of records and the names of agents, features and classes, which are taken to be public",
     "whether the files can be read: a malformed cell ends the command",
+)
+OF_A_RECORD = (  # not covered where the guarantee is for a record
+    "the number of records and the names of agents, features and classes, which are taken to be public",
     "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
+)
+OF_A_CLIENT = (  # not covered where the guarantee is for a whole agent
+    "the numbers of agents and of records and the names of agents in this file and in spec.toml, which tell who took "
+    "part: keep these files with the server that is trusted",
+    "the names of features and classes, which are taken to be public",
 )
 
 HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
 
-SEEDED = (
-    "whoever knows the seed: simulated noise can be drawn again and taken off, so train with --noise exact what is to "
-    "be released"
-)
+SEEDED = "whoever knows the seed: simulated noise can be drawn again and taken off, so "
+DEPLOY = "train with --noise exact what is to be released"
+NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with --noise exact, are those of objp and objt"
 
 
 def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
@@ -58,11 +64,24 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
         "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": ADJACENCY.get(promise.unit, "client"),
         "trust": _trust(spec, promise) if spent else None,
-        "covers": COVERS[promise.trusted] if spent else None,
-        "not_covered": [*([] if p.noise == "exact" else [SEEDED]), *NOT_COVERED] if spent else None,
+        "covers": _covered(setup) if spent else None,
+        "not_covered": _not_covered(spec, setup) if spent else None,
         "noise": (_noise(spec) if private else None),
         "simulated_noise": private and p.noise == "simulated",
     }
+
+
+def _covered(setup: Setup) -> str:
+    """Return what the guarantee covers, and against whom."""
+    text = COVERS[setup.promise.trusted]
+    return text if isinstance(setup, AdmmSetup) else text.replace("every z_p an agent releases", "all that agents send")
+
+
+def _not_covered(spec: Spec, setup: Setup) -> list[str]:
+    """Return what the guarantee does not cover."""
+    advice = DEPLOY if isinstance(setup, AdmmSetup) else NOT_DEPLOYED
+    seeded = [] if spec.privacy.noise == "exact" else [SEEDED + advice]
+    return [*seeded, *NOT_COVERED, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
 
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
@@ -122,8 +141,12 @@ def guarantee(spec: Spec, setup: Setup) -> str:
     spent, promise = spent_by(spec, setup), setup.promise
     assert spent is not None  # a promise without caveats has a release
     trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusted.value}"
-    whole = total_in_words(spent, spent.dp_delta, f"for the whole run of {spec.run.rounds} rounds", promise)
+    whole = total_in_words(spent, spent.dp_delta, f"for the whole run of {_counted(spec.run.rounds)}", promise)
     return f"{whole}; {_price(promise)}; {_noise(spec)}{trusting}"
+
+
+def _counted(rounds: int) -> str:
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
 def total_in_words(spent: Guarantee, dp_delta: float, extent: str, promise: Promise) -> str:
@@ -176,7 +199,8 @@ def _words(one: Release) -> str:
     if isinstance(one, LaplaceRelease):
         norm = one.l1 if math.isfinite(one.l1) else one.norms[1]
         return f"Laplace noise of {1 / norm:.4g} sensitivities"
-    return "noise inside a minimised objective"
+    assert isinstance(one, GeneralRelease)
+    return f"a release of ({one.epsilon:.4g}, {one.dp_delta:g})"
 
 
 def _per_round(spec: Spec, promise: Promise) -> float | None:
@@ -193,11 +217,14 @@ def warn(spec: Spec, federation: Federation, setup: Setup) -> None:
     if found:
         advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason itself says what to do
         warnings.warn(" ".join(["not private:", *found, *advice]), NotPrivateWarning, stacklevel=3)
-    elif spec.privacy.dp_delta > 1 / federation.n_records:
+        return
+    client = setup.promise.unit is Unit.CLIENT
+    units = federation.n_agents if client else federation.n_records
+    each = f"P = {units} agents" if client else f"I = {units} training records"
+    if spec.privacy.dp_delta > 1 / units:
         warnings.warn(
-            f"delta = {spec.privacy.dp_delta:g} is above 1/I = {1 / federation.n_records:.3g}: it allows a mechanism "
-            f"that publishes each of the I = {federation.n_records} training records whole with probability delta. Use "
-            f"--dp-delta {0.1 / federation.n_records:.1g} or less.",
+            f"delta = {spec.privacy.dp_delta:g} is above 1/{each[0]} = {1 / units:.3g}: it allows a mechanism that "
+            f"publishes each of the {each} whole with probability delta. Use --dp-delta {0.1 / units:.1g} or less.",
             LargeDeltaWarning,
             stacklevel=3,
         )

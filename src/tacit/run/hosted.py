@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.engine.sums import Question, Rendezvous, SharedSums
+from tacit.engine.sums import Rendezvous, SharedSums, SumsAsked
 from tacit.errors import Diverged, TacitError
 from tacit.methods.method import Own, exchange
 from tacit.methods.task import Sums, plain_sums
@@ -64,7 +64,7 @@ class Hosted:
         task = replace(setup.task, sums=_asking(meeting, r, self.shared))
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for numbers that are not finite
-                return exchange(setup.method, task, self.own[r], msg)
+                return exchange(setup.server, task, self.own[r], msg)
         except TacitError as error:  # a local solve that does not end, a record that is refused
             return error
         finally:
@@ -93,6 +93,6 @@ def _asking(meeting: Rendezvous, r: int, shared: SharedSums) -> Sums:
     def sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
         if not shared.serves(shards, problem.loss, bound):
             return plain_sums(shards, problem, points, bound)
-        return meeting.ask(r, Question(points, bound))
+        return meeting.ask(r, SumsAsked(points, bound))
 
     return sums

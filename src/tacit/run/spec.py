@@ -15,7 +15,7 @@ from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import own_constants
+from tacit.methods.method import check_constant, own_constants
 from tacit.methods.registry import METHODS
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
@@ -190,14 +190,18 @@ def keys() -> dict[str, dataclasses.Field[Any]]:
 
 def _constants(method: str, values: dict[str, Any]) -> tuple[tuple[str, float], ...]:
     """Return the constants of a method that no other section holds, in the order in which the method names them."""
-    known = own_constants(METHODS[method])
+    entry = METHODS[method]
+    known = own_constants(entry)
     for name in values:
+        if not known:
+            raise SpecError(f"{method} has no constants of its own: drop method.{name}.")
         if name not in known:
             raise unknown(f"constant of {method}", name, known)
     numbers = {name: _convert(float, value) for name, value in values.items()}
     for name, number in numbers.items():
         if number is None:
             raise SpecError(f"method.{name} takes a number, got {values[name]!r}.")
+        check_constant(entry, name, number)
     return tuple((name, numbers[name]) for name in known if name in numbers)
 
 

@@ -162,6 +162,8 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
     for _, same_data in by_data:
         group = list(same_data)
         federation = load(group[0].spec)
+        for member in group:
+            build.setup(member.spec, federation)  # a run that is refused is refused before any run of the group begins
         yield from in_lockstep((member, start(member, federation)) for member in group)
 
 
