@@ -47,7 +47,9 @@ class FastEngine:
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         first, shards = self.agents[0], [agent.shard for agent in self.runs[0]]
-        self.asked = [LossesAndBounds([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents]
+        self.asked = [
+            LossesAndBounds([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents
+        ]
         losses, bounds = self.asked[0].losses, self.asked[0].bounds
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
         one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1
