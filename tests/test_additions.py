@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +51,8 @@ class Addition:
     told: str = ""
     claim: str = "numpy.abs(w).max() > 0"
     engines: tuple[str, str] = ("fast", "plain")
+    method: tuple[str, str] = ("paper", "objt")  # the preset, and the name of the method
+    files: dict[str, str] = field(default_factory=dict)  # what lies in the working directory
 
 
 HUBER = '''"""Huber's loss on one-hot labels."""
@@ -149,7 +151,93 @@ class Counting:
 BUILDER = Builder(lambda runs, shape, _device: Counting(runs, shape))
 '''
 
+DESCENT = '''"""Gradient descent over agents with a fixed step and no noise."""
+
+from dataclasses import dataclass
+
+from tacit.methods.method import SILENT, Entry, Stateless, grid
+from tacit.methods.promise import no_privacy
+from tacit.problem.sensitivity import Clipped
+from tacit.types import Norm
+
+
+@dataclass(frozen=True)
+class Descent(Stateless):
+    rounds: int
+    step: float
+
+    def promise(self, facts):
+        return no_privacy()
+
+    def answer(self, agents, own, msg):
+        return own, {"slope": agents.gradients(msg.w, Clipped(Norm.L2, 1.0))}
+
+    def conclude(self, facts, state, msg, answers):
+        return state.next(state.w - self.step * answers["slope"].sum(0))
+
+
+def build(facts, budget, choice):
+    return Descent(int(choice["rounds"]), choice["step"])
+
+
+ENTRY = Entry("descent", "gradient descent", build, grid(rounds=9, step=(1.0, 2.0, 4.0, 8.0)), values=SILENT)
+'''
+
+TOY = '''"""A source of four records an agent."""
+
+import numpy as np
+
+from tacit.types import Federation, Shard
+
+
+def load(spec):
+    shard = Shard(np.eye(4), np.arange(4) % 2)
+    return Federation((shard,) * spec.n_agents, shard, 2, name="toy", bounds=(0.0, 1.0))
+'''
+
+BACKWARDS = '''"""The last records go to the first agent."""
+
+import numpy as np
+
+
+def backwards(y, n_agents, rng, alpha):
+    return np.array_split(np.arange(len(y)), n_agents)[::-1]
+'''
+
+PIPES = '''"""Tables with a bar between two cells."""
+
+import numpy as np
+
+from tacit.data.table import RawTable
+
+
+def read(path):
+    head, *rows = (line.split("|") for line in path.read_text().splitlines())
+    yield RawTable(str(path), {name: np.array(cells) for name, *cells in zip(head, *rows)})
+'''
+
+TABLE = "\n".join(["agent|u|v|label", *(f"{n % 3}|0.{n % 7}|0.{n % 5}|{n % 2}" for n in range(60))]) + "\n"
+
 ADDITIONS = {
+    "method": Addition(
+        "tacit/methods/descent.py", DESCENT, "tacit/methods/registry.py", '"secure-sum": ',
+        '"descent": "tacit.methods.descent:ENTRY",', {"method.step": 3.0}, told="hosted", engines=("fast", "fast"),
+        method=("sound", "descent"),
+    ),
+    "source": Addition(
+        "tacit/data/toy.py", TOY, "tacit/data/sources.py", '"synthetic": ',
+        '"toy": DataSource("toys", "tacit.data.toy:load"),', {"data.source": "toy"},
+    ),
+    "partition": Addition(
+        "tacit/data/backwards.py", BACKWARDS, "tacit/data/partition.py", '"unequal": ',
+        '"backwards": "tacit.data.backwards:backwards",', {"data.partition": "backwards"},
+    ),
+    "format": Addition(
+        "tacit/data/formats/pipes.py", PIPES, "tacit/data/formats/__init__.py", '".npz": ',
+        '".pipes": "tacit.data.formats.pipes:read",',
+        {"data.source": "table.pipes", "data.agents": None, "data.class_names": "2", "privacy.sensitivity": "clip"},
+        files={"table.pipes": TABLE},
+    ),
     "loss": Addition(
         "tacit/problem/huber.py", HUBER, "tacit/problem/loss.py", '"squared": ',
         '"huber": "tacit.problem.huber:Huber",',
@@ -183,7 +271,7 @@ TRAIN = """
 import json, sys, warnings
 import numpy, tacit
 warnings.simplefilter("ignore")
-spec = tacit.preset("paper", "objt").with_values(json.loads(sys.argv[1]))
+spec = tacit.preset(*json.loads(sys.argv[3])).with_values(json.loads(sys.argv[1]))
 results = [tacit.train(spec.with_values({"run.engine": engine})) for engine in json.loads(sys.argv[2])]
 w, other = (result.w for result in results)
 numpy.testing.assert_allclose(w, other, atol=1e-4 * numpy.abs(other).max())
@@ -225,7 +313,9 @@ def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path
     assert [line[0] for line in lines if line[0] in "+-"] == ["+"]
 
     code = TRAIN.replace("CLAIM", addition.claim)
-    arguments = [json.dumps(SMALL | addition.values), json.dumps(addition.engines)]
+    arguments = [json.dumps(SMALL | addition.values), json.dumps(addition.engines), json.dumps(addition.method)]
+    for name, text in addition.files.items():
+        (tmp_path / name).write_text(text)
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True

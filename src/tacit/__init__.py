@@ -4,6 +4,8 @@
     spec = tacit.preset("released", "objt").with_values({"run.rounds": 50})
     result = tacit.train(spec, tacit.load("mnist", agents=10))
     print(result.test_error, result.guarantee)
+
+The names in `__all__` are promised. Those of the packages below are not: they may change with any version.
 """
 
 from __future__ import annotations
