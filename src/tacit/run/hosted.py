@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -20,6 +20,7 @@ from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import RecordBound
 from tacit.run.build import MethodSetup
+from tacit.run.run import Run
 from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
@@ -27,24 +28,14 @@ PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
 _packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # shared by all runs over the same records
 
 
-class Hosts(Protocol):
-    """The two attributes of a run that this module reads."""
-
-    @property
-    def setup(self) -> Any: ...
-
-    @property
-    def federation(self) -> Federation: ...
-
-
 class Hosted:
     """An engine that computes R runs in lockstep, for methods written as halves."""
 
     path = "hosted"
 
-    def __init__(self, runs: Sequence[Hosts]) -> None:
+    def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
-        self.setups: list[MethodSetup] = [run.setup for run in runs]
+        self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
         self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
         self.shared = shared_sums(runs[0].federation, self.setups[0].problem.loss)
 
