@@ -1,4 +1,4 @@
-"""Faults put into the deployed agent on purpose, one at a time: each must be found by the test that is named beside it.
+"""Faults put into deployed agents, runs and pages on purpose, one at a time: each must be found by the test beside it.
 
     make mutants                       every fault, about a second or two each
     python -m tests.mutants gate ...   those whose name holds one of these words
@@ -24,6 +24,7 @@ AGENT, RUNS = "tests/guarded/test_agent.py::", "tests/guarded/test_runs.py::"
 MOVED = "tests/conformance/test_deployed_sensitivity.py::"
 LEDGER = "tests/privacy/test_ledger.py::"
 AUDIT = "tests/audit/test_audits.py::"
+METHODS = "tests/run/test_methods.py::"
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,26 @@ MUTANTS = (
     Mutant("the audit detects a share of the noise as it is", "audit/finding.py",
            "(1.0 if noise is None else noise.scale)", "1.0",
            "tests/audit/test_noise.py::test_what_is_detected_is_a_share_of_the_claim_and_not_of_the_noise_as_it_is"),
+    Mutant("constants of a method are not looked at", "run/spec.py",
+           "        check_constant(entry, name, number)\n", "",
+           METHODS + "test_what_a_method_does_not_read_is_refused"),
+    Mutant("a secure sum forgets that an agent knows its own noise", "methods/secure_sum.py",
+           "    elif colluding < 1:", "    elif colluding < 0:",
+           METHODS + "test_what_a_method_cannot_do_is_refused_before_anything_is_written"),
+    Mutant("other methods take exact noise and do not draw it", "run/build.py",
+           'if spec.privacy.noise == "exact":', "if False:",
+           METHODS + "test_what_a_method_does_not_read_is_refused"),
+    Mutant("the server of a run holds the records", "run/build.py",
+           "Coordinator(self.method, self.task.facts)", "Coordinator(self.method, self.task)",
+           METHODS + "test_the_server_of_a_run_holds_no_record"),
+    Mutant("a sweep writes before all of its runs were looked at", "run/sweep.py",
+           "return Run(spec, federation, build.setup(spec, federation), directory)",
+           "made = directory or RunDirectory.create(out / member.name, spec)\n"
+           "    return Run(spec, federation, build.setup(spec, federation), made)",
+           METHODS + "test_a_sweep_with_a_run_that_is_refused_leaves_nothing"),
+    Mutant("a name on the page can end its script", "report/markup.py",
+           '.replace("<", "\\\\u003c")', "",
+           "tests/report/test_numbers.py"),
     Mutant("the result notes no heads", "run/deploy.py",
            "return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None", "return None",
            RUNS + "test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them"),
