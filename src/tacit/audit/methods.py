@@ -19,7 +19,7 @@ import numpy as np
 from tacit.audit import mechanism
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, key_of, simulate
+from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, choice_of, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -70,11 +70,10 @@ def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float 
     entry, present = METHODS[spec.algorithm.name], task()
     assert isinstance(entry, Entry)
     build.check_applies(entry, spec)
-    budget, values = Budget(spec.privacy.epsilon, spec.privacy.dp_delta), spec.values()
+    budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
     if not budget.private:
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
-    own = {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
-    method = _short(entry, present, budget, own)
+    method = _short(entry, present, budget, choice_of(entry, spec.values()))
     build.check_unit(entry, spec, method.promise(present))
     return _tested(entry, method, present, budget, draws, seed, confidence)
 

@@ -79,7 +79,8 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
-    other = _is_other(spec_of(options))
+    spec = spec_of(options)
+    other = _is_other(spec)
     if other and options.what not in (None, "mechanism"):
         raise IncompatibleError(f"--what {options.what} is for the ADMM family: attack this method with mechanism.")
     chosen = options.what or ("none" if options.control or options.method else "mechanism" if other else "all")
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
-        sure, (spec, federation) = _shared(options, attacks), _target(options, attacks)
+        sure, (spec, federation) = _shared(options, attacks), _target(spec, options, attacks)
         findings = show.findings(_attack(options, attacks, spec, federation, sure))
         recovered = _reconstruct(spec, federation, picture, show) if "reconstruction" in attacks else []
         findings += show.findings(_methods(options, sure))
@@ -128,12 +129,11 @@ def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
     return 1 - (1 - CONFIDENCE) / max(1, count)
 
 
-def _target(options: argparse.Namespace, attacks: list[str]) -> tuple[Spec, Federation | None]:
+def _target(spec: Spec, options: argparse.Namespace, attacks: list[str]) -> tuple[Spec, Federation | None]:
     """The spec that is attacked, and its data where an attack trains on them."""
     from tacit.audit import suite
     from tacit.run import build
 
-    spec = spec_of(options)
     if getattr(options, "run.rounds") is None and not options.config:
         spec = spec.with_values({"run.rounds": min(spec.run.rounds, suite.ROUNDS)})
     return spec, build.federation(spec) if {"run", "reconstruction"} & set(attacks) else None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tacit.methods.method import Composed, grid
+from tacit.methods.method import SILENT, Composed, grid
 
-_SILENT = {"algorithm.perturbation": "none", "privacy.mechanism": "silence", "privacy.epsilon": float("inf")}
+_SILENT = {"algorithm.perturbation": "none", **SILENT}
 _LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
 
 _GRID = grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0))  # first: the sound preset's

@@ -245,6 +245,11 @@ def key_of(constant: str) -> str:
     return SHARED.get(constant, f"method.{constant}")
 
 
+def choice_of(entry: Entry, values: Mapping[str, Any]) -> Choice:
+    """The choice that the dotted keys of a spec make; a constant that they leave out has its default."""
+    return {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
+
+
 def own_constants(entry: AnyEntry) -> tuple[str, ...]:
     """The constants of a method that [method] holds."""
     return tuple(name for name in entry.grid[0] if name not in SHARED)

@@ -11,7 +11,7 @@ from tacit.data import sources
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
-from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, key_of
+from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, choice_of, key_of
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -45,9 +45,9 @@ class MethodSetup:
     def server(self) -> Coordinator:
         return Coordinator(self.method, self.task.facts)
 
-    @cached_property
+    @property
     def promise(self) -> Promise:
-        return self.method.promise(self.task)
+        return self.server.promise
 
 
 Setup: TypeAlias = AdmmSetup | MethodSetup
@@ -86,12 +86,11 @@ def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
 def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> MethodSetup:
     """Return the setup of a method with the constants and the total budget of the spec."""
     check_applies(entry, spec)
-    values = spec.values()
-    choice = {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
     shape = (federation.n_features, federation.n_classes)
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals())
-    method = entry.build(task.facts, Budget(spec.privacy.epsilon, spec.privacy.dp_delta), choice)
+    budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
+    method = entry.build(task.facts, budget, choice_of(entry, spec.values()))
     made = MethodSetup(method, task, federation.public_classes)
     if method.rounds != spec.run.rounds:
         raise IncompatibleError(f"{entry.name} takes {method.rounds} round: drop --rounds.")

@@ -21,7 +21,7 @@ from tacit.run.spec import Spec
 from tacit.types import Federation
 
 COVERS = {
-    Trusted.NOBODY: "every z_p an agent releases, and the model; against the server, the other agents and the public",
+    Trusted.NOBODY: "{released}, and the model; against the server, the other agents and the public",
     Trusted.SUM: "the sums that the server sees, and the model; against the server, the other agents and the public",
     Trusted.SERVER: "the models that the server sends; against the agents and the public",
     Trusted.CURATOR: "the models that the curator publishes; against everybody else",
@@ -73,8 +73,8 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
 
 def _covered(setup: Setup) -> str:
     """Return what the guarantee covers, and against whom."""
-    text = COVERS[setup.promise.trusted]
-    return text if isinstance(setup, AdmmSetup) else text.replace("every z_p an agent releases", "all that agents send")
+    released = "every z_p an agent releases" if isinstance(setup, AdmmSetup) else "all that agents send"
+    return COVERS[setup.promise.trusted].format(released=released)
 
 
 def _not_covered(spec: Spec, setup: Setup) -> list[str]:

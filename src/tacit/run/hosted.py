@@ -37,13 +37,13 @@ class Hosted:
         self.runs = runs
         self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
         self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
+        self.pool = ThreadPoolExecutor(len(runs))
         self.shared = shared_sums(runs[0].federation, self.setups[0].problem.loss)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round of every run, each run on its own thread; one pass over the records serves all runs."""
         meeting = Rendezvous(self.shared, len(msgs))
-        with ThreadPoolExecutor(len(msgs)) as pool:
-            answers = list(pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
+        answers = list(self.pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
         for r, found in enumerate(answers):
             if isinstance(found, TacitError):
                 raise Diverged(f"round {msgs[r].t}: {found}", self.runs[r])

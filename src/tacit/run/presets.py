@@ -21,6 +21,12 @@ _RHO: dict[str, Values] = {
 }
 
 
+# of the sound preset, whatever the method: records of norm one, and a clipped release that the whole run pays for
+_SOUND: Values = {
+    "data.row_norm": "l2", "data.row_mode": "unit", "privacy.covers": "run", "privacy.sensitivity": "clip",
+}  # fmt: skip
+
+
 def _paper(algorithm: str) -> Values:
     """Return eta = 1/sqrt(t), delta = 1/t^2 and the observed l1 sensitivity; for OutP, Huang's own sigma and step."""
     if algorithm == "outp":
@@ -54,15 +60,12 @@ def _sound(algorithm: str) -> Values:
     same for all data: benchmarks/tune_sound.py.
     """
     shape: Values = {
-        "data.row_norm": "l2",
-        "data.row_mode": "unit",
+        **_SOUND,
         "schedule.rho": "cooling",
         "schedule.eta": "constant",
         "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
         "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
-        "privacy.covers": "run",
-        "privacy.sensitivity": "clip",
         "privacy.clip": 0.35,
         "run.rounds": 300,
     }
@@ -77,11 +80,8 @@ def _sound(algorithm: str) -> Values:
 def _sound_constants(entry: Entry) -> Values:
     """Return records of norm one, a budget for the whole run, and the first choice of the grid of a method."""
     return {
-        "data.row_norm": "l2",
-        "data.row_mode": "unit",
-        "privacy.covers": "run",
+        **_SOUND,
         "privacy.mechanism": "gaussian",
-        "privacy.sensitivity": "clip",
         "privacy.epsilon": 1.0,
         "run.rounds": 1,  # for a method whose choices name no rounds
         **entry.values,

@@ -128,11 +128,11 @@ class Spec:
 
     def values(self) -> dict[str, Any]:
         """Return all dotted keys with their values, in order."""
-        sections = ((name, getattr(self, name)) for name in typing.get_type_hints(Spec) if name != "method")
         return {
-            f"{name}.{key.name}": getattr(section, key.name)
-            for name, section in sections
-            for key in dataclasses.fields(section)
+            f"{section.name}.{key.name}": getattr(getattr(self, section.name), key.name)
+            for section in dataclasses.fields(self)
+            if section.name != "method"
+            for key in dataclasses.fields(getattr(self, section.name))
         } | {f"method.{name}": value for name, value in self.method}
 
     def toml(self) -> str:

@@ -114,6 +114,8 @@ def finish(
         else:
             waiting.append(member)
     for batch, hear in heard(batches(waiting, load, partial(_start, out)), listener, before):
+        for member, run in batch:  # only now that every run over the same data was built, and none was refused
+            run.directory = run.directory or RunDirectory.create(out / member.name, run.spec)
         yield from _together(batch, hear)
 
 
@@ -162,8 +164,6 @@ def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[lis
     for _, same_data in by_data:
         group = list(same_data)
         federation = load(group[0].spec)
-        for member in group:
-            build.setup(member.spec, federation)  # a run that is refused is refused before any run of the group begins
         yield from in_lockstep((member, start(member, federation)) for member in group)
 
 
@@ -192,12 +192,9 @@ def fresh(member: Member, federation: Federation) -> Run:
 
 
 def _start(out: Path, member: Member, federation: Federation) -> Run:
-    path = out / member.name
-    directory = _directory(path, member.spec)
+    directory = _directory(out / member.name, member.spec)
     spec = directory.spec() if directory else deploy.named(member.spec)
-    run = Run(spec, federation, build.setup(spec, federation))
-    run.directory = directory or RunDirectory.create(path, spec)
-    return run
+    return Run(spec, federation, build.setup(spec, federation), directory)
 
 
 def _directory(path: Path, spec: Spec) -> RunDirectory | None:
