@@ -1,6 +1,7 @@
 """The optional compiled loops; everything else is in pyproject.toml."""
 
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -17,7 +18,7 @@ class OptionalBuild(build_ext):
 
 
 # -fno-trapping-math and -fno-math-errno let branches and square roots become vector code; values do not change
-FLAGS = [] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-fno-math-errno", "-fno-trapping-math"]
+FLAGS = [] if sys.platform == "win32" else ["-O3", "-std=gnu11", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math"]
 
 setup(
     cmdclass={"build_ext": OptionalBuild},
@@ -25,7 +26,7 @@ setup(
         Extension(
             "tacit.engine._kernels",
             ["src/tacit/engine/_kernels.c"],
-            depends=["src/tacit/engine/_loops.h", "src/tacit/engine/_philox.h"],
+            depends=sorted(map(str, Path("src/tacit/engine").glob("_*.h"))),
             extra_compile_args=FLAGS,
             optional=True,
         )

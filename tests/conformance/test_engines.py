@@ -8,7 +8,7 @@ import pytest
 from tacit.admm.updates import ascent
 from tacit.engine import sums
 from tacit.engine.fast import FastEngine
-from tacit.engine.kernels import compiled
+from tacit.engine.kernels import bytes_if_exact, compiled
 from tacit.engine.plain import PlainEngine
 from tacit.errors import IncompatibleError
 from tacit.rounds import rounds as loop
@@ -26,7 +26,7 @@ def odd_federation() -> Federation:
 
     def blank(shard: Shard) -> Shard:
         x = shard.x.copy()
-        x[:: 3] = 0
+        x[::3] = 0
         x[:, [0, 5]] = 0
         return Shard(x, shard.y)
 
@@ -39,6 +39,7 @@ FEDERATIONS = {
     "two classes": federation(3, 6, 2),
     "many classes": federation(3, 4, 21, sizes=(40, 50, 60)),
     "several blocks": federation(2, 5, 3, sizes=(700, 1300)),
+    "several pieces": federation(2, 19, 3, sizes=(5000, 100)),
     "odd": odd_federation(),
 }
 
@@ -107,7 +108,6 @@ PATHS = [False, pytest.param(True, marks=pytest.mark.skipif(compiled() is None, 
 def path(request, monkeypatch):
     if not request.param:
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
-    monkeypatch.setattr(sums, "SPARSE_BELOW", 1.0)  # every federation here goes through the compiled gradient
     return request.param
 
 
@@ -141,7 +141,7 @@ def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
     runs = [setup(preset(name, algorithm).with_values({"problem.beta": 0.01}), over)]
     agents = [run.agents for run in runs]
     engine = FastEngine(agents, runs[0].shape, 2)
-    assert ("sparse" in engine.path) == path
+    assert ("BLAS" not in engine.path) == path
     agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 
@@ -212,14 +212,15 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
 @pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
-@pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "two strips"])
-def test_every_instruction_set_follows_plain(monkeypatch, name, over):
-    monkeypatch.setattr(sums, "SPARSE_BELOW", 1.0)
+@pytest.mark.parametrize("form", sums.Form, ids=lambda form: form.name.lower())
+@pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "many features"])
+def test_every_form_and_instruction_set_follows_plain(monkeypatch, name, form, over):
+    monkeypatch.setattr(sums, "forms_that_fit", lambda *_: [form])
     with instructions(name):
         runs = mixed(over)
         agents = [run.agents for run in runs]
         engine = FastEngine(agents, runs[0].shape, 1)
-        assert name in engine.path
+        assert name in engine.path and form.value in engine.path
         agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 
@@ -232,15 +233,15 @@ def test_parameters_are_float32():
 
 
 def test_pixels_are_kept_as_bytes():
-    from tacit.engine.kernels import pack
-
     x = np.arange(12).reshape(3, 4).astype(np.float32) / np.float32(255)
-    packed = pack(Shard(x, np.zeros(3, int)), 16)
-    assert packed.rows[2].dtype == np.uint8
-    assert pack(Shard(x * 1.01, np.zeros(3, int)), 16).rows[2].dtype == np.float32
+    pixels, scale = bytes_if_exact(x)
+    assert pixels.dtype == np.uint8
+    np.testing.assert_allclose(pixels * scale, x, rtol=1e-7)
+    assert bytes_if_exact(x * np.float32(1.01))[0].dtype == np.float32
 
 
-def test_dense_features_and_a_missing_compiler_go_through_blas():
+def test_without_a_compiler_records_go_through_blas(monkeypatch):
+    monkeypatch.setenv("TACIT_NO_KERNELS", "1")
     runs = lanes(FEDERATIONS["ragged"], {})
     assert "dense" in FastEngine([runs[0].agents], runs[0].shape, 1).path
 

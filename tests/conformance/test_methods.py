@@ -241,9 +241,7 @@ class CleanDual(ICEADMM):
         return after, sent | {"pi": quiet["pi"]}
 
 
-@pytest.mark.parametrize(
-    ("name", "mistaken"), [("fedgd", Halved), ("fedgd", ScaledByTheData), ("iceadmm", CleanDual)]
-)
+@pytest.mark.parametrize(("name", "mistaken"), [("fedgd", Halved), ("fedgd", ScaledByTheData), ("iceadmm", CleanDual)])
 def test_the_audit_catches_a_mistake(name, mistaken):
     present = audit.task()
     honest = audit.short(WRITTEN[name], present, BUDGET)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.kernels import aligned, compiled, of_run, width
-from tacit.engine.sums import Dense, LossesAndBounds, Sparse, constant, row_norms
+from tacit.engine.sums import Blas, Compiled, Form, LossesAndBounds, constant, row_norms
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
@@ -20,7 +20,8 @@ MODES = {
     "feature_bounds": {"privacy.sensitivity": "feature_bounds"},
     "row_norm": {"privacy.sensitivity": "row_norm"},
 }
-COMPUTE = ["dense", pytest.param("sparse", marks=pytest.mark.skipif(compiled() is None, reason="not built"))]
+BUILT = pytest.mark.skipif(compiled() is None, reason="not built")
+COMPUTE = ["blas", *(pytest.param(form, marks=BUILT, id=form.name.lower()) for form in Form)]
 
 
 def gradient(kind, shard, values, point, norm):
@@ -33,7 +34,7 @@ def gradient(kind, shard, values, point, norm):
     agents = setup(preset("paper", "objt").with_values(values | {"privacy.mechanism": law}), over).agents
     bound, (x_norm,) = agents[0].variant.bound, row_norms(over.shards, (norm,))
     compute = (
-        Dense(over.shards, [x_norm], K) if kind == "dense" else Sparse(over.shards, [x_norm], K, 1, compiled())
+        Blas(over.shards, [x_norm], K) if kind == "blas" else Compiled(kind, over.shards, [x_norm], K, 1, compiled())
     )
     packed = aligned(J, width(1, K))
     packed[:, :K] = point

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.engine import sums
 from tacit.engine.kernels import compiled, normals
-from tacit.engine.sums import Rendezvous, SharedSums, Sparse, SumsAsked
+from tacit.engine.sums import Blas, Form, Rendezvous, SharedSums, SumsAsked, exact_sums
 from tacit.errors import DataError
 from tacit.methods.task import plain_sums
 from tacit.privacy import noise
@@ -25,13 +25,14 @@ BOUNDS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(params=["sparse", "dense"])
+@pytest.fixture(params=[*Form, None], ids=lambda form: form.name.lower() if form else "blas")
 def kind(request, monkeypatch):
-    if request.param == "sparse" and compiled() is None:
-        pytest.skip("the loops are not compiled")
-    if request.param == "dense":
+    """One form of the compiled pass, or none."""
+    if request.param is None:
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
-    monkeypatch.setattr(sums, "SPARSE_BELOW", 1.0)
+    elif compiled() is None:
+        pytest.skip("the loops are not compiled")
+    monkeypatch.setattr(sums, "forms_that_fit", lambda *_: [request.param])
     return request.param
 
 
@@ -46,7 +47,7 @@ def questions(bounds, seed=0):
 @pytest.mark.parametrize("n_runs", [1, 2, 7])
 def test_one_pass_equals_plain_sums_for_every_bound(kind, loss, n_runs):
     shared, problem = SharedSums(OVER.shards, loss, 3, n_runs), Problem(3, 1.0, loss)
-    assert isinstance(shared.sums, Sparse) is (kind == "sparse")
+    assert isinstance(shared.sums, Blas) if kind is None else shared.sums.form is kind
     asked = questions(BOUNDS)
     for start in range(0, len(asked), n_runs):
         batch = asked[start : start + n_runs]
@@ -81,6 +82,40 @@ def test_other_bounds_losses_and_records_are_not_served():
     double = tuple(Shard(shard.x, shard.y, dtype=np.float64) for shard in OVER.shards)
     exact = SharedSums(double, Softmax(), 3, 1)
     assert not exact.serves(exact.shards, Softmax(), BOUNDS[0])
+
+
+@pytest.mark.skipif(compiled() is None, reason="the loops are not compiled")
+@pytest.mark.parametrize("loss", [Softmax(), Squared()])
+@pytest.mark.parametrize("bound", [bound for bound in BOUNDS if bound.public], ids=str)
+@pytest.mark.parametrize("density", [0.1, 1.0])
+def test_exact_sums_are_those_of_numpy_in_float64(loss, bound, density):
+    over = federation(2, 40, 3, sizes=(300, 20))
+    for shard in over.shards:
+        sparse = shard.x * (np.random.default_rng(0).random(shard.x.shape) < density)
+        shard = Shard(sparse / 40, shard.y)
+        point = 5 * np.random.default_rng(1).normal(size=(40, 3))
+        (plain,) = plain_sums([Shard(shard.x, shard.y, dtype=np.float64)], Problem(3, 1.0, loss), point, bound)
+        exact = exact_sums(shard, loss, bound, 3)(point)
+        assert exact.dtype == np.float64
+        np.testing.assert_allclose(exact, plain, rtol=0, atol=1e-12 * max(1, np.abs(plain).max()))
+
+
+@pytest.mark.skipif(compiled() is None, reason="the loops are not compiled")
+def test_a_clipped_record_keeps_its_bound_in_exact_sums_at_any_scale():
+    """One record alone: its gradient is the sum, and may pass the bound by a few roundings at most."""
+    rng = np.random.default_rng(0)
+    for scale in (1e-30, 1e-3, 1.0, 1e4, 1e30):
+        for norm in (Norm.L1, Norm.L2):
+            shard = Shard((scale * rng.normal(size=(1, 21))).astype(np.float32), np.array([1]))
+            bound, point = Clipped(norm, 0.3), rng.normal(size=(21, 3)) * 10 / scale
+            moved = exact_sums(shard, Softmax(), bound, 3)(point)
+            size = np.abs(moved).sum() if norm is Norm.L1 else np.sqrt((moved**2).sum())
+            assert np.isfinite(moved).all()
+            assert size <= bound.target * (1 + 1e-13)
+
+
+def test_exact_sums_know_no_bound_that_is_read_from_the_records():
+    assert exact_sums(OVER.shards[0], Softmax(), Observed(Norm.L2), 3) is None
 
 
 def meet(lengths, pauses):

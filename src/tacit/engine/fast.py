@@ -1,8 +1,8 @@
 """All agents and many runs at once, in float32: one pass over the records (engine.sums) serves every run of a batch.
 
-Threads share out agents, and sums over agents keep their order, so their number never changes a result.
-Where the loops are compiled, noise and update are fused into one pass; elsewhere, and for the sets and
-norms the loops do not know, each agent moves by the same code as in the plain engine.
+Threads share out agents, or pieces of few agents. Sums over pieces and over agents keep their order, so the number of
+threads never changes a result. Where the loops are compiled, an agent's sums, noise and update are one call; elsewhere,
+and for the sets and norms the loops do not know, each agent moves by the same code as in the plain engine.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,14 +22,21 @@ from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
 from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
 from tacit.engine.registry import Agents, Builder
-from tacit.engine.sums import LossesAndBounds, choose, constant, measured_norms, row_norms
+from tacit.engine.sums import Compiled, LossesAndBounds, choose, constant, measured_norms, row_norms
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.rounds import Trace, mean_trace
 from tacit.types import Array, Norm
 
+S = TypeVar("S")
+T = TypeVar("T")
+
+FEW = 4  # agents a thread: fewer are cut into pieces, so that threads end together
+
 # columns of a run's parameters, as the compiled update reads them
-WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER = range(12)
+WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER, POWER = range(
+    13
+)
 
 
 class FastEngine:
@@ -58,9 +65,15 @@ class FastEngine:
         kept = zip(self.asked, x_norm, strict=True)
         self.constant = np.array([[constant(bound, size) for bound in asked.bounds] for asked, size in kept])
         self.fused = self.kernels is not None and all(map(fusable, first))
-        self.steady = self._steady_params()
+        self.local = np.array([agent.variant.rule.at is Point.LOCAL for agent in first], np.int32)
         self.kinds = np.array([isinstance(agent.variant.mechanism, Gaussian) for agent in first], np.int32)
         self.keys = np.array([[agent.key for agent in across] for across in self.agents], np.uint64)
+        self.clip = np.array([asked.clip for asked in self.asked])
+        self.steady = self._steady_params()
+        self.calibration = np.array([[agent.calibration for agent in across] for across in self.agents])
+        self.unit_sensitivity = np.array(
+            [[a.problem.weight * a.variant.adjacency.value for a in across] for across in self.agents]
+        )
 
     @property
     def path(self) -> str:
@@ -68,13 +81,12 @@ class FastEngine:
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         spread([msg.w for msg in msgs], self.w)
-        move = partial(self._fused, self._params(msgs)) if self.fused else self._one_by_one
-        traces = self._over_agents(lambda p: move(p, msgs))
+        traces = self._move_fused(msgs) if self.fused else self._move_one_by_one(msgs)
         mean = self._mean()
         self.rho = np.array([msg.rho for msg in msgs])
         return [
-            Replies(of_run(mean, r, self.classes).copy(), partial(self._violation, r), mean_trace(own), np.float32)
-            for r, own in enumerate(zip(*traces, strict=True))
+            Replies(of_run(mean, r, self.classes).copy(), partial(self._violation, r), trace, np.float32)
+            for r, trace in enumerate(traces)
         ]
 
     def _violation(self, r: int, w: Array) -> float:
@@ -90,44 +102,87 @@ class FastEngine:
             of_run(packed, r, self.classes)[...] = saved[name]
         self.rho[r] = saved["rho"].item()
 
-    def _gradient(self, p: int) -> tuple[Array, Array]:
-        """Agent p's sums at each run's point of linearisation, and the bound of each run."""
-        local = [agent.variant.rule.at is Point.LOCAL for agent in self.agents[p]]
-        point = self.z[p] if local[0] else self.w
-        if len(set(local)) > 1:
-            point = self.w.copy()
-            for r in (r for r, is_local in enumerate(local) if is_local):
-                of_run(point, r, self.classes)[...] = of_run(self.z[p], r, self.classes)
-        grad, largest = self.gradients(p, point, self.asked[p])
-        return grad, np.where(self.constant[p], self.constant[p], largest)
+    def _point(self, p: int) -> Array:
+        """Where the gradients of agent p are asked for, each run at its own point of linearisation."""
+        if self.local.all():
+            return np.asarray(self.z[p])
+        if not self.local.any():
+            return self.w
+        point = self.w.copy()
+        for r in np.flatnonzero(self.local).tolist():
+            of_run(point, r, self.classes)[...] = of_run(self.z[p], r, self.classes)
+        return point
 
-    def _fused(self, all_params: Array, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
-        """Noise, step, projection and dual in one compiled pass over agent p's arrays."""
-        assert self.kernels is not None
-        start = perf_counter()
-        grad, bound = self._gradient(p)
-        asked = perf_counter()
-        params, facts = all_params[p], []
-        for r, agent in enumerate(self.agents[p]):
-            mu = float(params[r, RHO] + params[r, INV_ETA])
-            scale = agent.variant.perturbation.scale(agent.calibration * float(bound[r]), mu)
-            params[r, STEP_NOISE if isinstance(agent.variant.perturbation, Output) else SLOPE_NOISE] = scale
-            facts.append((mu, scale, agent.problem.weight * agent.variant.adjacency.value * float(bound[r])))
-        noise, drawing = np.zeros(len(self.runs)), np.zeros(1)  # sum |xi|, and the seconds it took
-        self.kernels.update(
-            grad, self.z[p], self.dual[p], self.w, params, self.keys[p], self.kinds, msgs[0].t, 0, self.classes, noise,
-            drawing,
-        )  # fmt: skip
-        spent = perf_counter() - asked
-        clock = {"gradient": asked - start, "noise": float(drawing[0]), "update": spent - float(drawing[0])}
-        share = {part: spent / len(self.runs) for part, spent in clock.items()}
-        numbers = zip(noise / (self.features * self.classes), facts, strict=True)
-        return [Trace(xi, xi / mu, scale, sensitivity, share) for xi, (mu, scale, sensitivity) in numbers]
+    def _move_fused(self, msgs: Sequence[Broadcast]) -> list[Trace]:
+        """Sums, noise, step, projection and dual, compiled; returns the mean trace of each run."""
+        kernels, gradients, asked = self.kernels, self.gradients, self.asked[0]
+        assert kernels is not None
+        shape = len(self.agents), len(self.runs)
+        params, clock = self._params(msgs), np.zeros((shape[0], 3))
+        largest, noise = np.zeros(shape, np.float32), np.zeros(shape)  # what was seen, and sum |xi|
 
-    def _one_by_one(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
-        """The agents' own code, in float32, from a gradient computed for all runs."""
+        def move(first: int, stop: int, sums: Array | None = None) -> None:
+            kernels.move(
+                gradients.records if sums is None and isinstance(gradients, Compiled) else (), shape[0], first, stop,
+                msgs[0].t, self.classes, asked.squared, asked.order, self.local, self.kinds, self.w, self.z, self.dual,
+                params, self.constant, self.keys, self.clip, sums, largest, noise, clock,
+            )  # fmt: skip
+
+        def sum_and_move(p: int) -> None:
+            start = perf_counter()
+            sums, largest[p] = gradients(p, self._point(p), self.asked[p])
+            clock[p, 0] += perf_counter() - start
+            move(p, p + 1, sums[None])
+
+        if not isinstance(gradients, Compiled):
+            self._over_agents(sum_and_move)
+        elif shape[0] >= FEW * self.threads:
+            size = max(1, shape[0] // (8 * self.threads))  # a few ranges a thread, so that none waits long for another
+            self._in_threads(lambda first: move(first, min(first + size, shape[0])), range(0, shape[0], size))
+        else:
+            self._sum_pieces(gradients, largest, clock, move)
+        mu = params[:, :, RHO] + params[:, :, INV_ETA]
+        bound = np.where(self.constant, self.constant, largest)
+        noise_scale = (params[:, :, SLOPE_NOISE] + params[:, :, STEP_NOISE]) * bound ** params[:, :, POWER]
+        noise /= self.features * self.classes
+        columns = (noise, noise / mu, noise_scale, self.unit_sensitivity * bound)
+        means = np.transpose([column.mean(0) for column in columns]).tolist()
+        seconds = dict(zip(("gradient", "noise", "update"), (clock.sum(0) / shape[1]).tolist(), strict=True))
+        return [Trace(xi, moved, scale, sensitivity, seconds) for xi, moved, scale, sensitivity in means]
+
+    def _sum_pieces(
+        self, gradients: Compiled, largest: Array, clock: Array, move: Callable[[int, int, Array], None]
+    ) -> None:
+        """Threads share out the pieces of all agents; then each agent adds up its pieces, and moves."""
+        pieces = [(p, piece) for p in range(len(self.agents)) for piece in range(gradients.pieces(p))]
+        points = [self._point(p) for p in range(len(self.agents))]
+        parts, seen = aligned(len(pieces), *self.w.shape), np.zeros((len(pieces), len(self.runs)), np.float32)
+
+        def take(i: int) -> float:
+            start, (p, piece) = perf_counter(), pieces[i]
+            seen[i] = gradients.sum(p, piece, points[p], self.asked[p], parts[i])
+            return perf_counter() - start
+
+        spent = self._in_threads(take, range(len(pieces)))
+        own = [[i for i, (q, _) in enumerate(pieces) if q == p] for p in range(len(self.agents))]
+
+        def add_and_move(p: int) -> None:
+            first, *rest = own[p]
+            for i in rest:
+                parts[first] += parts[i]
+            largest[p], clock[p, 0] = seen[own[p]].max(0), sum(spent[i] for i in own[p])
+            move(p, p + 1, parts[first : first + 1])
+
+        self._over_agents(add_and_move)
+
+    def _move_one_by_one(self, msgs: Sequence[Broadcast]) -> list[Trace]:
+        """The agents' own code, in float32, from a gradient computed for all runs; returns the mean traces."""
+        return [mean_trace(own) for own in zip(*self._over_agents(lambda p: self._own_code(p, msgs)), strict=True)]
+
+    def _own_code(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
         start = perf_counter()
-        grad, bound = self._gradient(p)
+        grad, largest = self.gradients(p, self._point(p), self.asked[p])
+        bound = np.where(self.constant[p], self.constant[p], largest)
         share = (perf_counter() - start) / len(self.runs)
         traces = []
         for r, (agent, msg) in enumerate(zip(self.agents[p], msgs, strict=True)):
@@ -141,15 +196,16 @@ class FastEngine:
             traces.append(replace(trace, seconds={"gradient": share} | trace.seconds))
         return traces
 
-    def _over_agents(self, work: Callable[[int], Any]) -> list[Any]:
+    def _over_agents(self, work: Callable[[int], T]) -> list[T]:
         """work(p) for every agent, in a few chunks a thread, so that no thread waits long for another."""
         agents = range(len(self.agents))
-        if self.threads == 1:
-            return [work(p) for p in agents]
         size = max(1, len(agents) // (8 * self.threads))
-        chunks = [agents[i : i + size] for i in range(0, len(agents), size)]
-        done = self.pool.map(lambda chunk: [work(p) for p in chunk], chunks)
-        return [trace for chunk in done for trace in chunk]
+        chunks = [agents[i : i + size] for i in agents[::size]]
+        return [done for chunk in self._in_threads(lambda chunk: [work(p) for p in chunk], chunks) for done in chunk]
+
+    def _in_threads(self, work: Callable[[S], T], tasks: Sequence[S]) -> list[T]:
+        """work(task) for all tasks, in order."""
+        return [work(task) for task in tasks] if self.threads == 1 else list(self.pool.map(work, tasks))
 
     def _mean(self) -> Array:
         """1/P sum_p z_p in float64, agents in order."""
@@ -161,8 +217,8 @@ class FastEngine:
         return out
 
     def _steady_params(self) -> Array:
-        """(P, R, 12): what does not change from round to round."""
-        params = np.zeros((len(self.agents), len(self.runs), 12))
+        """(P, R, 13): what does not change from round to round."""
+        params = np.zeros((len(self.agents), len(self.runs), 13))
         params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
         for p, r in np.ndindex(params.shape[:2]):
             own, problem, variant = params[p, r], self.runs[r][p].problem, self.runs[r][p].variant
@@ -170,22 +226,28 @@ class FastEngine:
             total = problem.beta if variant.regularize_global else problem.regularization
             at_w = variant.regularize_global or variant.rule.at is Point.GLOBAL
             own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
+            own[POWER] = 2 if isinstance(variant.perturbation, Output) and variant.perturbation.squared else 1
             if isinstance(problem.domain, Box):
                 own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
         return params
 
     def _params(self, msgs: Sequence[Broadcast]) -> Array:
-        """(P, R, 12): the numbers of one round, as the compiled update reads them."""
+        """(P, R, 13): the numbers of one round, as the compiled update reads them; noise is for a bound of one."""
         params = self.steady.copy()
         for r, (run, msg) in enumerate(zip(self.runs, msgs, strict=True)):
-            rule = run[0].variant.rule
-            params[:, r, RHO] = msg.rho
+            own, rule = params[:, r], run[0].variant.rule
+            own[:, RHO] = msg.rho
             if isinstance(rule, Trust):
-                params[:, r, RADIUS] = rule.radius(msg.t)
+                own[:, RADIUS] = rule.radius(msg.t)
+            elif all(agent.variant.rule is rule for agent in run):
+                own[:, INV_ETA] = rule.stiffness(msg.rho, msg.t) - msg.rho
             else:
-                params[:, r, INV_ETA] = [agent.variant.rule.stiffness(msg.rho, msg.t) - msg.rho for agent in run]
+                own[:, INV_ETA] = [agent.variant.rule.stiffness(msg.rho, msg.t) - msg.rho for agent in run]
+            mu, power = own[:, RHO] + own[:, INV_ETA], own[:, POWER]
+            kind = STEP_NOISE if isinstance(run[0].variant.perturbation, Output) else SLOPE_NOISE
+            own[:, kind] = self.calibration[:, r] ** power / mu ** (power - 1)  # admm.rule: s, or s^2 / mu
             first = run[0].variant.order is Order.WZD
-            params[:, r, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
+            own[:, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
         return params
 
 

@@ -1,11 +1,12 @@
 """The compiled loops (_kernels.c), if this installation has them, and arrays in the form that these loops read.
 
-Models: those of all runs are in one array. Entry [j, r K + k] is class k of run r, and a row is padded to 16 floats: a
+Models: those of all runs are in one array. Entry [j, r K + k] is class k of run r, and a row is padded to 16 numbers: a
 row is then a few whole vector registers, and one pass over the records serves every run.
 
-Records: scores need the features of a record (lists of non-zeros by row); a gradient needs the records of a feature
-(lists by column, a block of records at a time, so that their residuals stay in cache). Images of 8-bit pixels keep one
-byte a value.
+Records: `grouped` takes features in groups of eight. Whole rows are read where they are; where many groups are empty,
+those are left out, and bits say which. `tiled` lists the non-zeros, by record for the scores and by feature for the
+sums: no zero costs anything, but each entry loads a row of the model, which pays where models are wide. Images of
+8-bit pixels keep one byte a value in both.
 """
 
 from __future__ import annotations
@@ -14,19 +15,23 @@ import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import ModuleType
 
 import numpy as np
 
 from tacit.privacy import noise
-from tacit.types import Array, Shard
+from tacit.types import Array, Norm, Shard
 
 PAD = 16
-CACHE_FLOATS = 8192  # residuals of one block: 32 KB, the first level cache
-LEAST = 64  # records in a block, else the lists of its columns outweigh their entries
+GROUP = 8  # features
+BLOCK = 128  # records of a block in groups: two words of bits
+HALF = 8  # floats of half a register
+AT_ONCE = 128  # floats of a row that a tile takes at a time
+PANEL = 32 << 10  # bytes of a model, or of residuals, that a tile multiplies: a first level cache
+LONGEST = 256  # features of a tile and records of a block: an index is a byte
+SAMPLE = 4096  # records that tell how sparse a shard is
 
-Lists = tuple[Array, Array, Array]  # start (n + 1,), index, value
+Records = object  # a capsule of the extension
 
 
 def compiled() -> ModuleType | None:
@@ -81,34 +86,83 @@ def spread(models: Sequence[Array], out: Array) -> Array:
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class NonZeros:
-    """One agent's records; an entry is scale * value."""
-
-    rows: Lists
-    columns: Lists
-    scale: float
-    block: int
-    label: Array
-
-
-def pack(shard: Shard, width: int) -> NonZeros:
-    """The lists of a shard, in blocks that fit models of `width` floats a feature."""
-    x, scale = _bytes_if_exact(shard.x)
-    block = -(-len(x) // max(1, round(len(x) / max(CACHE_FLOATS / width, LEAST))))
-    starts, indices, values = zip(*[_lists(x[i : i + block].T) for i in range(0, len(x), block)], strict=True)
-    start = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(start) for start in starts]))])
-    return NonZeros(_lists(x), (start, np.concatenate(indices), np.concatenate(values)), scale, block, shard.y)
+def grouped(shard: Shard, x_norm: dict[Norm, Array], n_classes: int, whole: bool, dtype: type = np.float32) -> Records:
+    """The records of a shard in groups of features, for sums in `dtype`; `whole` keeps rows as they are."""
+    x, scale = (shard.x, 1.0) if whole or dtype is np.float64 else bytes_if_exact(shard.x)  # v/255 is no float32
+    n, features = x.shape
+    layout: tuple[Array | None, ...] = (np.ascontiguousarray(x), None, None, None)
+    if not whole or features < GROUP:
+        padded = _in_groups(x)
+        there = np.asarray(padded.any(2))
+        start = np.concatenate([[0], np.cumsum(there.sum(1))])
+        blocks = np.pad(there, ((0, -n % BLOCK), (0, 0))).reshape(-1, BLOCK, there.shape[1])
+        layout = (padded[there], start, _bits(there), _bits(blocks.transpose(0, 2, 1)))
+    return _compiled().groups(n, features, n_classes, scale, *layout, shard.y, _norms(x_norm, dtype))
 
 
-def _lists(x: Array) -> Lists:
-    row, column = np.nonzero(x)
-    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(x)))])
-    small = np.uint16 if x.shape[1] <= 2**16 else np.uint32
-    return start, column.astype(small), x[row, column]
+def tiled(shard: Shard, x_norm: dict[Norm, Array], n_classes: int, width: int) -> Records:
+    """The non-zeros of a shard, in tiles that fit models of `width` floats a feature."""
+    x, scale = bytes_if_exact(shard.x)
+    n, features = x.shape
+    tile = min(LONGEST, PANEL // (4 * min(width, AT_ONCE)))
+    block = min(LONGEST, max(1, -(-n // max(1, round(n / tile)))))  # blocks of one size
+    tile = min(tile, features)
+    parts = [x[i : i + block] for i in range(0, n, block)]
+    wide = [np.pad(part, ((0, 0), (0, -features % tile))).reshape(len(part), -1, tile) for part in parts]
+    by_record = _lists([part.transpose(1, 0, 2).reshape(-1, tile) for part in wide])
+    by_feature = _lists([part.T for part in parts])
+    return _compiled().tiles(
+        n, features, n_classes, tile, block, scale, by_record, by_feature, shard.y, _norms(x_norm, np.float32)
+    )
 
 
-def _bytes_if_exact(x: Array) -> tuple[Array, float]:
+def filled(x: Array) -> tuple[float, float]:
+    """(the share of non-zeros, the share of groups that hold one), from at most a few thousand rows of x."""
+    some = x[:: max(1, len(x) // SAMPLE)]
+    groups = _in_groups(some).any(2)
+    return np.count_nonzero(some) / max(1, some.size), np.count_nonzero(groups) / max(1, groups.size)
+
+
+def _in_groups(x: Array) -> Array:
+    """(n, J) as (n, groups, GROUP), padded with zeros."""
+    n_groups = -(-x.shape[1] // GROUP)
+    return np.pad(x, ((0, 0), (0, n_groups * GROUP - x.shape[1]))).reshape(len(x), n_groups, GROUP)
+
+
+def _compiled() -> ModuleType:
+    kernels = compiled()
+    assert kernels is not None
+    return kernels
+
+
+def _norms(x_norm: dict[Norm, Array], dtype: type) -> tuple[Array | None, Array | None]:
+    """(|x_i|_1, |x_i|_2) as the extension reads them."""
+
+    def own(norm: Norm) -> Array | None:
+        return x_norm[norm].astype(dtype) if norm in x_norm else None
+
+    return own(Norm.L1), own(Norm.L2)
+
+
+def _bits(there: Array) -> Array:
+    """(..., n) truth values as whole words of 64 bits."""
+    words = np.zeros((*there.shape[:-1], -(-there.shape[-1] // 64)), np.uint64)
+    packed = np.packbits(there, axis=-1, bitorder="little")
+    words.view(np.uint8)[..., : packed.shape[-1]] = packed  # little-endian words
+    return words
+
+
+def _lists(parts: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """(start, index, value) of the non-zeros in the rows of all parts."""
+    found = [np.nonzero(part) for part in parts]
+    counts = [np.bincount(row, minlength=len(part)) for part, (row, _) in zip(parts, found, strict=True)]
+    values = [part[where] for part, where in zip(parts, found, strict=True)]
+    start = np.concatenate([[0], np.cumsum(np.concatenate([[], *counts]))]).astype(np.int64)
+    index = np.concatenate([np.empty(0, np.uint8), *(column.astype(np.uint8) for _, column in found)])
+    return start, index, np.concatenate([parts[0][:0, 0] if parts else np.empty(0, np.float32), *values])
+
+
+def bytes_if_exact(x: Array) -> tuple[Array, float]:
     """x as bytes over 255 where that is what it is, else x itself."""
     if x.size and x.min() >= 0 and x.max() <= 1:
         pixels = np.rint(x * np.float32(255))
