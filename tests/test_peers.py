@@ -102,12 +102,13 @@ def test_tacit_keeps_to_the_budget(task: Task, own: peer.Peer) -> None:
 
 
 def test_the_naive_style_spends_the_budget_over_all_rounds(task: Task) -> None:
-    few, many = (naive_.train(task, 0, {"rounds": rounds}) for rounds in (1, 20))
+    few, many = (naive_.train(task, 0, {"rounds": rounds, "rho_factor": 1.0}) for rounds in (1, 20))
     for trained in (few, many):
         assert 0.99 * EPSILON < trained.epsilon <= EPSILON
-    again = naive_.train(task, 0, {"rounds": 1})
+        assert trained.score.shape == (len(task.over.test), task.over.n_classes)
+    again, other = (naive_.train(task, seed, {"rounds": 1, "rho_factor": 1.0}) for seed in (0, 1))
     np.testing.assert_array_equal(again.score, few.score)
-    assert not np.array_equal(naive_.train(task, 1, {"rounds": 1}).score, few.score)
+    assert not np.array_equal(other.score, few.score)
 
 
 def test_the_clients_of_flower_descend_the_mean_cross_entropy(task: Task) -> None:

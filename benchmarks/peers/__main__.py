@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, report
 from benchmarks.peers import table
 from benchmarks.peers.child import FOUND
 from benchmarks.peers.peer import PEERS, find
@@ -20,6 +20,7 @@ from benchmarks.peers.task import NoData, find_adult
 
 RESULTS = Path(__file__).parent.parent / "peers.jsonl"
 TUNING = Path(__file__).with_name("tuning.jsonl")
+DOCUMENT = RESULTS.parent.parent / "docs" / "peers.md"
 DATA = ("mnist", "adult")
 
 
@@ -27,6 +28,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
     data = [options.data] if options.data else list(DATA)
+    if options.write:
+        text = table.markdown(table.current(read(options.out)))
+        DOCUMENT.write_text(report.MEASURED.sub(lambda found: f"{found[1]}\n{text}\n{found[2]}", DOCUMENT.read_text()))
+        return 0
     if not options.table and "adult" in data:
         try:
             find_adult(options.adult)
@@ -54,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="forget the rows of FILE first: all in one run")
     parser.add_argument("--json", action="store_true", help="print rows in place of the table")
     parser.add_argument("--table", action="store_true", help="measure nothing: show what FILE holds")
+    parser.add_argument("--write", action="store_true", help="measure nothing: put the table of FILE into the document")
     parser.add_argument("--tune", metavar="NAME", choices=PEERS, help="try its grid on a part of the training records")
     return parser
 

@@ -83,8 +83,8 @@ PEER = Peer(
     "Opacus, DP-SGD", "a curator, who holds all records", "one record, added or removed", "Opacus, PRV accountant",
     train,
     constants={
-        "mnist": {"rate": 1 / 16, "epochs": 40, "lr": 8.0, "clip": 0.5, "decay": True},
-        "adult": {"rate": 1 / 16, "epochs": 40, "lr": 8.0, "clip": 0.5, "decay": True},
+        "mnist": {"rate": 1 / 16, "epochs": 40, "lr": 32.0, "clip": 0.5, "decay": False},
+        "adult": {"rate": 1 / 16, "epochs": 40, "lr": 32.0, "clip": 0.5, "decay": False},
     },
     grid={
         "rate": (1 / 16, 1 / 4), "epochs": (10, 40), "lr": (2.0, 8.0, 32.0), "clip": (0.1, 0.5), "decay": (False, True),
