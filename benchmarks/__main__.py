@@ -7,12 +7,16 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from benchmarks import growth, instances, machine, report
-from benchmarks.contenders import Rounds, compare, contenders
+from benchmarks.before import NotACheckout, checkout, commit, workers
+from benchmarks.contenders import Player, Rounds, compare, contenders
 from benchmarks.roofline import draws_per_second, roofline
+from tacit.engine.fast import FastEngine
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -21,11 +25,13 @@ RESULTS = HERE / "results.json"
 DOCUMENT = HERE.parent / "docs" / "performance.md"
 
 ALL = ("naive", "naive64", "plain", "fast", "fast10")
+DENSE = ("naive", "fast", "fast10", "read")
 RATIOS = {  # key -> instance, contender
     "mnist_single": ("mnist", "fast"),
     "mnist_sweep10": ("mnist", "fast10"),
     "femnist_single": ("femnist", "fast"),
     "femnist195_single": ("femnist195", "fast"),
+    **{f"{name}_single": (name, "fast") for name in instances.DENSE},
 }
 
 Load = Callable[[], tuple[Spec, Federation]]
@@ -45,7 +51,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     def say(what: str) -> None:
         print(f"{time.perf_counter() - start:6.1f} s  {what}", file=sys.stderr, flush=True)
 
-    results = quick(options.femnist, say) if options.quick else full(options.femnist, say)
+    try:
+        before = None if options.before is None else checkout(options.before)
+        measure = quick if options.quick else full
+        results = measure(options.femnist, before, say)
+    except NotACheckout as error:
+        parser.error(str(error))
+    if before is not None:
+        results["before"] = commit(before)
     results["seconds"] = round(time.perf_counter() - start, 1)
     if not options.quick:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
@@ -57,46 +70,60 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios measured side by side.")
     parser.add_argument("--quick", action="store_true", help="the ratios alone, in under a minute; writes no file")
     parser.add_argument("--json", action="store_true", help="print JSON in place of tables")
+    parser.add_argument("--before", metavar="DIR", help="another checkout, built in place: its engine plays too")
     parser.add_argument("--femnist", metavar="DIR", help="a LEAF directory to use in place of FEMNIST-shaped data")
     parser.add_argument("--write", action="store_true", help="measure nothing: put results.json into the document")
     return parser
 
 
-def quick(femnist: str | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """The three ratios of the targets."""
+def quick(femnist: str | None, before: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
+    """The ratios of the targets."""
     results: dict[str, Any] = {"machine": machine.facts(), "startup": machine.startup(3), "instances": {}}
     wanted: dict[str, tuple[Load, tuple[str, ...]]] = {
         "mnist": (instances.mnist, ("naive", "plain", "fast", "fast10")),
         "femnist": (lambda: instances.femnist("femnist", femnist), ("naive", "fast")),
+        "dense392": (lambda: instances.dense("dense392"), ("naive", "fast", "read")),
     }
     for name, (load, names) in wanted.items():
         say(f"{name}: {', '.join(names)}")
-        spec, over = load()
-        results["instances"][name] = compare(contenders(spec, over, names), over, seconds=6)
+        _, results["instances"][name] = _play(load, names, before, seconds=6)
     return _with_ratios(results)
 
 
-def full(femnist: str | None, say: Callable[[str], None]) -> dict[str, Any]:
+def full(femnist: str | None, before: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
     """Every contender on every instance, the roofline and growth."""
     results: dict[str, Any] = {"machine": machine.facts(), "startup": machine.startup(), "instances": {}}
     say("limits of the machine")
     results["limits"] = limits = machine.limits() | {"draws_per_s": draws_per_second()}
     results["roofline"] = {}
-    loads: dict[str, Load] = {"mnist": instances.mnist, "femnist": lambda: instances.femnist("femnist", femnist)}
+    torch = ("torch",) if find_spec("torch") else ()
+    wanted: dict[str, tuple[Load, tuple[str, ...]]] = {
+        "mnist": (instances.mnist, (*ALL, *torch)), "femnist": (lambda: instances.femnist("femnist", femnist), ALL),
+    }  # fmt: skip
     if femnist is None:
-        loads["femnist195"] = lambda: instances.femnist("femnist195")
-    for name, load in loads.items():
-        say(f"{name}: {', '.join(ALL)}")
-        spec, over = load()
-        players = contenders(spec, over, ALL)
-        results["instances"][name] = compare(players, over, seconds=45)
+        wanted["femnist195"] = (lambda: instances.femnist("femnist195"), ALL)
+    wanted |= {name: (partial(instances.dense, name), DENSE) for name in instances.DENSE}
+    wanted["dense392"] = (partial(instances.dense, "dense392"), (*DENSE, *torch))
+    for name, (load, names) in wanted.items():
+        say(f"{name}: {', '.join(names)}")
+        players, results["instances"][name] = _play(load, names, before, seconds=30)
         for own in ("fast", "fast10"):
-            player = players[own]
-            if isinstance(player, Rounds) and hasattr(player.engine, "gradients"):
+            player = players.pop(own)
+            if isinstance(player, Rounds) and isinstance(player.engine, FastEngine):
                 results["roofline"][f"{name}, {own}"] = roofline(player, limits)
         del players, player
     results["growth"] = growth.everything(20, say)
     return _with_ratios(results)
+
+
+def _play(
+    load: Load, names: Sequence[str], before: Path | None, seconds: float
+) -> tuple[dict[str, Player], dict[str, Any]]:
+    """One instance: who played, and what was found."""
+    spec, over = load()
+    with workers(before, spec, over) as apart:
+        players = contenders(spec, over, names, apart)
+        return players, compare(players, over, seconds)
 
 
 def _with_ratios(results: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from tacit.engine.sums import Dense, Sparse, row_norms
 
 @dataclass(frozen=True)
 class Size:
-    """An instance of sparse pixels."""
+    """An instance of random pixels, dense where the density is one."""
 
     agents: int = 10
     records: int = 20_000
@@ -46,12 +46,19 @@ class Size:
         return 4 * self.records * self.features
 
 
-AXES: dict[str, list[Size]] = {
-    "records": [Size(records=n, features=200) for n in (10_000, 30_000, 100_000, 300_000, 1_000_000)],
-    "agents": [Size(agents=p, records=100 * p) for p in (10, 30, 100, 300, 1000)],  # 100 records each
-    "classes": [Size(classes=k) for k in (16, 32, 64, 128, 256)],  # whole registers: no padding
-    "density": [Size(density=d) for d in (0.03, 0.06, 0.12, 0.24, 0.48)],
-    "runs": [Size(runs=r, classes=16) for r in (1, 2, 4, 8, 16)],
+# what is timed -> the quantity that grows, and the sizes
+AXES: dict[str, tuple[str, list[Size]]] = {
+    "records": ("records", [Size(records=n, features=200) for n in (10_000, 30_000, 100_000, 300_000, 1_000_000)]),
+    "features": ("features", [Size(features=j) for j in (196, 392, 784, 1568, 3136)]),
+    "agents": ("agents", [Size(agents=p, records=10 * p, features=30) for p in (100, 1000, 10_000, 100_000)]),
+    "classes": ("classes", [Size(classes=k) for k in (16, 32, 64, 128, 256)]),  # whole registers: no padding
+    "density": ("density", [Size(density=d) for d in (0.03, 0.06, 0.12, 0.24, 0.48)]),
+    "runs": ("runs", [Size(runs=r, classes=16) for r in (1, 2, 4, 8, 16)]),
+    "records, dense": (
+        "records",
+        [Size(records=n, features=100, density=1) for n in (10**4, 3 * 10**4, 10**5, 3 * 10**5)],
+    ),
+    "features, dense": ("features", [Size(features=j, density=1) for j in (49, 98, 196, 392, 784)]),
 }
 LARGEST = Size(agents=1000, records=1_000_000, density=0.12)
 
@@ -84,8 +91,8 @@ def _state_bytes(rounds: Rounds) -> int:
 
 def grow(axis: str, seconds: float) -> dict[str, Any]:
     """Time and memory along one axis, and their slopes."""
-    sizes = AXES[axis]
-    x = [float(getattr(size, axis)) for size in sizes]
+    quantity, sizes = AXES[axis]
+    x = [float(getattr(size, quantity)) for size in sizes]
     turns = interleaved({str(at): size.rounds() for at, size in zip(x, sizes, strict=True)}, seconds, turn=0.03)
     cpu = [min(own for _, own in turns[str(at)]) for at in x]
     wall = [min(own for own, _ in turns[str(at)]) for at in x]
@@ -112,9 +119,7 @@ def _over_data(own: dict[str, float]) -> float:
 def kept_with_records_and_runs(records: tuple[int, int] = (20_000, 40_000), runs: tuple[int, int] = (1, 16)) -> float:
     """Floats kept for each record, class and run: the part of memory that grows with I x K x R; the aim is none."""
     size = Size(classes=16)
-    few, many = (
-        np.diff([memory(replace(size, records=n, runs=r))["kept"] for n in records]).item() for r in runs
-    )
+    few, many = (np.diff([memory(replace(size, records=n, runs=r))["kept"] for n in records]).item() for r in runs)
     return round(float(many - few) / (4 * size.classes * (runs[1] - runs[0]) * (records[1] - records[0])), 3)
 
 

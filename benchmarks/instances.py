@@ -1,4 +1,4 @@
-"""The problems that are timed: MNIST, data of FEMNIST's shape, and sparse pixels of any size."""
+"""The problems that are timed: MNIST, data of FEMNIST's shape, dense tables, and sparse pixels of any size."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ from tacit.types import Federation, Shard
 
 # agents and records of LEAF's FEMNIST at 5%: the part with 114 writers, and all 195
 FEMNIST = {"femnist": (114, 15_440), "femnist195": (195, 36_680)}
+
+# records, columns and classes of dense instances, ten agents each: the tables hold about as many numbers each
+DENSE = {
+    "dense392": (60_000, 392, 10), "table30": (1_000_000, 30, 2), "table100": (300_000, 100, 2),
+    "table200": (150_000, 200, 2),
+}  # fmt: skip
 
 SPEC = preset("released", "objt")
 FEMNIST_SPEC = SPEC.with_values({"schedule.rho_c1": 0.005, "schedule.rho_c2": 0.05, "schedule.rho_period": 2e3})
@@ -27,6 +33,12 @@ def femnist(name: str, directory: str | None = None) -> tuple[Spec, Federation]:
         return FEMNIST_SPEC, data.load(directory)
     n_agents, n_records = FEMNIST[name]
     return FEMNIST_SPEC, pixels(n_agents, n_records, 784, 62, density=0.12, ragged=True)
+
+
+def dense(name: str) -> tuple[Spec, Federation]:
+    """Records without zeros, as columns of numbers are after scaling to [0, 1]."""
+    n_records, n_features, n_classes = DENSE[name]
+    return SPEC, pixels(10, n_records, n_features, n_classes, density=1.0)
 
 
 def pixels(

@@ -12,12 +12,25 @@ NAMES = {
     "plain": "tacit, plain engine",
     "fast": "tacit, fast engine",
     "fast10": "tacit, fast engine, 10 seeds at once, per run",
+    "torch": "tacit, torch engine on the CPU",
+    "now": "tacit, fast engine, in a process of its own",
+    "now10": "the same, 10 seeds at once, per run",
+    "before": "the other checkout, fast engine, in a process of its own",
+    "before10": "the same, 10 seeds at once, per run",
+    "read": "every record read once, nothing else",
 }
 TITLES = {
     "mnist": "MNIST",
     "femnist": "FEMNIST-shaped, 114 agents",
     "femnist195": "FEMNIST-shaped, 195 agents",
+    "dense392": "Dense, 392 features",
+    "table30": "Table of 30 columns",
+    "table100": "Table of 100 columns",
+    "table200": "Table of 200 columns",
 }
+RATIOS = {"mnist_single": 45, "mnist_sweep10": 110, "femnist_single": 20, "femnist195_single": 10}  # at least
+DENSE_MS, OVER_READ = 15, 2.5  # at most: a round of dense392, and a round / reading its records once
+SLOPE, OVER_DATA = 1.05, 2.0  # at most: of time in a log-log plot, and memory / the records in float32
 MEASURED = re.compile(r"(<!-- measured -->\n).*?(<!-- /measured -->)", re.DOTALL)
 
 
@@ -28,7 +41,7 @@ def insert(document: str, results: dict[str, Any]) -> str:
 
 def markdown(results: dict[str, Any]) -> str:
     """Every table that `results` has the numbers for."""
-    parts = [_machine(results["machine"]), _ratios(results)]
+    parts = [_machine(results["machine"]), _ratios(results), _before(results), _over_read(results["instances"])]
     parts += [_instance(TITLES[name], own) for name, own in results["instances"].items()]
     if "roofline" in results:
         parts += [_limits(results["limits"]), _roofline(results["roofline"])]
@@ -53,9 +66,36 @@ def _machine(machine: dict[str, Any]) -> str:
 
 
 def _ratios(results: dict[str, Any]) -> str:
-    targets = {"mnist_single": 20, "mnist_sweep10": 40, "femnist_single": 10, "femnist195_single": 10}
-    rows = [[f"`{key}`", f"{results[key]:.1f}x", f"{target}x"] for key, target in targets.items() if key in results]
+    rows = [[f"`{key}`", f"{results[key]:.1f}x", f"{target}x"] for key, target in RATIOS.items() if key in results]
     return "**Wall clock against the naive style**\n\n" + table(["key", "measured", "target"], rows)
+
+
+def _before(results: dict[str, Any]) -> str:
+    """Every instance against the other checkout."""
+    rows = [
+        [TITLES[name], NAMES[contender], f"{own['ratio']:.2f}x", "{:.2f} - {:.2f}".format(*own["quartiles"])]
+        for name, instance in results["instances"].items()
+        for contender, own in instance.get("before", {}).items()
+    ]
+    head = f"**Against commit {results.get('before')}**: each engine in a process of its own, in turns\n\n"
+    return head + table(["", "", "before / this", "quartiles"], rows) if rows else ""
+
+
+def _over_read(instances: dict[str, Any]) -> str:
+    """Dense instances: how far a round is from one reading of its records."""
+    rows = [
+        [
+            TITLES[name], f"{own['contenders']['read']['best_ms']:g}", f"{own['contenders']['fast']['best_ms']:g}",
+            f"{own['over_read']['best']:.1f}x", f"{own['over_read']['ratio']:.1f}x", own["path"]["read"],
+        ]
+        for name, own in instances.items() if "over_read" in own
+    ]  # fmt: skip
+    head = (
+        "**A dense round over one reading of its records**, fast engine, one seed; targets: "
+        f"{TITLES['dense392']} in at most {DENSE_MS} ms, and at most {OVER_READ:g}x the reading\n\n"
+    )
+    columns = ["", "read, best ms", "round, best ms", "round / read, best", "median of pairs", "fastest way to read"]
+    return head + table(columns, rows) if rows else ""
 
 
 def _instance(title: str, own: dict[str, Any]) -> str:
@@ -64,14 +104,16 @@ def _instance(title: str, own: dict[str, Any]) -> str:
         f"**{title}**: P = {s['agents']}, I = {s['records']:,}, J = {s['features']}, K = {s['classes']}, "
         f"{100 * s['density']:.0f}% non-zero; {own['repetitions']} repetitions"
     )
+    before = {name.replace("fast", "now"): f"{found['ratio']:.2f}x" for name, found in own.get("before", {}).items()}
     rows = [
         [
             NAMES[name], f"{c['wall_ms']:g}", f"{c['cpu_ms']:g}", f"{c['ratio']:.1f}x",
-            "{:.1f} - {:.1f}".format(*c["quartiles"]), own["path"][name],
+            "{:.1f} - {:.1f}".format(*c["quartiles"]), *([before.get(name, "")] if before else []), own["path"][name],
         ]
         for name, c in own["contenders"].items()
     ]  # fmt: skip
-    return f"{head}\n\n" + table(["", "wall ms", "CPU ms", "naive / this", "quartiles", "path"], rows)
+    columns = ["", "wall ms", "CPU ms", "naive / this", "quartiles", *(["before / this"] if before else []), "path"]
+    return f"{head}\n\n" + table(columns, rows)
 
 
 def _limits(limits: dict[str, float]) -> str:
@@ -113,8 +155,8 @@ def _growth(growth: dict[str, Any]) -> str:
     ]  # fmt: skip
     kept = growth["kept_with_records_and_runs"]
     return (
-        f"**Growth** of a round of the fast engine\n\n{table(head, rows)}\n\n"
-        f"Kept for each record, class and run: {kept:g} floats."
+        f"**Growth** of a round of the fast engine; targets: slope at most {SLOPE:g}, over data at most "
+        f"{OVER_DATA:g}\n\n{table(head, rows)}\n\nKept for each record, class and run: {kept:g} floats."
     )
 
 
@@ -123,9 +165,7 @@ def _crossover(growth: dict[str, Any]) -> str:
     found = [(threads, own) for key, threads in both.items() for own in growth[key] if "density" in own]
     if not found:
         return ""
-    rows = [
-        [own["runs"], threads, *own["dense_over_sparse"], own["crossover"] or "none"] for threads, own in found
-    ]
+    rows = [[own["runs"], threads, *own["dense_over_sparse"], own["crossover"] or "none"] for threads, own in found]
     head = ["runs", "BLAS threads", *(f"{100 * d:.0f}%" for d in found[0][1]["density"]), "equal at"]
     return "**Dense or sparse**: time of a dense round over a sparse one, by density\n\n" + table(head, rows)
 

@@ -2,6 +2,8 @@
 
     gradient   sparse: each non-zero is read twice (by row and by column) and each time multiplies one row of
                W floats, W = R K padded to 16: 4 W flops, and 2 rows of 4 W bytes from cache
+               dense: each number is read once, by a pass that has scores and gradient in it, or twice through BLAS;
+               4 W flops
     update     z and dual are read and written, and z is read once more for the mean: 5 * 4 P J W bytes;
                noise costs one draw an entry, at the rate of the engine's own generator
 
@@ -19,26 +21,27 @@ from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled, cores
-from tacit.engine.sums import Sparse
+from tacit.engine.sums import Dense, Pass, Sparse
 
 
 def work(engine: FastEngine) -> dict[str, float]:
     """Flops, bytes and draws of one round."""
     agents, features, wide = engine.z.shape
-    draws = agents * features * engine.classes * len(engine.runs)
-    state = 5.0 * engine.z.nbytes
-    if isinstance(engine.gradients, Sparse):
-        lists = [array for own in engine.gradients.records for array in (*own.rows, *own.columns)]
-        entries = sum(len(own.rows[1]) for own in engine.gradients.records)
-        read = sum(array.nbytes for array in lists)
-        cached = 8.0 * entries * wide
-    else:
-        entries = sum(agent.shard.x.size for agent in engine.runs[0])
-        read, cached = 8 * entries, 0.0  # x in float32, once for scores and once for the gradient
+    entries, read, cached = touched(engine.gradients, sum(agent.shard.x.size for agent in engine.runs[0]))
     return {
-        "flops": 4.0 * entries * wide, "data_bytes": float(read), "cached_bytes": cached, "state_bytes": state,
-        "draws": float(draws),
+        "flops": 4.0 * entries * wide, "data_bytes": float(read), "cached_bytes": cached * wide,
+        "state_bytes": 5.0 * engine.z.nbytes, "draws": float(agents * features * engine.classes * len(engine.runs)),
     }  # fmt: skip
+
+
+def touched(sums: Pass, size: int) -> tuple[int, int, float]:
+    """Of one pass over records of `size` numbers: how many it multiplies, bytes of them it reads, bytes from cache."""
+    if isinstance(sums, Sparse):
+        lists = [array for own in sums.records for array in (*own.rows, *own.columns)]
+        entries = sum(len(own.rows[1]) for own in sums.records)
+        return entries, sum(array.nbytes for array in lists), 8.0 * entries
+    reads = 2 if isinstance(sums, Dense) else 1  # BLAS reads x for the scores and for the gradient; a fused pass once
+    return size, reads * 4 * size, 0.0
 
 
 def draws_per_second() -> float:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import growth, report
+from benchmarks import growth, instances, report
+from benchmarks.__main__ import main
+from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
 from benchmarks.instances import FEMNIST_SPEC, SPEC, pixels
-from benchmarks.interleave import interleaved, summary
+from benchmarks.interleave import OwnClock, interleaved, ratio, summary
+from benchmarks.machine import Read
 from benchmarks.naive import Naive
-from benchmarks.roofline import work
+from benchmarks.roofline import touched, work
 
-from tacit.engine.sums import Sparse
+from tacit.engine.kernels import compiled
+from tacit.engine.sums import Dense, Sparse
 from tacit.run.build import setup
 from tests.conftest import federation
+
+FACTS = dict.fromkeys(("cpu", "cores", "load_at_start", "system", "python", "numpy", "blas", "kernels"), "x")
+STARTUP = {"python": 0.1, "import_tacit": 0.2, "tacit_help": 0.3}
+
+needs_kernels = pytest.mark.skipif(compiled() is None, reason="the compiled loops are not built")
 
 
 @pytest.mark.parametrize("spec", [SPEC, FEMNIST_SPEC])
@@ -45,10 +56,126 @@ def test_the_naive_noise_has_the_scale_of_the_plain_engine() -> None:
 def test_contenders_take_turns_and_ratios_pair_them() -> None:
     played: list[str] = []
     turns = interleaved({"a": lambda: played.append("a"), "b": lambda: played.append("b")}, 0, 3, turn=0)
-    assert played == ["a", "b"] * 4  # a warm-up and three repetitions
+    assert "".join(played) == "ab" "ab" "ba" "ab"  # a warm-up and three repetitions
     assert {len(own) for own in turns.values()} == {3}
     pairs = {"slow": [(8.0, 4.0), (80.0, 4.0), (4.0, 4.0)], "fast": [(2.0, 1.0), (20.0, 1.0), (0.5, 1.0)]}
     assert summary(pairs, {"slow": 1, "fast": 10}, "slow")["fast"]["ratio"] == 40
+
+
+def test_a_contender_with_a_clock_of_its_own_is_not_timed_from_here() -> None:
+    class Elsewhere(OwnClock):
+        def turn(self, seconds: float) -> tuple[float, float]:
+            return 5.0 + seconds, 7.0
+
+    turns = interleaved({"here": lambda: None, "there": Elsewhere()}, 0, 3, turn=0.001)
+    assert turns["there"] == [(5.001, 7.0)] * 3
+    assert ratio(turns, {"here": 1, "there": 10}, "there", "there") == {"ratio": 1.0, "quartiles": [1.0, 1.0]}
+    assert all(wall < 1 for wall, _ in turns["here"])
+
+
+@needs_kernels
+def test_another_checkout_plays_with_its_own_tacit_over_the_same_records(tmp_path: Path) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    shutil.copytree(HERE / "src" / "tacit", tmp_path / "src" / "tacit", ignore=shutil.ignore_patterns("_mnist"))
+    # this older benchmarks plays one thing: it says how many records it got, and whose tacit it runs
+    (tmp_path / "benchmarks" / "__init__.py").write_text("")
+    (tmp_path / "benchmarks" / "contenders.py").write_text(
+        "import tacit\n"
+        "class Rounds:\n"
+        "    def __init__(self, path): self.path = path\n"
+        "    def __call__(self): pass\n"
+        "def fast(spec, over, runs):\n"
+        "    total = sum(float(shard.x.sum()) for shard in over.shards)\n"
+        "    return Rounds(f'{over.n_agents} {total:.3f} {spec.privacy.epsilon} {runs} {tacit.__file__}')\n"
+    )
+    over = pixels(3, 60, 20, 4, density=0.2)
+    with Worker(checkout(str(tmp_path)), SPEC, over) as worker:
+        player = Before(worker, 10)
+        wall, cpu = player.turn(0)
+        assert wall >= 0
+        assert cpu >= 0
+    total = sum(float(shard.x.sum()) for shard in over.shards)
+    path = tmp_path.resolve() / "src" / "tacit" / "__init__.py"
+    assert player.path == f"3 {total:.3f} {SPEC.privacy.epsilon} 10 {path}"
+    assert worker.process.returncode == 0  # it ended by itself
+
+
+@needs_kernels
+def test_before_is_compared_with_this_checkout_in_a_process_of_its_own() -> None:
+    over = pixels(3, 60, 20, 4, density=0.2)
+    with workers(HERE, SPEC, over) as apart:
+        players = contenders(SPEC, over, ("naive", "fast", "fast10"), apart)
+        found = compare(players, over, seconds=0)
+    assert set(found["before"]) == {"fast", "fast10"}
+    assert all(0.05 < own["ratio"] < 20 for own in found["before"].values())
+    assert found["path"]["before10"] == found["path"]["now10"] == found["path"]["fast10"]
+    results = {"before": "abc", "instances": {"mnist": found}, "machine": FACTS, "startup": STARTUP}
+    assert "Against commit abc" in report.markdown(results)
+    assert "| before / this |" in report.markdown(results)
+
+
+def test_a_directory_without_a_built_checkout_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NotACheckout, match="src/tacit"):
+        checkout(str(tmp_path))
+    (tmp_path / "src" / "tacit" / "engine").mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    for name in ("src/tacit/__init__.py", "benchmarks/contenders.py"):
+        (tmp_path / name).touch()
+    with pytest.raises(NotACheckout, match="build_ext"):
+        checkout(str(tmp_path))
+    with pytest.raises(SystemExit, match="2"):
+        main(["--quick", "--before", str(tmp_path)])
+    assert "build_ext" in capsys.readouterr().err
+
+
+def test_a_checkout_that_cannot_play_says_why_and_leaves_no_process(tmp_path: Path) -> None:
+    (tmp_path / "src" / "tacit").mkdir(parents=True)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "src" / "tacit" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "__init__.py").touch()
+    (tmp_path / "benchmarks" / "contenders.py").write_text("raise RuntimeError('too old')\n")
+    with pytest.raises(NotACheckout, match="too old"):
+        Worker(tmp_path, SPEC, pixels(2, 20, 5, 4, density=0.5))
+
+
+def test_a_dense_instance_is_held_against_one_reading_of_its_records() -> None:
+    over = pixels(2, 40, 20, 4, density=1.0)
+    assert all((shard.x > 0).all() for shard in over.shards)
+    found = compare(contenders(SPEC, over, ("naive", "fast", "read")), over, seconds=0)
+    best = found["contenders"]["fast"]["best_ms"] / found["contenders"]["read"]["best_ms"]
+    assert found["over_read"]["best"] == pytest.approx(best, rel=0.02)
+    results = {"instances": {"dense392": found}, "machine": FACTS, "startup": STARTUP}
+    assert "one reading of its records" in report.markdown(results)
+
+
+def test_reading_touches_every_number_once_whatever_the_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.machine.PART", 7)
+    arrays = [np.ones((3, 5), np.float32), np.ones((1, 2), np.float32)]
+    read = Read(arrays, seconds=0.01)
+    assert sum(part.size for part in read.parts) == 17
+    assert max(part.size for part in read.parts) <= 7
+    assert sum(sum(own) for own in read._spread(np.sum)) == 17  # type: ignore[misc]
+
+
+def test_dense_instances_have_the_sizes_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[tuple[object, ...]] = []
+    monkeypatch.setattr(instances, "pixels", lambda *size, density: made.append((*size, density)))
+    for name in instances.DENSE:
+        instances.dense(name)
+    assert made[0] == (10, 60_000, 392, 10, 1.0)
+    assert [(records, columns) for _, records, columns, *_ in made[1:]] == [
+        (1_000_000, 30), (300_000, 100), (150_000, 200),
+    ]  # fmt: skip
+    assert set(instances.DENSE) <= set(report.TITLES)
+
+
+def test_every_axis_of_growth_changes_one_quantity() -> None:
+    for quantity, sizes in growth.AXES.values():
+        at = [getattr(size, quantity) for size in sizes]
+        assert at == sorted(set(at))
+        changed = {name for size in sizes for name, value in vars(size).items() if value != vars(sizes[0])[name]}
+        assert changed - {quantity} <= ({"records"} if quantity == "agents" else set())  # ten records an agent
+    assert growth.AXES["agents"][1][-1].agents == 10**5
 
 
 def test_pixels_have_the_size_and_the_density_asked_for() -> None:
@@ -75,6 +202,12 @@ def test_the_roofline_counts_two_passes_over_the_non_zeros() -> None:
     assert work(engine)["draws"] == 3 * 20 * 4
 
 
+def test_the_roofline_of_blas_reads_dense_records_twice() -> None:
+    shards = pixels(2, 30, 20, 4, density=1.0).shards
+    blas = Dense(shards, [{} for _ in shards], 4)
+    assert touched(blas, 30 * 20) == (600, 2 * 4 * 600, 0)
+
+
 def test_the_slope_of_a_power_law_is_its_exponent() -> None:
     assert growth.slope([1, 10, 100], [3, 3 * 10**0.9, 3 * 100**0.9]) == pytest.approx(0.9)
 
@@ -86,12 +219,11 @@ def test_the_crossover_lies_where_both_take_equal_time() -> None:
 
 def test_tables_replace_what_is_between_the_markers_and_nothing_else() -> None:
     over = pixels(2, 20, 20, 4, density=0.2)
-    facts = dict.fromkeys(("cpu", "cores", "load_at_start", "system", "python", "numpy", "blas", "kernels"), "x")
     results = {
         "mnist_single": 21.0,
-        "machine": facts,
+        "machine": FACTS,
         "instances": {"mnist": compare(contenders(SPEC, over, ("naive", "fast")), over, seconds=0)},
-        "startup": {"python": 0.1, "import_tacit": 0.2, "tacit_help": 0.3},
+        "startup": STARTUP,
     }
     document = "before\n<!-- measured -->\nold\n<!-- /measured -->\nafter\n"
     written = report.insert(document, results)
