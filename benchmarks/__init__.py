@@ -1,7 +1,7 @@
 """What tacit costs, measured side by side in one run; docs/performance.md says how to read it.
 
-    python -m benchmarks                   everything, into benchmarks/results.json
-    python -m benchmarks --quick --json    the ratios alone, in under a minute
-    python -m benchmarks --before DIR      the engine of another checkout takes turns with this one's
-    python -m benchmarks --write           the stored results into docs/performance.md
+python -m benchmarks                   everything, into benchmarks/results.json
+python -m benchmarks --quick --json    the ratios alone, in under a minute
+python -m benchmarks --before DIR      the engine of another checkout takes turns with this one's
+python -m benchmarks --write           the stored results into docs/performance.md
 """

@@ -1,11 +1,11 @@
 """The same experiment in several ways.
 
-    naive, naive64      research style (benchmarks/naive.py), records in float32 or float64
-    plain, torch        other engines of tacit
-    fast, fast10        the fast engine, with one seed and with ten seeds at once
-    before, before10    the fast engine of another checkout, in a process of its own (benchmarks/before.py)
-    now, now10          that of this checkout, in such a process too: where memory lies changes a round by some percent
-    read                no experiment: every record is read once, and nothing else
+naive, naive64      research style (benchmarks/naive.py), records in float32 or float64
+plain, torch        other engines of tacit
+fast, fast10        the fast engine, with one seed and with ten seeds at once
+before, before10    the fast engine of another checkout, in a process of its own (benchmarks/before.py)
+now, now10          that of this checkout, in such a process too: where memory lies changes a round by some percent
+read                no experiment: every record is read once, and nothing else
 """
 
 from __future__ import annotations

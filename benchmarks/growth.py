@@ -12,7 +12,6 @@ import os
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from benchmarks.contenders import Rounds, fast
 from benchmarks.instances import SPEC, pixels
 from benchmarks.interleave import interleaved
 from tacit.engine.kernels import compiled
-from tacit.engine.sums import Dense, Sparse, row_norms
+from tacit.engine.sums import Blas, Compiled, Form, row_norms
 
 
 @dataclass(frozen=True)
@@ -142,38 +141,25 @@ def largest(size: Size = LARGEST) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def crossover(runs: int, seconds: float, densities: Sequence[float] = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)) -> dict[str, Any]:
-    """Rounds with either gradient over the same records, ten classes: dense / sparse in time at each density."""
+def forms(runs: int, seconds: float, densities: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)) -> dict[str, Any]:
+    """Rounds with every form of the gradient over the same random pixels, ten classes: ms at each density."""
     kernels = compiled()
     if kernels is None:
         return {"runs": runs, "why": "the compiled loops are not built"}
-    ratios = []
+    spent: dict[str, list[float]] = {}
+    chosen = []
     for density in densities:
-        sparse = replace(Size(), density=density, runs=runs).rounds()
-        dense = Rounds("fast", sparse.setups)
-        shards = [agent.shard for agent in sparse.engine.runs[0]]
-        x_norm = row_norms(shards, [bound.norm for bound in sparse.engine.asked[0].bounds])
-        sparse.engine.gradients = Sparse(shards, x_norm, 10, runs, kernels)
-        dense.engine.gradients = Dense(shards, x_norm, 10)
-        turns = interleaved({"sparse": sparse, "dense": dense}, seconds / len(densities))
-        ratios.append(float(np.median([d[0] / s[0] for d, s in zip(turns["dense"], turns["sparse"], strict=True)])))
-    return {
-        "runs": runs,
-        "density": list(densities),
-        "dense_over_sparse": [round(ratio, 2) for ratio in ratios],
-        "crossover": crossing(densities, ratios),
-    }
-
-
-def crossing(densities: Sequence[float], ratios: Sequence[float]) -> float | None:
-    """The density at which the two take equal time, interpolated; None where sparse always wins."""
-    for i, ratio in enumerate(ratios):
-        if ratio < 1:
-            if i == 0:
-                return densities[0]
-            share = np.log(ratios[i - 1]) / np.log(ratios[i - 1] / ratio)
-            return round(float(densities[i - 1] + share * (densities[i] - densities[i - 1])), 2)
-    return None
+        first = replace(Size(), density=density, runs=runs).rounds()
+        shards = [agent.shard for agent in first.engine.runs[0]]
+        x_norm = row_norms(shards, [bound.norm for bound in first.engine.asked[0].bounds])
+        chosen.append(first.engine.gradients.form.value)
+        players = {form.value: Rounds("fast", first.setups) for form in Form} | {"BLAS": Rounds("fast", first.setups)}
+        for form in Form:
+            players[form.value].engine.gradients = Compiled(form, shards, x_norm, 10, runs, kernels)
+        players["BLAS"].engine.gradients = Blas(shards, x_norm, 10)
+        for name, turns in interleaved(players, seconds / len(densities)).items():
+            spent.setdefault(name, []).append(round(1e3 * min(cpu for _, cpu in turns), 2))
+    return {"runs": runs, "density": list(densities), "cpu_ms": spent, "chosen": chosen}
 
 
 def in_a_fresh_process(work: Callable[[], dict[str, Any]], settings: dict[str, str]) -> dict[str, Any]:
@@ -192,17 +178,13 @@ def in_a_fresh_process(work: Callable[[], dict[str, Any]], settings: dict[str, s
 
 
 def everything(seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """All of the above; `seconds` for each axis and each crossover."""
+    """All of the above; `seconds` for each axis, and for the forms."""
     found: dict[str, Any] = {}
     for axis in AXES:
         say(f"growth with {axis}")
         found[axis] = grow(axis, seconds)
-    say("growth: dense or sparse")
-    found["crossover"] = [crossover(runs, seconds) for runs in (1, 10)]
-    one = {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-    found["crossover_one_blas_thread"] = [
-        in_a_fresh_process(partial(crossover, runs, seconds), one) for runs in (1, 10)
-    ]
+    say("growth: forms of the records")
+    found["forms"] = [forms(runs, seconds) for runs in (1, 10)]
     say("growth: what is kept")
     found["kept_with_records_and_runs"] = kept_with_records_and_runs()
     if os.name == "posix":

@@ -46,7 +46,7 @@ def markdown(results: dict[str, Any]) -> str:
     if "roofline" in results:
         parts += [_limits(results["limits"]), _roofline(results["roofline"])]
     if "growth" in results:
-        parts += [_growth(results["growth"]), _crossover(results["growth"]), _largest(results["growth"])]
+        parts += [_growth(results["growth"]), _forms(results["growth"]), _largest(results["growth"])]
     parts.append(_startup(results["startup"]))
     return "\n\n".join(part for part in parts if part)
 
@@ -160,14 +160,20 @@ def _growth(growth: dict[str, Any]) -> str:
     )
 
 
-def _crossover(growth: dict[str, Any]) -> str:
-    both = {"crossover": "default", "crossover_one_blas_thread": "one"}
-    found = [(threads, own) for key, threads in both.items() for own in growth[key] if "density" in own]
+def _forms(growth: dict[str, Any]) -> str:
+    found = [own for own in growth["forms"] if "density" in own]
     if not found:
         return ""
-    rows = [[own["runs"], threads, *own["dense_over_sparse"], own["crossover"] or "none"] for threads, own in found]
-    head = ["runs", "BLAS threads", *(f"{100 * d:.0f}%" for d in found[0][1]["density"]), "equal at"]
-    return "**Dense or sparse**: time of a dense round over a sparse one, by density\n\n" + table(head, rows)
+    rows = [
+        [own["runs"], name, *(f"{'**' * (name == best)}{ms:g}{'**' * (name == best)}" for ms, best in cells)]
+        for own in found
+        for name, spent in own["cpu_ms"].items()
+        for cells in [zip(spent, own["chosen"], strict=True)]
+    ]
+    head = ["runs", "records kept as", *(f"{100 * d:.0f}%" for d in found[0]["density"])]
+    return "**Forms of the records**: CPU ms of a round, by density; the engine's choice is bold\n\n" + table(
+        head, rows
+    )
 
 
 def _largest(growth: dict[str, Any]) -> str:

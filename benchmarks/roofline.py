@@ -1,11 +1,10 @@
 """How near a round of the fast engine is to what the machine allows.
 
-    gradient   sparse: each non-zero is read twice (by row and by column) and each time multiplies one row of
-               W floats, W = R K padded to 16: 4 W flops, and 2 rows of 4 W bytes from cache
-               dense: each number is read once, by a pass that has scores and gradient in it, or twice through BLAS;
-               4 W flops
-    update     z and dual are read and written, and z is read once more for the mean: 5 * 4 P J W bytes;
-               noise costs one draw an entry, at the rate of the engine's own generator
+    gradient   each number of the records (all of them in whole rows, those of groups that are not empty, or the
+               non-zeros) multiplies R K columns of the model for the scores, and of the residuals for the sums: 4 R K
+               flops, and 8 R K bytes from cache; records are read once, lists of non-zeros by record and by feature
+    update     z and dual are read and written, and z is read once more for the mean: 5 * 4 P J W bytes, W = R K padded
+               to 16; noise costs one draw an entry, at the rate of the engine's own generator
 
 The bound of a phase is its slowest resource, that of the round their sum; nothing can be faster without
 touching less. `reached` is bound / measured, both the best of several.
@@ -21,27 +20,19 @@ from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled, cores
-from tacit.engine.sums import Dense, Pass, Sparse
+from tacit.engine.sums import Blas
 
 
 def work(engine: FastEngine) -> dict[str, float]:
     """Flops, bytes and draws of one round."""
-    agents, features, wide = engine.z.shape
-    entries, read, cached = touched(engine.gradients, sum(agent.shard.x.size for agent in engine.runs[0]))
+    agents, features, _ = engine.z.shape
+    columns = len(engine.runs) * engine.classes
+    numbers, read = engine.gradients.work
+    cached = 0.0 if isinstance(engine.gradients, Blas) else 8.0 * numbers * columns
     return {
-        "flops": 4.0 * entries * wide, "data_bytes": float(read), "cached_bytes": cached * wide,
-        "state_bytes": 5.0 * engine.z.nbytes, "draws": float(agents * features * engine.classes * len(engine.runs)),
+        "flops": 4.0 * numbers * columns, "data_bytes": float(read), "cached_bytes": cached,
+        "state_bytes": 5.0 * engine.z.nbytes, "draws": float(agents * features * columns),
     }  # fmt: skip
-
-
-def touched(sums: Pass, size: int) -> tuple[int, int, float]:
-    """Of one pass over records of `size` numbers: how many it multiplies, bytes of them it reads, bytes from cache."""
-    if isinstance(sums, Sparse):
-        lists = [array for own in sums.records for array in (*own.rows, *own.columns)]
-        entries = sum(len(own.rows[1]) for own in sums.records)
-        return entries, sum(array.nbytes for array in lists), 8.0 * entries
-    reads = 2 if isinstance(sums, Dense) else 1  # BLAS reads x for the scores and for the gradient; a fused pass once
-    return size, reads * 4 * size, 0.0
 
 
 def draws_per_second() -> float:

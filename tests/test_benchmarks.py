@@ -16,11 +16,12 @@ from benchmarks.instances import FEMNIST_SPEC, SPEC, pixels
 from benchmarks.interleave import OwnClock, interleaved, ratio, summary
 from benchmarks.machine import Read
 from benchmarks.naive import Naive
-from benchmarks.roofline import touched, work
+from benchmarks.roofline import work
 
 from tacit.engine.kernels import compiled
-from tacit.engine.sums import Dense, Sparse
+from tacit.engine.sums import Blas, Compiled, Form, row_norms
 from tacit.run.build import setup
+from tacit.types import Norm
 from tests.conftest import federation
 
 FACTS = dict.fromkeys(("cpu", "cores", "load_at_start", "system", "python", "numpy", "blas", "kernels"), "x")
@@ -56,7 +57,7 @@ def test_the_naive_noise_has_the_scale_of_the_plain_engine() -> None:
 def test_contenders_take_turns_and_ratios_pair_them() -> None:
     played: list[str] = []
     turns = interleaved({"a": lambda: played.append("a"), "b": lambda: played.append("b")}, 0, 3, turn=0)
-    assert "".join(played) == "ab" "ab" "ba" "ab"  # a warm-up and three repetitions
+    assert "".join(played) == "ababbaab"  # a warm-up and three repetitions
     assert {len(own) for own in turns.values()} == {3}
     pairs = {"slow": [(8.0, 4.0), (80.0, 4.0), (4.0, 4.0)], "fast": [(2.0, 1.0), (20.0, 1.0), (0.5, 1.0)]}
     assert summary(pairs, {"slow": 1, "fast": 10}, "slow")["fast"]["ratio"] == 40
@@ -193,28 +194,23 @@ def test_every_contender_plays_and_names_its_path() -> None:
     assert "gradient" in result["path"]["fast10"]
 
 
-def test_the_roofline_counts_two_passes_over_the_non_zeros() -> None:
+@needs_kernels
+def test_the_roofline_counts_what_a_pass_multiplies() -> None:
     over = pixels(3, 60, 20, 4, density=0.2)
     engine = contenders(SPEC, over, ["fast"])["fast"].engine  # type: ignore[union-attr]
+    x_norm = row_norms(over.shards, [Norm.L1])
     nonzero = sum(np.count_nonzero(shard.x) for shard in over.shards)
-    entries = nonzero if isinstance(engine.gradients, Sparse) else 60 * 20
-    assert work(engine)["flops"] == 2 * 2 * entries * 16
-    assert work(engine)["draws"] == 3 * 20 * 4
-
-
-def test_the_roofline_of_blas_reads_dense_records_twice() -> None:
-    shards = pixels(2, 30, 20, 4, density=1.0).shards
-    blas = Dense(shards, [{} for _ in shards], 4)
-    assert touched(blas, 30 * 20) == (600, 2 * 4 * 600, 0)
+    for form, numbers in ((Form.TILED, nonzero), (Form.WHOLE, 60 * 20)):
+        engine.gradients = Compiled(form, over.shards, x_norm, 4, 1, compiled())  # type: ignore[arg-type]
+        assert work(engine)["flops"] == 2 * 2 * numbers * 4
+        assert work(engine)["draws"] == 3 * 20 * 4
+    assert work(engine)["data_bytes"] == 4 * 60 * 20  # whole rows are read once
+    engine.gradients = Blas(over.shards, x_norm, 4)
+    assert work(engine)["data_bytes"] == 2 * 4 * 60 * 20
 
 
 def test_the_slope_of_a_power_law_is_its_exponent() -> None:
     assert growth.slope([1, 10, 100], [3, 3 * 10**0.9, 3 * 100**0.9]) == pytest.approx(0.9)
-
-
-def test_the_crossover_lies_where_both_take_equal_time() -> None:
-    assert growth.crossing([0.1, 0.2, 0.4], [4.0, 2.0, 0.5]) == pytest.approx(0.3)
-    assert growth.crossing([0.1, 0.2], [4.0, 2.0]) is None
 
 
 def test_tables_replace_what_is_between_the_markers_and_nothing_else() -> None:

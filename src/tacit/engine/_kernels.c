@@ -574,6 +574,27 @@ static PyObject *py_pieces(PyObject *self, PyObject *capsule)
     return x ? PyLong_FromLongLong(pieces_of(x)) : NULL;
 }
 
+/* (numbers that a pass multiplies, bytes of records that it reads), the numbers both ways counted once. */
+static PyObject *py_work(PyObject *self, PyObject *capsule)
+{
+    (void)self;
+    Records *x = PyCapsule_GetPointer(capsule, capsule_name);
+    if (!x)
+        return NULL;
+    long long numbers = 0, bytes = 0;
+    if (x->grouped) {
+        const Groups *own = &x->groups;
+        numbers = own->start ? 8 * own->start[own->n] : own->n * own->features;
+        bytes = numbers * own->size + (own->start ? own->n * (8 + 8 * ((own->groups + 63) / 64) + own->groups / 8) : 0);
+    } else {
+        const Tiles *own = &x->tiles;
+        const int64_t tiles = (own->features + own->tile - 1) / own->tile, blocks = (own->n + own->block - 1) / own->block;
+        numbers = own->rows.start[own->n * tiles];
+        bytes = 2 * numbers * (1 + own->rows.value_size) + 8 * (own->n * tiles + blocks * own->features);
+    }
+    return Py_BuildValue("LL", numbers, bytes);
+}
+
 static PyObject *py_gradient(PyObject *self, PyObject *args)
 {
     PyObject *capsule, *o[4];
@@ -824,6 +845,7 @@ static PyMethodDef methods[] = {
      "tiles(n, features, n_classes, tile, block, scale, (start, index, value), (start, index, value), label, (l1, l2)) "
      "-> records"},
     {"pieces", py_pieces, METH_O, "pieces(records) -> in how many pieces they are summed"},
+    {"work", py_work, METH_O, "work(records) -> (numbers that a pass multiplies, bytes of records that it reads)"},
     {"gradient", py_gradient, METH_VARARGS,
      "gradient(records, piece, z, n_runs, squared, norm, clip, out, bound); piece -1 is all of them"},
     {"noise", py_noise, METH_VARARGS, "noise(kind, key0, key1, round, step, out)"},

@@ -107,6 +107,12 @@ class Compiled:
             self.scratch[place] = aligned(*point.shape)
         return self.scratch[place], self.sum(p, -1, point, asked, self.scratch[place])
 
+    @property
+    def work(self) -> tuple[int, int]:
+        """(numbers that a pass multiplies, bytes of records that it reads), over all agents."""
+        numbers, read = zip(*map(self.kernels.work, self.records), strict=True)
+        return sum(numbers), sum(read)
+
     def pieces(self, p: int) -> int:
         """In how many pieces the records of agent p are summed; the sums of all pieces, added in order, are the sum."""
         return int(self.kernels.pieces(self.records[p]))
@@ -127,6 +133,12 @@ class Blas:
 
     def __init__(self, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int) -> None:
         self.shards, self.x_norm, self.classes = shards, x_norm, n_classes
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """As for Compiled: BLAS reads x for the scores, and once more for the sums."""
+        numbers = sum(shard.x.size for shard in self.shards)
+        return numbers, 2 * 4 * numbers
 
     def __call__(self, p: int, point: Array, asked: LossesAndBounds) -> tuple[Array, Array]:
         shard, n_runs = self.shards[p], len(asked.bounds)
