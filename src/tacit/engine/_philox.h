@@ -36,8 +36,9 @@ WIDE void store_blocks(const __m512i c[4], uint32_t out[64])
     _mm512_storeu_si512(out + 48, _mm512_shuffle_i64x2(block46, block57, 0xee));
 }
 
-/* 64 integers a register, of at most two. */
-WIDE void philox_wide(const int registers, const Stream *s, uint64_t block, uint32_t *out)
+/* 64 integers a register, of at most two; and the next ten blocks, one a round, by the integer units, which are idle
+   meanwhile, if `mixed`: 208 integers in all. */
+WIDE void philox_wide(const int registers, const int mixed, const Stream *s, uint64_t block, uint32_t *out)
 {
     const __m512i count = _mm512_set_epi64(8, 7, 6, 5, 4, 3, 2, 1);
     __m512i c[2][4], high0, high1;
@@ -48,7 +49,7 @@ WIDE void philox_wide(const int registers, const Stream *s, uint64_t block, uint
         c[n][2] = _mm512_set1_epi64((int64_t)s->step);
         c[n][3] = _mm512_set1_epi64((int64_t)s->round);
     }
-    for (int i = 0; i < 10; i++, key0 += PHILOX_KEY0, key1 += PHILOX_KEY1)
+    for (int i = 0; i < 10; i++, key0 += PHILOX_KEY0, key1 += PHILOX_KEY1) {
         for (int n = 0; n < registers; n++) {           /* 0x96 is the exclusive or of three */
             const __m512i low0 = products(c[n][0], PHILOX_BY0, &high0), low1 = products(c[n][2], PHILOX_BY1, &high1);
             c[n][0] = _mm512_ternarylogic_epi64(high1, c[n][1], _mm512_set1_epi64((int64_t)key0), 0x96);
@@ -56,6 +57,9 @@ WIDE void philox_wide(const int registers, const Stream *s, uint64_t block, uint
             c[n][2] = _mm512_ternarylogic_epi64(high0, c[n][3], _mm512_set1_epi64((int64_t)key1), 0x96);
             c[n][3] = low0;
         }
+        if (mixed)
+            philox(s, block + (uint64_t)(8 * registers + i), out + 64 * registers + 8 * i);
+    }
     for (int n = 0; n < registers; n++)
         store_blocks(c[n], out + 64 * n);
 }

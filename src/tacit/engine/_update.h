@@ -5,12 +5,12 @@ TARGET static void NAME(integers)(const Stream *s, uint64_t block, int64_t n, ui
 {
 #if LANES == 16
     uint32_t last[64];
-    for (; n >= 128; n -= 128, out += 128, block += 16)
-        philox_wide(2, s, block, out);
+    for (; n >= 208; n -= 208, out += 208, block += 26)
+        philox_wide(2, 1, s, block, out);
     for (; n >= 64; n -= 64, out += 64, block += 8)
-        philox_wide(1, s, block, out);
+        philox_wide(1, 0, s, block, out);
     if (n)
-        philox_wide(1, s, block, last);
+        philox_wide(1, 0, s, block, last);
 #else
     uint32_t last[8];
     for (; n >= 8; n -= 8, out += 8)
@@ -24,9 +24,9 @@ TARGET static void NAME(integers)(const Stream *s, uint64_t block, int64_t n, ui
 /* n standard Laplace or Gaussian numbers, beginning with entry `first`, a multiple of 8. */
 TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *result)
 {
-    uint32_t word[1024];
+    uint32_t word[1040];            /* five times 208 */
     float *out = result;
-    const int64_t step = s->kind == LAPLACE ? 1024 : 512;
+    const int64_t step = s->kind == LAPLACE ? 1040 : 520;
     if (s->kind == INTEGERS)
         NAME(integers)(s, 0, n, result);
     else for (int64_t m; n > 0; n -= m, out += m, first += m) {
