@@ -119,10 +119,12 @@ TARGET INLINE void OWN(add_)(const int n, const int size, const int whole, const
     }
 }
 
+/* The kinds of records there are: bytes come in groups, and are summed in float; float64 is summed in double. */
 #define SIZES(f, n, ...)                                                                                       \
-    if (x->size == 1) { if (x->start) f(n, 1, 0, __VA_ARGS__); else f(n, 1, 1, __VA_ARGS__); }                 \
-    else if (x->size == 4) { if (x->start) f(n, 4, 0, __VA_ARGS__); else f(n, 4, 1, __VA_ARGS__); }            \
-    else if (sizeof(REAL) == 8) { if (x->start) f(n, 8, 0, __VA_ARGS__); else f(n, 8, 1, __VA_ARGS__); }
+    if (x->size == 4) { if (x->start) f(n, 4, 0, __VA_ARGS__); else f(n, 4, 1, __VA_ARGS__); }                 \
+    else if (sizeof(REAL) == 4) f(n, 1, 0, __VA_ARGS__);                                                       \
+    else if (x->start) f(n, 8, 0, __VA_ARGS__);                                                                \
+    else f(n, 8, 1, __VA_ARGS__);
 
 #define CASE(n)                                                                                                \
     case n:                                                                                                    \

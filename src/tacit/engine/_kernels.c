@@ -440,6 +440,7 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
     own->value = borrow(list, value, "value", "Bfd", &values);
     own->size = list->failed ? 1 : (int)list->view[list->n - 1].itemsize;
     refuse(list, own->size == 8 && !x->exact, "values in float64 are summed in float64: give norms of that type");
+    refuse(list, own->size == 1 && (x->exact || start == Py_None), "bytes come in groups, and are summed in float32");
     if (start == Py_None) {
         refuse(list, features < 8 || values != n * features, "whole rows have n * features values, eight or more a row");
         const int64_t fit = NEAR / (features * own->size) / 8 * 8;
@@ -679,7 +680,7 @@ typedef struct {
 static size_t move_scratch(const Shape *s)
 {
     const size_t W = (size_t)s->width, rows = (size_t)update_rows(s->width), K = (size_t)s->classes;
-    return sizeof(float) * (N_COLUMNS * W + rows * W + rows * K) + sizeof(double) * W
+    return sizeof(float) * (N_COLUMNS * W + rows * W + MAX(rows * K, W)) + sizeof(double) * W
          + sizeof(Stream) * (size_t)s->runs + (N_COLUMNS + 8) * 64;
 }
 
@@ -710,7 +711,7 @@ static void move_one(const Round *round, const Own *own, float *sum, float *part
     for (int i = 0; i < N_COLUMNS; i++)
         memset(columns[i] = carve(&rest, sizeof(float) * (size_t)W), 0, sizeof(float) * (size_t)W);
     const int64_t rows = update_rows(W);
-    float *noise = carve(&rest, sizeof(float) * (size_t)(rows * W)), *buffer = carve(&rest, sizeof(float) * (size_t)(rows * K));
+    float *noise = carve(&rest, sizeof(float) * (size_t)(rows * W)), *buffer = carve(&rest, sizeof(float) * (size_t)MAX(rows * K, W));
     double *total = carve(&rest, sizeof(double) * (size_t)W);
     Stream *streams = carve(&rest, sizeof(Stream) * (size_t)R);
     memset(noise, 0, sizeof(float) * (size_t)(rows * W));

@@ -48,20 +48,46 @@ TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *
     }
 }
 
-/* One local step of one agent, all runs; p[parameter] holds `width` floats, one a column. */
+/* A step of n rows: p[parameter] holds one number a column, or one for all columns where there is one run. `total` is
+   raised by |xi|, a sum in float over a few rows at a time. */
+TARGET INLINE void NAME(step)(const int one, int64_t n, int64_t W, const float *restrict grad, float *restrict z,
+                              float *restrict dual, const float *restrict w, float *const *p,
+                              const float *restrict noise, float *restrict total)
+{
+    const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
+    const float *restrict rho = p[RHO], *restrict inv_eta = p[INV_ETA], *restrict radius = p[RADIUS];
+    const float *restrict low = p[LOW], *restrict high = p[HIGH], *restrict inverse = p[INVERSE];
+    const float *restrict slope_noise = p[SLOPE_NOISE], *restrict step_noise = p[STEP_NOISE];
+    const float *restrict before = p[DUAL_BEFORE], *restrict after = p[DUAL_AFTER];
+#define OF(parameter) parameter[one ? 0 : c]
+    for (int64_t row = 0; row < n * W; row += W)
+        for (int64_t c = 0; c < W; c++) {
+            float old = z[row + c], at = w[row + c], xi = noise[row + c];
+            float lambda = dual[row + c] + OF(before) * (at - old);
+            float slope = OF(weight) * grad[row + c] + OF(reg_z) * old + OF(reg_w) * at + OF(slope_noise) * xi;
+            float new = (OF(rho) * at + lambda - slope + OF(inv_eta) * old) * OF(inverse);
+            float floor = old - OF(radius) > OF(low) ? old - OF(radius) : OF(low);
+            float ceiling = old + OF(radius) < OF(high) ? old + OF(radius) : OF(high);
+            new = new < floor ? floor : new;
+            new = new > ceiling ? ceiling : new;
+            new -= OF(step_noise) * OF(inverse) * xi;
+            z[row + c] = new;
+            dual[row + c] = lambda + OF(after) * (at - new);
+            total[c] += fabsf(xi);
+        }
+#undef OF
+}
+
+/* One local step of one agent, all runs; sums[c] becomes the sum of |xi| in column c. */
 TARGET static void NAME(update)(const Shape *s, const float *restrict grad, float *restrict z,
                                 float *restrict dual, const float *restrict w, float *const *p, const Stream *streams,
                                 float *restrict noise, float *restrict buffer, double *restrict sums,
                                 double *clock)
 {
     const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(W);
-    const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
-    const float *restrict rho = p[RHO], *restrict inv_eta = p[INV_ETA], *restrict radius = p[RADIUS];
-    const float *restrict low = p[LOW], *restrict high = p[HIGH], *restrict inverse = p[INVERSE];
-    const float *restrict slope_noise = p[SLOPE_NOISE], *restrict step_noise = p[STEP_NOISE];
-    const float *restrict before = p[DUAL_BEFORE], *restrict after = p[DUAL_AFTER];
+    float *restrict total = buffer;                 /* at least W floats */
     for (int64_t begin = 0; begin < s->features; begin += rows) {
-        const int64_t n = s->features - begin < rows ? s->features - begin : rows;
+        const int64_t n = s->features - begin < rows ? s->features - begin : rows, at = begin * W;
         *clock -= now();
         for (int64_t r = 0; r < s->runs; r++) {
             for (int64_t j = begin; j < begin + n; j++)
@@ -69,31 +95,23 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
                     PREFETCH(z + j * W + c);
                     PREFETCH(dual + j * W + c);
                 }
-            if (slope_noise[r * K] != 0 || step_noise[r * K] != 0) {
+            if (p[SLOPE_NOISE][r * K] != 0 || p[STEP_NOISE][r * K] != 0) {
                 NAME(noise)(streams + r, begin * K, n * K, buffer);
                 for (int64_t j = 0; j < n; j++)
                     memcpy(noise + j * W + r * K, buffer + j * K, sizeof(float) * K);
             }
         }
         *clock += now();
-        for (int64_t j = 0; j < n; j++) {
-            const int64_t row = (begin + j) * W;
-            for (int64_t c = 0; c < W; c++) {
-                float old = z[row + c], at = w[row + c], xi = noise[j * W + c];
-                float lambda = dual[row + c] + before[c] * (at - old);
-                float slope = weight[c] * grad[row + c] + reg_z[c] * old + reg_w[c] * at + slope_noise[c] * xi;
-                float new = (rho[c] * at + lambda - slope + inv_eta[c] * old) * inverse[c];
-                float floor = old - radius[c] > low[c] ? old - radius[c] : low[c];
-                float ceiling = old + radius[c] < high[c] ? old + radius[c] : high[c];
-                new = new < floor ? floor : new;
-                new = new > ceiling ? ceiling : new;
-                new -= step_noise[c] * inverse[c] * xi;
-                z[row + c] = new;
-                dual[row + c] = lambda + after[c] * (at - new);
-                sums[c] += fabsf((slope_noise[c] + step_noise[c]) * xi);
-            }
-        }
+        memset(total, 0, sizeof(float) * W);
+        if (s->runs == 1)
+            NAME(step)(1, n, W, grad + at, z + at, dual + at, w + at, p, noise, total);
+        else
+            NAME(step)(0, n, W, grad + at, z + at, dual + at, w + at, p, noise, total);
+        for (int64_t c = 0; c < W; c++)
+            sums[c] += total[c];
     }
+    for (int64_t c = 0; c < W; c++)
+        sums[c] *= fabs((double)p[SLOPE_NOISE][c] + (double)p[STEP_NOISE][c]);
 }
 
 /* out = mean over agents, in their order, of entries start .. stop of z (P, size). */
