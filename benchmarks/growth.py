@@ -20,7 +20,7 @@ from benchmarks.contenders import Rounds, fast
 from benchmarks.instances import SPEC, pixels
 from benchmarks.interleave import interleaved
 from tacit.engine.kernels import compiled
-from tacit.engine.sums import Blas, Compiled, Form, row_norms
+from tacit.engine.passes import Blas, Compiled, Form, row_norms
 
 
 @dataclass(frozen=True)

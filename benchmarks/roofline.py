@@ -20,7 +20,7 @@ from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import compiled, cores
-from tacit.engine.sums import Blas
+from tacit.engine.passes import Blas
 
 
 def work(engine: FastEngine) -> dict[str, float]:

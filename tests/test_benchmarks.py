@@ -19,7 +19,7 @@ from benchmarks.naive import Naive
 from benchmarks.roofline import work
 
 from tacit.engine.kernels import compiled
-from tacit.engine.sums import Blas, Compiled, Form, row_norms
+from tacit.engine.passes import Blas, Compiled, Form, row_norms
 from tacit.run.build import setup
 from tacit.types import Norm
 from tests.conftest import federation

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.admm.updates import ascent
-from tacit.engine import sums
+from tacit.engine import passes
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import bytes_if_exact, compiled
 from tacit.engine.plain import PlainEngine
@@ -212,10 +212,10 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
 @pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
-@pytest.mark.parametrize("form", sums.Form, ids=lambda form: form.name.lower())
+@pytest.mark.parametrize("form", passes.Form, ids=lambda form: form.name.lower())
 @pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "many features"])
 def test_every_form_and_instruction_set_follows_plain(monkeypatch, name, form, over):
-    monkeypatch.setattr(sums, "forms_that_fit", lambda *_: [form])
+    monkeypatch.setattr(passes, "forms_that_fit", lambda *_: [form])
     with instructions(name):
         runs = mixed(over)
         agents = [run.agents for run in runs]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.kernels import aligned, compiled, of_run, width
-from tacit.engine.sums import Blas, Compiled, Form, LossesAndBounds, constant, row_norms
+from tacit.engine.passes import Blas, Compiled, Form, LossesAndBounds, constant, row_norms
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset

@@ -6,9 +6,10 @@ import time
 import numpy as np
 import pytest
 
-from tacit.engine import sums
+from tacit.engine import passes
 from tacit.engine.kernels import compiled, normals
-from tacit.engine.sums import Blas, Form, Rendezvous, SharedSums, SumsAsked, exact_sums
+from tacit.engine.passes import Blas, Form, exact_sums
+from tacit.engine.sums import Rendezvous, SharedSums, SumsAsked
 from tacit.errors import DataError
 from tacit.methods.task import plain_sums
 from tacit.privacy import noise
@@ -32,7 +33,7 @@ def kind(request, monkeypatch):
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
     elif compiled() is None:
         pytest.skip("the loops are not compiled")
-    monkeypatch.setattr(sums, "forms_that_fit", lambda *_: [request.param])
+    monkeypatch.setattr(passes, "forms_that_fit", lambda *_: [request.param])
     return request.param
 
 

@@ -1,4 +1,4 @@
-"""All agents and many runs at once, in float32: one pass over the records (engine.sums) serves every run of a batch.
+"""All agents and many runs at once, in float32: one pass over the records (engine.passes) serves every run of a batch.
 
 Threads share out agents, or pieces of few agents. Sums over pieces and over agents keep their order, so the number of
 threads never changes a result. Where the loops are compiled, an agent's sums, noise and update are one call; elsewhere,
@@ -21,8 +21,18 @@ from tacit.admm.messages import Broadcast, Local, Order, Replies
 from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
 from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
+from tacit.engine.passes import (
+    FEW,
+    Compiled,
+    LossesAndBounds,
+    Summed,
+    choose,
+    constant,
+    in_pieces,
+    measured_norms,
+    row_norms,
+)  # fmt: skip
 from tacit.engine.registry import Agents, Builder
-from tacit.engine.sums import Compiled, LossesAndBounds, choose, constant, measured_norms, row_norms
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.rounds import Trace, mean_trace
@@ -30,8 +40,6 @@ from tacit.types import Array, Norm
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-FEW = 4  # agents a thread: fewer are cut into pieces, so that threads end together
 
 # columns of a run's parameters, as the compiled update reads them
 WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER, POWER = range(
@@ -128,19 +136,19 @@ class FastEngine:
                 params, self.constant, self.keys, self.clip, sums, largest, noise, clock,
             )  # fmt: skip
 
-        def sum_and_move(p: int) -> None:
-            start = perf_counter()
-            sums, largest[p] = gradients(p, self._point(p), self.asked[p])
-            clock[p, 0] += perf_counter() - start
-            move(p, p + 1, sums[None])
+        def move_from(p: int, own: Summed) -> None:
+            largest[p], clock[p, 0] = own.largest, own.seconds
+            move(p, p + 1, own.sums[None])
 
         if not isinstance(gradients, Compiled):
-            self._over_agents(sum_and_move)
+            self._over_agents(lambda p: move_from(p, self._summed(p)))
         elif shape[0] >= FEW * self.threads:
             size = max(1, shape[0] // (8 * self.threads))  # a few ranges a thread, so that none waits long for another
             self._in_threads(lambda first: move(first, min(first + size, shape[0])), range(0, shape[0], size))
         else:
-            self._sum_pieces(gradients, largest, clock, move)
+            points = [self._point(p) for p in range(shape[0])]
+            summed = in_pieces(gradients, points, self.asked, self._in_threads)
+            self._over_agents(lambda p: move_from(p, summed[p]))
         mu = params[:, :, RHO] + params[:, :, INV_ETA]
         bound = np.where(self.constant, self.constant, largest)
         noise_scale = (params[:, :, SLOPE_NOISE] + params[:, :, STEP_NOISE]) * bound ** params[:, :, POWER]
@@ -150,50 +158,27 @@ class FastEngine:
         seconds = dict(zip(("gradient", "noise", "update"), (clock.sum(0) / shape[1]).tolist(), strict=True))
         return [Trace(xi, moved, scale, sensitivity, seconds) for xi, moved, scale, sensitivity in means]
 
-    def _sum_pieces(
-        self, gradients: Compiled, largest: Array, clock: Array, move: Callable[[int, int, Array], None]
-    ) -> None:
-        """Threads share out the pieces of all agents; then each agent adds up its pieces, and moves."""
-        pieces = [(p, piece) for p in range(len(self.agents)) for piece in range(gradients.pieces(p))]
-        points = [self._point(p) for p in range(len(self.agents))]
-        parts, seen = aligned(len(pieces), *self.w.shape), np.zeros((len(pieces), len(self.runs)), np.float32)
-
-        def take(i: int) -> float:
-            start, (p, piece) = perf_counter(), pieces[i]
-            seen[i] = gradients.sum(p, piece, points[p], self.asked[p], parts[i])
-            return perf_counter() - start
-
-        spent = self._in_threads(take, range(len(pieces)))
-        own = [[i for i, (q, _) in enumerate(pieces) if q == p] for p in range(len(self.agents))]
-
-        def add_and_move(p: int) -> None:
-            first, *rest = own[p]
-            for i in rest:
-                parts[first] += parts[i]
-            largest[p], clock[p, 0] = seen[own[p]].max(0), sum(spent[i] for i in own[p])
-            move(p, p + 1, parts[first : first + 1])
-
-        self._over_agents(add_and_move)
-
     def _move_one_by_one(self, msgs: Sequence[Broadcast]) -> list[Trace]:
         """The agents' own code, in float32, from a gradient computed for all runs; returns the mean traces."""
         return [mean_trace(own) for own in zip(*self._over_agents(lambda p: self._own_code(p, msgs)), strict=True)]
 
-    def _own_code(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
+    def _summed(self, p: int) -> Summed:
         start = perf_counter()
-        grad, largest = self.gradients(p, self._point(p), self.asked[p])
-        bound = np.where(self.constant[p], self.constant[p], largest)
-        share = (perf_counter() - start) / len(self.runs)
-        traces = []
+        sums, largest = self.gradients(p, self._point(p), self.asked[p])
+        return Summed(sums, largest, perf_counter() - start)
+
+    def _own_code(self, p: int, msgs: Sequence[Broadcast]) -> list[Trace]:
+        summed, traces = self._summed(p), []
+        bound = np.where(self.constant[p], self.constant[p], summed.largest)
         for r, (agent, msg) in enumerate(zip(self.agents[p], msgs, strict=True)):
             z, dual = of_run(self.z[p], r, self.classes), of_run(self.dual[p], r, self.classes)
             narrow = replace(msg, w=of_run(self.w, r, self.classes))
             own = agent.caught_up(Local(z, dual, float(self.rho[r])), narrow)
             regular = agent.regular_slope(agent.variant.rule.at.of(own, narrow), narrow.w)
-            slope = agent.problem.weight * of_run(grad, r, self.classes) + regular
+            slope = agent.problem.weight * of_run(summed.sums, r, self.classes) + regular
             after, trace = agent.move(own, narrow, slope, float(bound[r]))
             z[...], dual[...] = after.z, after.dual
-            traces.append(replace(trace, seconds={"gradient": share} | trace.seconds))
+            traces.append(replace(trace, seconds={"gradient": summed.seconds / len(self.runs)} | trace.seconds))
         return traces
 
     def _over_agents(self, work: Callable[[int], T]) -> list[T]:

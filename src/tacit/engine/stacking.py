@@ -15,8 +15,8 @@ from tacit.admm.agent import Agent
 from tacit.admm.project import TrustRegion, project
 from tacit.admm.rule import Trust
 from tacit.engine import forms
+from tacit.engine.passes import RowNorms
 from tacit.engine.registry import Agents
-from tacit.engine.sums import RowNorms
 from tacit.errors import IncompatibleError
 from tacit.types import Array, Norm
 

@@ -22,9 +22,9 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.rule import Point, Prox, Trust
 from tacit.admm.updates import ascent, prox_center, trust_center
+from tacit.engine.passes import RowNorms, constant, row_norms
 from tacit.engine.registry import Agents, Builder
 from tacit.engine.stacking import Block, alike, blocks, project_each
-from tacit.engine.sums import RowNorms, constant, row_norms
 from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence

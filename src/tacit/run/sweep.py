@@ -16,7 +16,7 @@ from typing import Any
 
 from tacit import record, toml
 from tacit.engine.fast import fusable
-from tacit.engine.sums import measured_norms
+from tacit.engine.passes import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
 from tacit.run import build, deploy
