@@ -319,7 +319,7 @@ def test_paths_that_are_no_tables_are_refused(tmp_path: Path) -> None:
 
 
 def test_align_orders_columns_by_name_and_names_those_that_differ() -> None:
-    table = FeatureTable("t.csv", ("b", "a"), np.array([[2, 1]]))
+    table = FeatureTable("t.csv", ("b", "a"), [np.array([[2, 1]])])
     assert align(table, ("a", "b"), "first.csv").x.tolist() == [[1, 2]]
     with pytest.raises(DataError, match=r"t\.csv lacks 'c'; adds 'b', unlike first\.csv"):
         align(table, ("a", "c"), "first.csv")
