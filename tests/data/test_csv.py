@@ -191,6 +191,20 @@ def test_interned_texts_are_the_texts(texts: list[str]) -> None:
 
 
 @needs_kernels
+def test_texts_that_were_made_to_share_a_slot_are_given_to_python() -> None:
+    n, bits = 500, 10  # 2^10 slots are the first that have room twice
+    texts = np.array([f"{i:07}" for i in range(2 * n << bits)], dtype="S8")
+    slots = (texts.view(np.uint64) ^ np.uint64(7)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - bits)
+    same = [text.decode() for text in texts[slots == 0][:n].tolist()]
+    assert len(same) == n
+    codes, found = cells_of(same).coded()
+    assert (codes.tolist(), found) == (list(range(n)), same)
+    codes, found = cells_of(same * 20).coded()  # given up half way, in a table of more slots
+    assert [found[code] for code in codes] == same * 20
+    assert len(cells_of([text.decode() for text in texts[:n].tolist()] * 3).coded()[1]) == n  # others are not given up
+
+
+@needs_kernels
 @pytest.mark.parametrize("content", ["u,label\n1,a\0b\n2,c\0\n", 'u,label\n1,"a\0"\n2,c\n'])
 def test_a_nul_is_left_to_python(tmp_path: Path, content: str) -> None:
     path = tmp_path / "t.csv"

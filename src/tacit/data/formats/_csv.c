@@ -18,10 +18,13 @@
 
 #define DOUBLED 0x80000000u
 
+#define GOLDEN 0x9e3779b97f4a7c15ull   /* 2^64 over the golden ratio: the upper bits of a product depend on all bits */
+
 enum { MORE, ODD };         /* why split stopped: the bytes or the room are used up; a record is not plain */
 enum { MOST = 64 };         /* powers of ten are given from 10^-MOST to 10^MOST */
 enum { EXACT = 22 };        /* 10^22 is the largest power of ten that a double holds exactly */
 enum { DIGITS = 19 };       /* 10^19 < 2^64 */
+enum { PROBES = 8 };        /* slots looked at for a record, on average; texts of any file but a malicious one need 2 */
 
 typedef struct { uint64_t mantissa; int64_t exponent; } Power;     /* 10^q is in mantissa + [0, 1), times 2^exponent */
 
@@ -232,7 +235,7 @@ static int fits(const uint32_t *own, int64_t size)
 
 static uint64_t mixed(uint64_t h, uint64_t v)
 {
-    h = (h ^ v) * 0x9e3779b97f4a7c15ull;    /* 2^64 over the golden ratio: neighbours land far apart */
+    h = (h ^ v) * GOLDEN;
     return h ^ h >> 32;
 }
 
@@ -246,18 +249,25 @@ static uint64_t hashed(const unsigned char *p, int64_t size)
     return mixed(h, last);
 }
 
-/* Number the distinct cells of a column by their first record; `slot` is zeros, a power of two of them above 2 n. */
+/* Number the distinct cells of a column by their first record; `slot` is 2^bits zeros, at least 2 n. Where the texts
+   were made to fall into one slot, every cell has its own number, and Python, whose hash has a secret, looks at all. */
 static int64_t intern(const unsigned char *text, int64_t length, const uint32_t *span, int64_t n, int64_t columns,
-                      int64_t column, uint32_t *slot, uint64_t mask, int32_t *code, int32_t *first)
+                      int64_t column, uint32_t *slot, int bits, int32_t *code, int32_t *first)
 {
-    int64_t found = 0;
+    int64_t found = 0, probes = PROBES * (n + 8);
+    uint64_t mask = (1ull << bits) - 1;
     for (int64_t i = 0; i < n; i++) {
         const uint32_t *own = span + 2 * (columns * i + column);
         if (!fits(own, length))
             return -1;
         int64_t size = (own[1] & ~DOUBLED) - own[0];
-        uint64_t at = hashed(text + own[0], size) & mask;
+        uint64_t at = hashed(text + own[0], size) >> (64 - bits);
         for (;; at = (at + 1) & mask) {
+            if (!probes--) {
+                for (i = 0; i < n; i++)
+                    code[i] = first[i] = (int32_t)i;
+                return n;
+            }
             if (!slot[at]) {
                 first[found] = (int32_t)i;
                 slot[at] = (uint32_t)++found;
@@ -388,15 +398,15 @@ static PyObject *py_intern(PyObject *self, PyObject *args)
     int64_t n = columns > 0 ? cells / columns : 0;
     if (!refuse(columns < 1 || column < 0 || column >= columns || n_codes != n || n_first != n || n > INT32_MAX,
                 "codes and firsts must have room for one of each record")) {
-        uint64_t slots = 4;
-        while (slots < 2 * (uint64_t)n)
-            slots *= 2;
-        uint32_t *slot = calloc(slots, sizeof *slot);
+        int bits = 2;
+        while (1ll << bits < 2 * n)
+            bits++;
+        uint32_t *slot = calloc((size_t)1 << bits, sizeof *slot);
         if (!slot) {
             PyErr_NoMemory();
         } else {
             Py_BEGIN_ALLOW_THREADS
-            found = intern(text, size, span, n, columns, column, slot, slots - 1, code, first);
+            found = intern(text, size, span, n, columns, column, slot, bits, code, first);
             Py_END_ALLOW_THREADS
             free(slot);
             refuse(found < 0, "a cell lies outside the text");

@@ -14,7 +14,8 @@ from tacit.data.table import RawTable, check_column_names
 from tacit.errors import DataError, MissingDependency
 from tacit.types import Array
 
-RECORDS = 1 << 16  # of one raw table, at most: pyarrow's own default, whose columns stay in the cache of the processor
+RECORDS = 1 << 14  # of one raw table, at most: its columns stay in the cache of the processor
+BUFFER = 1 << 16  # bytes of a column that are read at a time; without, whole row groups are held
 
 
 def read(path: Path) -> Iterator[RawTable]:
@@ -26,7 +27,7 @@ def read(path: Path) -> Iterator[RawTable]:
         raise MissingDependency(f"{path} needs pyarrow to be read: pip install 'tacit[parquet]'") from error
     try:
         # not read_table, which adds columns it reads from the folder names
-        with pa.parquet.ParquetFile(path) as file:
+        with pa.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:
             names, schema = file.schema_arrow.names, file.schema_arrow
             check_column_names(str(path), names)
             others = {field.name: str(field.type) for field in schema if not _is_number(pa, field.type)}
