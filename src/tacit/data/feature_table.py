@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +13,13 @@ from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
 from tacit.data.formats import read_raw, table_files
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
+from tacit.data.threads import in_order, pool
 from tacit.errors import DataError, SpecError
 from tacit.types import Array
 
 # bytes of a run of a large table, at least: arrays of this size have pages of their own (glibc, NumPy's huge pages),
 # which go back to the system with the array
 RUN = 1 << 25
-
-THREADS = min(4, os.cpu_count() or 1)  # to convert tables: the thread that reads a CSV file keeps three busy
 
 NOT_NUMBERS = (
     "declare the columns in a schema (tacit data schema init), encode this one as numbers, or drop it; if it holds "
@@ -108,7 +103,10 @@ def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> Feat
     The files of a directory all have an agent column, or each file is the records of one agent.
     """
     path = Path(path)
-    tables = {file.stem: _stack(str(file), _in_threads(convert, read_raw(file))) for file in table_files(path)}
+    with pool() as threads:
+        tables = {
+            file.stem: _stack(str(file), in_order(threads, convert, read_raw(file))) for file in table_files(path)
+        }
     unnamed = [table for table in tables.values() if table.agents is None]
     if path.is_dir() and unnamed:
         if len(unnamed) < len(tables):
@@ -116,34 +114,6 @@ def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> Feat
         for stem, table in tables.items():
             tables[stem] = replace(table, agents=Coded(np.zeros(len(table), np.int32), (stem,)))
     return _stack(str(path), list(tables.values()))
-
-
-def _in_threads(convert: Callable[[RawTable], FeatureTable], tables: Iterator[RawTable]) -> Iterator[FeatureTable]:
-    """Convert each table in a thread, a few at a time; tables and errors come in the order of the records."""
-
-    def work() -> Iterator[Callable[[], FeatureTable]]:
-        try:
-            for table in tables:
-                yield partial(convert, table)
-        except Exception as error:
-            yield partial(_fail, error)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        ahead: deque[Future[FeatureTable]] = deque()
-        try:
-            for piece in work():
-                ahead.append(pool.submit(piece))
-                if len(ahead) > 2 * THREADS:
-                    yield ahead.popleft().result()
-            while ahead:
-                yield ahead.popleft().result()
-        finally:
-            for waiting in ahead:
-                waiting.cancel()
-
-
-def _fail(error: Exception) -> FeatureTable:
-    raise error
 
 
 # --- without a schema: every column but the labels and the agents holds numbers, which are the features

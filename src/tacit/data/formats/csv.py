@@ -13,7 +13,7 @@ import importlib
 import importlib.util
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -70,7 +70,13 @@ def _header(path: Path) -> _Header:
         size = len(codecs.BOM_UTF8) if file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8 else 0
     with path.open(newline="", encoding="utf-8-sig") as text:
         lines: list[str] = []
-        rows = csv.reader((lines.append(line) or line for line in text), strict=True)  # type: ignore[func-returns-value]
+
+        def noted() -> Iterator[str]:
+            for line in text:
+                lines.append(line)
+                yield line
+
+        rows = csv.reader(noted(), strict=True)
         names = [name.strip() for name in next(rows, [])]
         return _Header(names, size + len("".join(lines).encode()), rows.line_num)
 
@@ -114,9 +120,10 @@ def _rows(path: Path, width: int, size: int = 0, lines: int = 0) -> Iterator[tup
 
 
 def _read_chunks(path: Path, header: _Header, kernels: ModuleType) -> Iterator[RawTable]:
-    """Read the records chunk by chunk, and what follows the first that is not plain with csv.reader."""
-    names, size, lines, width = header.names, header.size, header.lines, len(header.names)
-    step, least, text, final, why = max(CHUNK, CHUNK_ROWS * CELL * width), 1, b"", False, None
+    """Read the records chunk by chunk, and with csv.reader from the first that is not plain."""
+    names, width, least = header.names, len(header.names), 1
+    size, lines = header.size, header.lines  # of what was read so far
+    text, final, why, step = b"", False, None, max(CHUNK, CHUNK_ROWS * CELL * width)
     spans, ends = np.empty((0, width, 2), np.uint32), np.empty(0, np.int32)
     with path.open("rb") as file:
         file.seek(size)
@@ -133,16 +140,12 @@ def _read_chunks(path: Path, header: _Header, kernels: ModuleType) -> Iterator[R
                 break
             if n:
                 columns = {name: _Column(chunk, j) for j, name in enumerate(names)}
-                matrix = partial(_matrix, columns, chunk)
-                yield RawTable(str(path), columns, lines=ends[:n].astype(np.int64) + lines, matrix=matrix)
+                own_lines = ends[:n].astype(np.int64) + lines
+                yield RawTable(str(path), columns, lines=own_lines, matrix=partial(chunk.matrix, columns))
                 least = 0
             text, size, lines = text[used:], size + used, lines + passed
     if why == kernels.ODD or least:
         yield from _raw_tables(path, names, _rows(path, width, size, lines), least)
-
-
-def _matrix(columns: dict[str, _Column], chunk: _Chunk, names: Sequence[str]) -> Array | None:
-    return chunk.matrix([columns[name].j for name in names])
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -186,8 +189,9 @@ class _Chunk:
         wanted, powers = np.array(columns, np.int32), _powers(self.kernels.MOST)
         return out, self.kernels.numbers(self.text, self.spans, self.spans.shape[1], wanted, powers, out)
 
-    def matrix(self, columns: list[int]) -> Array | None:
-        """Return the numbers in cells as float32, None where a cell holds none."""
+    def matrix(self, known: Mapping[str, _Column], names: Sequence[str]) -> Array | None:
+        """Return the numbers in columns as float32, None where a cell holds none."""
+        columns = [known[name].j for name in names]
         x, odd = self.numbers(columns, np.float32)
         if odd:
             i, j = np.nonzero(np.isnan(x))
