@@ -1,4 +1,4 @@
-"""The optional compiled loops; everything else is in pyproject.toml."""
+"""The optional compiled loops and the compiled reader of CSV files; everything else is in pyproject.toml."""
 
 import sys
 
