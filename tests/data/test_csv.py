@@ -225,16 +225,26 @@ def test_cells_beyond_the_limit_of_csv_are_refused_before_they_are_held(tmp_path
 
 
 @needs_kernels
+@pytest.mark.parametrize("row", [b"1,\xff\n", b"\xff,a\n", b'1,"\xff\n', b"1,a\xc3\n"])
+def test_a_bad_byte_far_from_the_header_is_refused_as_one_near_it(tmp_path: Path, row: bytes) -> None:
+    path = tmp_path / "t.csv"
+    for n in (1, 20_000):
+        path.write_bytes(b"u,label\n" + b"1,a\n" * n + row)
+        assert "save it as UTF-8 text" in outcome(path, False, False)
+        assert outcome(path, False, False) == outcome(path, True, False)
+
+
+@needs_kernels
 def test_the_first_of_two_faults_is_told_though_threads_run_ahead(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    rows = [f"{i},a\n" for i in range(1000)]
+    rows = [f"{i},a\n" for i in range(30)]  # six chunks, which are all under way together
     rows[10] = "red,a\n"
     path.write_text("u,label\n" + "".join(rows) + "1,2,3\n")
     with chunks_of(64), pytest.raises(DataError, match="line 12, column 'u': 'red' is not a number"):
         read_numbers(path)
     rows[10] = "1,a\n"
     path.write_text("u,label\n" + "".join(rows) + "1,2,3\n")
-    with chunks_of(64), pytest.raises(DataError, match="line 1002: 3 cells under a header of 2"):
+    with chunks_of(64), pytest.raises(DataError, match="line 32: 3 cells under a header of 2"):
         read_numbers(path)
 
 
