@@ -33,6 +33,67 @@ static const double exact[EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
 
 static unsigned char ends_cell[256], is_space[256];     /* what may end a cell without quotes; blanks as in float() */
 
+/* ---- eight bytes at a time, the first in the lowest bits; elsewhere than on little-endian machines one by one */
+
+#if PY_LITTLE_ENDIAN && defined(__GNUC__)
+enum { WORDS = 1 };
+#else
+enum { WORDS = 0 };
+#define __builtin_ctzll(v) 0
+#endif
+
+#define EACH(byte) (0x0101010101010101ull * (byte))
+
+static uint64_t eight(const unsigned char *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return v;
+}
+
+/* The first byte from p on that may end a cell, or `stop`. All that may are below '-', and little else in a number is. */
+static const unsigned char *cell_end(const unsigned char *p, const unsigned char *stop)
+{
+    for (;; p++) {
+        while (WORDS && stop - p >= 8) {
+            uint64_t v = eight(p), low = (v - EACH('-')) & ~v & EACH(0x80);      /* a borrow reaches later bytes only */
+            if (low) {
+                p += __builtin_ctzll(low) / 8;
+                break;
+            }
+            p += 8;
+        }
+        if (p >= stop || ends_cell[*p])
+            return p;
+    }
+}
+
+/* Append the digits from p on to w, and return where they end. `stop` is the end of the text: beyond `end` of the cell
+   is looked at, and not used. */
+static inline const unsigned char *read_digits(const unsigned char *p, const unsigned char *end, const unsigned char *stop,
+                                        uint64_t *w)
+{
+    static const uint32_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    while (WORDS && stop - p >= 8) {
+        uint64_t v = eight(p) ^ EACH('0'), other = ((v + EACH(0x76)) | v) & EACH(0x80);      /* what is not 0 .. 9 */
+        int64_t n = other ? __builtin_ctzll(other) / 8 : 8;
+        n = n < end - p ? n : end - p;
+        if (!n)
+            return p;
+        v <<= 64 - 8 * n;                   /* zeros come in front: the first byte is the highest digit */
+        v = (v & EACH(0x0f)) * (1 + (10 << 8)) >> 8;
+        v = (v & 0x00ff00ff00ff00ffull) * (1 + (100 << 16)) >> 16;
+        v = (v & 0x0000ffff0000ffffull) * (1 + (10000ull << 32)) >> 32;
+        *w = *w * tens[n] + v;
+        p += n;
+        if (n < 8)
+            return p;
+    }
+    while (p < end && (unsigned)(*p - '0') < 10)
+        *w = *w * 10 + (*p++ - '0');
+    return p;
+}
+
 /* ---- cells: what csv.reader(strict=True) reads, of records that have one cell a column */
 
 typedef struct { int64_t rows, used, lines; int why; } Split;
@@ -94,9 +155,7 @@ static Split split(const unsigned char *text, int64_t size, int final, int64_t c
                     return s;
                 }
             } else {
-                while (at < size && !ends_cell[text[at]])
-                    at++;
-                end = at;
+                end = at = cell_end(text + at, text + size) - text;
             }
             if (end - begin > limit || (at < size && !text[at])) {
                 s.why = ODD;
@@ -127,13 +186,6 @@ static Split split(const unsigned char *text, int64_t size, int final, int64_t c
 
 /* ---- numbers */
 
-static uint64_t eight(const unsigned char *p)
-{
-    uint64_t v;
-    memcpy(&v, p, 8);
-    return v;
-}
-
 /* w * 10^q to the nearest double; 0 where 64 bits of 10^q do not tell which that is.
    With m = mantissa, the true product w 10^q lies in w m + [0, w), so its upper half lies in high + [0, 2). */
 static int scaled(uint64_t w, int64_t q, const Power *powers, double *out)
@@ -160,39 +212,23 @@ static int scaled(uint64_t w, int64_t q, const Power *powers, double *out)
 }
 
 /* The number in a cell that is written in digits with perhaps a sign, a point and an exponent; else NaN. */
-static double number(const unsigned char *p, const unsigned char *end, const Power *powers)
+static double number(const unsigned char *p, const unsigned char *end, const unsigned char *stop, const Power *powers)
 {
     while (p < end && is_space[*p])
         p++;
     while (p < end && is_space[end[-1]])
         end--;
-    int negative = p < end && *p == '-';
-    p += negative || (p < end && *p == '+');
+    if (p == end)
+        return NAN;
+    int negative = *p == '-';
+    p += negative | (*p == '+');            /* no branch: half of all signs would be guessed wrong */
     const unsigned char *first = p, *point = NULL;
     uint64_t w = 0;
-    for (;; p++) {
-        while (end - p >= 8) {              /* eight digits at a time: no byte differs from '0' above its low four bits,
-                                               nor does after 6 was added, which carries for : and beyond */
-            uint64_t v = eight(p);
-            if (((v & 0xf0f0f0f0f0f0f0f0ull) ^ 0x3030303030303030ull)
-                | (((v + 0x0606060606060606ull) & 0xf0f0f0f0f0f0f0f0ull) ^ 0x3030303030303030ull))
-                break;
-            if (PY_LITTLE_ENDIAN) {         /* pairs, fours, then all eight: the first byte is the highest digit */
-                v = (v & 0x0f0f0f0f0f0f0f0full) * (1 + (10 << 8)) >> 8;
-                v = (v & 0x00ff00ff00ff00ffull) * (1 + (100 << 16)) >> 16;
-                v = (v & 0x0000ffff0000ffffull) * (1 + (10000ull << 32)) >> 32;
-                w = w * 100000000 + v;
-            } else {
-                for (int i = 0; i < 8; i++)
-                    w = w * 10 + (p[i] - '0');
-            }
-            p += 8;
-        }
-        while (p < end && (unsigned)(*p - '0') < 10)
-            w = w * 10 + (*p++ - '0');
-        if (p == end || *p != '.' || point)
-            break;
+    while (p < end && (unsigned)(*p - '0') < 10)      /* few, most often: eight at a time would take longer */
+        w = w * 10 + (*p++ - '0');
+    if (p < end && *p == '.') {
         point = p;
+        p = read_digits(p + 1, end, stop, &w);
     }
     int64_t digits = p - first - (point != NULL), q = point ? -(p - point - 1) : 0;
     if (digits > DIGITS)                    /* zeros in front count for nothing */
@@ -218,10 +254,10 @@ static double number(const unsigned char *p, const unsigned char *end, const Pow
         found = 0;
     else if (FLT_EVAL_METHOD == 0 && w <= 1ull << 53 && q >= -EXACT && q <= EXACT)
         /* both are exact as doubles, so one operation rounds once */
-        found = q < 0 ? (double)w / exact[-q] : (double)w * exact[q];
+        found = q < 0 ? (double)(int64_t)w / exact[-q] : (double)(int64_t)w * exact[q];
     else if (!scaled(w, q, powers, &found))
         return NAN;
-    return negative ? -found : found;
+    return copysign(found, 0.5 - negative);
 }
 
 /* Whether a cell lies in the text: C must not read beyond it, whatever the caller gives. */
@@ -369,7 +405,7 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
                     odd = -1;
                     break;
                 }
-                double v = own[1] & DOUBLED ? NAN : number(text + own[0], text + own[1], powers);
+                double v = own[1] & DOUBLED ? NAN : number(text + own[0], text + own[1], text + size, powers);
                 odd += v != v;
                 if (single)
                     ((float *)out)[i * width + j] = (float)v;
