@@ -41,13 +41,14 @@ def load(spec: DataSpec) -> Federation:
     tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
     known = found_classes(table.source, {*labels.names, *test_labels.names}) if classes is None else classes
-    _move_within(table, bounds)
     y = class_numbers(labels, known)
     if tested is table:
         parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
+        _move_within(table, bounds)
         *x, x_test = deal(table.runs, [*parts, rows])
         y_test = y[rows]
     else:
+        _move_within(table, bounds)
         _move_within(tested, bounds)
         x, x_test = deal(table.runs, parts), tested.x
         y_test = class_numbers(test_labels, known)

@@ -51,7 +51,7 @@ static uint64_t eight(const unsigned char *p)
     return v;
 }
 
-/* The first byte from p on that may end a cell, or `stop`. All that may are below '-', and little else in a number is. */
+/* The first byte from p on that may end a cell, or `stop`. All that may are below '-', and little in a number is. */
 static const unsigned char *cell_end(const unsigned char *p, const unsigned char *stop)
 {
     for (;; p++) {
@@ -70,8 +70,8 @@ static const unsigned char *cell_end(const unsigned char *p, const unsigned char
 
 /* Append the digits from p on to w, and return where they end. `stop` is the end of the text: beyond `end` of the cell
    is looked at, and not used. */
-static inline const unsigned char *read_digits(const unsigned char *p, const unsigned char *end, const unsigned char *stop,
-                                        uint64_t *w)
+static inline const unsigned char *read_digits(const unsigned char *p, const unsigned char *end,
+                                               const unsigned char *stop, uint64_t *w)
 {
     static const uint32_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     while (WORDS && stop - p >= 8) {
@@ -452,7 +452,8 @@ static PyObject *py_intern(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
-    {"split", py_split, METH_VARARGS, "split(text, final, columns, limit, spans, lines) -> (records, bytes, lines, why)"},
+    {"split", py_split, METH_VARARGS,
+     "split(text, final, columns, limit, spans, lines) -> (records, bytes, lines, why)"},
     {"numbers", py_numbers, METH_VARARGS,
      "numbers(text, spans, columns, wanted, powers, out) -> how many cells are not plainly numbers, NaN in out"},
     {"intern", py_intern, METH_VARARGS, "intern(text, spans, columns, column, codes, firsts) -> how many are distinct"},
