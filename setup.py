@@ -1,4 +1,4 @@
-"""The optional compiled loops; everything else is in pyproject.toml."""
+"""The optional compiled loops and the compiled reader of CSV files; everything else is in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ class OptionalBuild(build_ext):
         try:
             super().build_extension(ext)
         except Exception as error:
-            print(f"tacit: no compiled loops ({error}); the fast engine will run on NumPy", file=sys.stderr)
+            print(f"tacit: {ext.name} was not built ({error}); Python will do its work, slower", file=sys.stderr)
 
 
 # -fno-trapping-math and -fno-math-errno let branches and square roots become vector code; values do not change
@@ -29,6 +29,9 @@ setup(
             depends=sorted(map(str, Path("src/tacit/engine").glob("_*.h"))),
             extra_compile_args=FLAGS,
             optional=True,
-        )
+        ),
+        Extension(
+            "tacit.data.formats._csv", ["src/tacit/data/formats/_csv.c"], extra_compile_args=FLAGS, optional=True
+        ),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import growth, instances, report
+from benchmarks import growth, instances, report, tables
 from benchmarks.__main__ import main
 from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
@@ -18,6 +18,7 @@ from benchmarks.machine import Read
 from benchmarks.naive import Naive
 from benchmarks.roofline import work
 
+from tacit.data import load
 from tacit.engine.kernels import compiled
 from tacit.engine.passes import Blas, Compiled, Form, row_norms
 from tacit.run.build import setup
@@ -228,3 +229,28 @@ def test_tables_replace_what_is_between_the_markers_and_nothing_else() -> None:
     assert "old" not in written
     assert "21.0x" in written
     assert report.insert(written, results) == written
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_the_tables_that_are_read_have_the_size_asked_for(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t.{kind}"
+    {"csv": tables.write_csv, "parquet": tables.write_parquet}[kind](path, tables.TEXT_RECORDS + 5, 3)
+    federation = load(str(path))
+    assert federation.n_records + len(federation.test) == tables.TEXT_RECORDS + 5
+    assert (federation.n_features, federation.n_agents, federation.n_classes) == (3, tables.AGENTS, tables.CLASSES)
+
+
+def test_reading_is_timed_and_its_memory_seen(tmp_path: Path) -> None:
+    tables.write_csv(tmp_path / "t.csv", 500, 3)
+    own = tables.shards(str(tmp_path / "t.csv"))
+    assert min(own[key] for key in ("seconds", "cpu_seconds", "round_ms")) > 0
+    held, spent = tables.timed(lambda: np.ones(10_000_000))  # 80 MB
+    assert spent["peak"] > 0.9 * held.nbytes
+
+
+def test_what_was_measured_of_tables_is_written_as_a_table() -> None:
+    who = {"seconds": 2.0, "cpu_seconds": 1.5, "mb_s": 150.0}
+    ours = who | {"over_pyarrow": 0.7}
+    csv = {"shards": ours, "pyarrow": who, "file_mb": 300.0, "peak_over_data": 1.6, "round_ms": 9.0}
+    text = tables.markdown({"records": 10, "features": 3, "data_mb": 1.2, "times": 3, "csv": csv})
+    assert "| csv, 300 MB | tacit, file to shards | 2.0 | 150.0 | 0.7 | 1.6 |" in text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -27,6 +27,14 @@ Array: TypeAlias = NDArray[Any]
 LARGEST = 1e50
 
 
+BLOCK = 1 << 14  # rows of a matrix that are looked at together: what is made of them stays small, whatever the matrix
+
+
+def blocks(n_rows: int) -> Iterator[slice]:
+    """Cut the rows of a matrix into blocks of neighbours."""
+    return (slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK))
+
+
 class Norm(enum.Enum):
     """|.|_1, |.|_2 (Frobenius for a matrix) or |.|_inf."""
 
@@ -37,7 +45,10 @@ class Norm(enum.Enum):
     def of_rows(self, rows: Array) -> Array:
         """The norm of each row of a matrix, as float64."""
         order = {Norm.L1: 1, Norm.L2: 2, Norm.INF: np.inf}[self]
-        return np.asarray(np.linalg.norm(rows.astype(np.float64, copy=False), ord=order, axis=-1))
+        norms = np.empty(rows.shape[:-1])
+        for some in blocks(len(rows)):  # float64 copies of a block, not of all rows
+            norms[some] = np.linalg.norm(rows[some].astype(np.float64, copy=False), ord=order, axis=-1)
+        return norms
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +166,9 @@ class Federation:
         bounds = self.bounds
         if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
             raise DataError(f"{who} has features outside the declared bounds {bounds}: clip them or widen the bounds.")
-        if self.active is not None and np.count_nonzero(shard.x, axis=1).max(initial=0) > self.active:
+        if self.active is not None and any(
+            np.count_nonzero(shard.x[rows], axis=1).max() > self.active for rows in blocks(len(shard))
+        ):
             raise DataError(f"{who} has a record with more than the {self.active} non-zero features declared.")
 
     def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:

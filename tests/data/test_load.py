@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data import formats, load, sources
+from tacit.data import feature_table, formats, load, sources
+from tacit.data.formats import csv
 from tacit.data.partition import PARTITIONS
-from tacit.data.tables import hold_out
+from tacit.data.tables import deal, hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
 from tacit.run import build
 from tacit.run.spec import Spec, keys
@@ -312,3 +313,35 @@ def test_a_new_partition_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_choices_of_the_spec_are_those_of_the_registry() -> None:
     assert keys()["data.partition"].metadata["choices"] is PARTITIONS
+
+
+# --- records are dealt run by run
+
+
+def test_dealing_gives_each_part_its_records_and_keeps_none() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(6, 2)
+    runs = [x[:1], x[1:4], x[4:]]
+    dealt = deal(runs, [np.array([5, 0]), np.array([], int), np.array([1, 3, 4])])  # nobody holds record 2
+    assert [own.tolist() for own in dealt] == [x[[5, 0]].tolist(), [], x[[1, 3, 4]].tolist()]
+    assert runs == []
+
+
+def test_a_record_is_not_dealt_to_two_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PARTITIONS, "twice", lambda y, n, _rng, _alpha: [np.arange(len(y))] * n)
+    path = table(tmp_path / "t.csv", "u,label", "0,a", "1,b", "2,a", "3,b")
+    with pytest.raises(DataError, match="one record to two agents"):
+        load(path, agents=2, partition="twice", test_fraction=0.0)
+
+
+def test_a_federation_does_not_depend_on_how_long_the_runs_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"{i},{i / 7},{i % 3},{'ns'[i % 2]}" for i in range(200)]
+    path = table(tmp_path / "t.csv", "u,v,label,agent", *rows)
+    with pytest.warns(OwnerWarning, match="99 numbers"):
+        whole = load(path, bounds=(0.0, 100.0))
+    monkeypatch.setattr(feature_table, "RUN", 100)
+    monkeypatch.setattr(csv, "CHUNK", 50)
+    monkeypatch.setattr(csv, "CHUNK_ROWS", 1)
+    with pytest.warns(OwnerWarning, match="99 numbers"):
+        assert load(path, bounds=(0.0, 100.0)).checksum == whole.checksum

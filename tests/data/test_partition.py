@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.data.cells import Coded
 from tacit.data.partition import (
     PARTITIONS,
     by_column,
@@ -91,7 +92,7 @@ def test_unequal_sizes_are_unequal() -> None:
 
 @given(st.lists(st.sampled_from(["b", "a", "10", "2"]), min_size=1, max_size=30))
 def test_by_column_gives_each_value_its_records_in_the_order_of_distinct(values: list[str]) -> None:
-    parts = by_column(np.array(values))
+    parts = by_column(Coded.of(np.array(values)))
     assert_every_record_once(parts, len(values), len(set(values)))
     for name, part in zip(distinct(values), parts, strict=True):
         assert {values[i] for i in part} == {name}

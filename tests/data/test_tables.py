@@ -18,6 +18,7 @@ from tacit.data.feature_table import FeatureTable, align
 from tacit.data.feature_table import read_numbers as read
 from tacit.data.formats import read_raw
 from tacit.data.formats.csv import CELLS
+from tacit.data.formats.parquet import RECORDS
 from tacit.errors import DataError, MissingDependency, SpecError
 from tests.conftest import claim_too_much, encrypt
 
@@ -207,6 +208,34 @@ def test_a_bad_parquet_column_is_named(tmp_path: Path, columns: dict[str, list[A
         read(write_parquet(tmp_path / "bad.parquet", columns))
 
 
+def test_a_record_of_a_long_parquet_file_is_numbered_from_its_beginning(tmp_path: Path) -> None:
+    n = 2 * RECORDS + 5
+    columns: dict[str, list[Any]] = {"u": [1.0] * n, "label": ["a", "b", "b"] * (n // 3) + ["c"] * (n % 3)}
+    table = read(write_parquet(tmp_path / "t.parquet", columns))
+    assert table.labels is not None
+    assert table.labels.tolist() == columns["label"]
+    assert table.x.tolist() == [[1]] * n
+    columns["u"][n - 2] = None
+    with pytest.raises(DataError, match=f"record {n - 1}, column 'u' is empty: impute"):
+        read(write_parquet(tmp_path / "t.parquet", columns))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_of_a_parquet_file_are_names_however_they_are_stored(tmp_path: Path, kind: Any) -> None:
+    cells = pa.array(["3.0", "b", "3", "b"]).cast(kind)
+    pq.write_table(pa.table({"u": [1, 2, 3, 4], "label": cells}), tmp_path / "t.parquet")
+    table = read(tmp_path / "t.parquet")
+    assert table.labels is not None
+    assert (table.labels.tolist(), table.labels.names) == (["3", "b", "3", "b"], ("3", "b"))
+
+
+def test_negative_zero_is_another_label_than_zero(tmp_path: Path) -> None:
+    for kind, write in WRITERS.items():
+        table = read(write(tmp_path / f"t.{kind}", {"u": [0.0, 1.0, 2.0], "label": [-0.0, 0.0, 1.0]}))
+        assert table.labels is not None
+        assert table.labels.tolist() == ["-0", "0", "1"]
+
+
 def test_parquet_folder_names_add_no_columns(tmp_path: Path) -> None:
     (tmp_path / "agent=7").mkdir()
     assert read(write_parquet(tmp_path / "agent=7" / "t.parquet", {"u": [1.0]})).agents is None
@@ -319,7 +348,7 @@ def test_paths_that_are_no_tables_are_refused(tmp_path: Path) -> None:
 
 
 def test_align_orders_columns_by_name_and_names_those_that_differ() -> None:
-    table = FeatureTable("t.csv", ("b", "a"), np.array([[2, 1]]))
+    table = FeatureTable("t.csv", ("b", "a"), [np.array([[2, 1]])])
     assert align(table, ("a", "b"), "first.csv").x.tolist() == [[1, 2]]
     with pytest.raises(DataError, match=r"t\.csv lacks 'c'; adds 'b', unlike first\.csv"):
         align(table, ("a", "c"), "first.csv")

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from tacit.data.transform import rescale_rows, with_intercept
 from tacit.errors import DataError, SpecError
-from tacit.types import Array, Federation, Shard
+from tacit.types import BLOCK, Array, Federation, Shard
 
 ORDER = {"l1": 1, "l2": 2}
 
@@ -50,6 +50,19 @@ def test_no_record_is_longer_than_the_bound_in_float64(norm: str, mode: str, x: 
 def test_clip_leaves_short_records_bitwise_alone(norm: str, x: Array, bound: float) -> None:
     short = size(x, norm) <= bound
     assert np.array_equal(rescale_rows(federation(x), norm, bound).shards[0].x[short], x[short])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_many_records_are_rescaled_as_each_alone(norm: str) -> None:
+    x = np.random.default_rng(0).standard_normal((BLOCK + 7, 3)).astype(np.float32)
+    whole = rescale_rows(federation(x), norm, 1.0).shards[0].x
+    for i in (0, BLOCK - 1, BLOCK, BLOCK + 6):
+        assert np.array_equal(whole[i], rescale_rows(federation(x[[i]]), norm, 1.0).shards[0].x[0])
+
+
+def test_records_that_are_short_already_are_not_copied() -> None:
+    before = federation(np.ones((3, 2), np.float32))
+    assert rescale_rows(before, "l2", 2.0).shards[0].x is before.shards[0].x
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

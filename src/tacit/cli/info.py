@@ -19,6 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Print which code runs here."""
     import numpy as np
 
+    from tacit.data.formats import csv
     from tacit.engine.kernels import compiled, cores
 
     kernels = compiled()
@@ -29,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
         "numpy": np.__version__,
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
+        "csv": "compiled" if csv.compiled() else "not built: Python reads CSV files",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }

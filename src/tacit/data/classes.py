@@ -14,8 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.data.cells import Coded, plain
 from tacit.data.partition import distinct
-from tacit.data.table import MARKS, plain
+from tacit.data.table import MARKS
 from tacit.errors import DataError, OwnerWarning, SpecError
 from tacit.types import Array, Federation, Shard
 
@@ -66,10 +67,10 @@ def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def class_numbers(labels: Array, classes: Sequence[str]) -> Array:
+def class_numbers(labels: Coded, classes: Sequence[str]) -> Array:
     """Return the number of each label's class (I,), -1 where the label names none."""
     number = {name: k for k, name in enumerate(classes)}
-    return np.array([number.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    return labels.each(np.array([number.get(name, -1) for name in labels.names], dtype=np.int64))
 
 
 def without_unknown(federation: Federation, known: Sequence[Array], in_test: Array) -> Federation:

@@ -21,7 +21,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
-from tacit.data.table import number, plain
+from tacit.data.cells import Cells, Coded, number, plain
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -60,7 +60,7 @@ class NumericColumn:
         """Name the feature: as the column."""
         return (column,)
 
-    def encode(self, cells: Array, marks: Collection[str]) -> tuple[Array, Tally]:
+    def encode(self, cells: Cells, marks: Collection[str]) -> tuple[Array, Tally]:
         """Return ((n, 1) float32 in [0, 1], what was changed)."""
         value, unreadable = as_numbers(cells, marks)
         absent = np.isnan(value)
@@ -103,18 +103,18 @@ class CategoricalColumn:
         """Name the features: smoker=former, ..."""
         return tuple(f"{column}={value}" for value in self.kept)
 
-    def encode(self, cells: Array, marks: Collection[str]) -> tuple[Array, Tally]:
+    def encode(self, cells: Cells, marks: Collection[str]) -> tuple[Array, Tally]:
         """Return ((n, values kept) float32, at most one 1 a row; what was changed)."""
         values = set(self.values)
-        text = [_spelled(cell, values) for cell in cells.tolist()]
-        absent = np.array([not cell or cell in marks for cell in text], dtype=bool)
-        unknown = np.array([cell not in values for cell in text], dtype=bool) & ~absent
+        text = Coded.of(cells, lambda cell: _spelled(cell, values))
+        absent = [not name or name in marks for name in text.names]
+        unknown = [not gone and name not in values for name, gone in zip(text.names, absent, strict=True)]
         place = {value: k for k, value in enumerate(self.kept)}
-        at = np.array([place.get(cell, -1) for cell in text], dtype=np.int64)
+        at = np.array([place.get(name, -1) for name in text.names], dtype=np.int64)
         at[absent] = place.get(self.missing or "", -1)
         at[unknown] = place.get(self.other or "", -1)
-        x = (at[:, None] == np.arange(len(place))).astype(np.float32)
-        return x, Tally(missing=int(absent.sum()), unknown=int(unknown.sum()))
+        x = text.each((at[:, None] == np.arange(len(place))).astype(np.float32))
+        return x, Tally(missing=text.count(absent), unknown=text.count(unknown))
 
 
 @dataclass(frozen=True)
@@ -127,11 +127,11 @@ class LabelColumn:
     def __post_init__(self) -> None:
         check_list("classes", self.classes, least=2)
 
-    def tally(self, cells: Array) -> Tally:
+    def tally(self, cells: Cells) -> Tally:
         """Count the cells that name no class."""
-        text = [plain(cell) for cell in cells.tolist()]
-        missing = text.count("")
-        return Tally(missing=missing, unknown=sum(cell not in self.classes for cell in text) - missing)
+        text = Coded.of(cells)
+        missing = text.count([not name for name in text.names])
+        return Tally(missing=missing, unknown=text.count([name not in self.classes for name in text.names]) - missing)
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,10 @@ class AgentColumn:
 
     kind: ClassVar[str] = "agent"
 
-    def tally(self, cells: Array) -> Tally:
+    def tally(self, cells: Cells) -> Tally:
         """Count the empty cells."""
-        return Tally(missing=sum(not plain(cell) for cell in cells.tolist()))
+        text = Coded.of(cells)
+        return Tally(missing=text.count([not name for name in text.names]))
 
 
 @dataclass(frozen=True)
@@ -172,16 +173,18 @@ def check_list(name: str, values: tuple[str, ...], least: int) -> None:
         raise SpecError(f"{name} holds {value!r} {times} times: list each once (3, 3.0 and '3' are the same).")
 
 
-def as_numbers(cells: Array, marks: Collection[str]) -> tuple[Array, int]:
+def as_numbers(cells: Cells, marks: Collection[str]) -> tuple[Array, int]:
     """Return (float64, NaN where missing or unreadable; how many were unreadable)."""
     unreadable = 0
-    if cells.dtype.kind in "biuf":
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
         value = cells.astype(np.float64)
     else:
-        text = [plain(cell) for cell in cells.tolist()]
+        value = np.full(len(cells), math.nan) if isinstance(cells, np.ndarray) else cells.numbers()
+        rest = np.flatnonzero(np.isnan(value))
+        text = [plain(cell) for cell in (cells[rest].tolist() if isinstance(cells, np.ndarray) else cells.take(rest))]
         read = {cell: _number(cell) for cell in {*text} - {"", *marks}}
         unreadable = sum(cell in read and read[cell] is None for cell in text)
-        value = np.array([read.get(cell) for cell in text], dtype=np.float64)  # None becomes NaN
+        value[rest] = np.array([read.get(cell) for cell in text], dtype=np.float64)  # None becomes NaN
     codes = [_number(mark) for mark in marks]  # -9 is a mark however the number is written
     value[np.isin(value, [code for code in codes if code is not None])] = math.nan
     return value, unreadable

@@ -8,12 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.data.cells import Coded, number
 from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
 from tacit.data.formats import read_raw, table_files
 from tacit.data.schema import Schema
-from tacit.data.table import RawTable, missing_column, number, some
+from tacit.data.table import RawTable, missing_column, some
+from tacit.data.threads import in_order, pool
 from tacit.errors import DataError, SpecError
 from tacit.types import Array
+
+# bytes of a run of a large table, at least: arrays of this size have pages of their own (glibc, NumPy's huge pages),
+# which go back to the system with the array
+RUN = 1 << 25
 
 NOT_NUMBERS = (
     "declare the columns in a schema (tacit data schema init), encode this one as numbers, or drop it; if it holds "
@@ -23,20 +29,28 @@ NOT_NUMBERS = (
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """Records of one source: x (I, J) float32; labels (I,) and agents (I,) as text, or None where absent."""
+    """Records of one source: their features, in runs of records, labels (I,) and agents (I,), or None where absent.
+
+    Runs, because a matrix that grows is there twice whenever it moves.
+    """
 
     source: str
     features: tuple[str, ...]
-    x: Array
-    labels: Array | None = None
-    agents: Array | None = None
+    runs: list[Array]  # (n, J) float32
+    labels: Coded | None = None
+    agents: Coded | None = None
 
     def __post_init__(self) -> None:
         if not self.features:
             raise DataError(f"{self.source} holds no features: check the file.")
 
     def __len__(self) -> int:
-        return len(self.x)
+        return sum(map(len, self.runs))
+
+    @property
+    def x(self) -> Array:
+        """The features of all records (I, J)."""
+        return _one(self.runs)
 
 
 def align(table: FeatureTable, features: Sequence[str], reference: str) -> FeatureTable:
@@ -49,22 +63,38 @@ def align(table: FeatureTable, features: Sequence[str], reference: str) -> Featu
         found = "; ".join(f"{verb} {some(few)}" for verb, few in (("lacks", lacks), ("adds", adds)) if few)
         raise DataError(f"{table.source} {found}, unlike {reference}: give both the same feature columns.")
     position = {name: j for j, name in enumerate(table.features)}
-    return replace(table, features=tuple(features), x=table.x[:, [position[name] for name in features]])
+    order = [position[name] for name in features]
+    return replace(table, features=tuple(features), runs=[run[:, order] for run in table.runs])
 
 
-def _stack(source: str, tables: Sequence[FeatureTable]) -> FeatureTable:
+def _stack(source: str, tables: Iterable[FeatureTable]) -> FeatureTable:
     """Put the records of all tables under one another; labels or agents only where every table has them."""
-    first, *rest = tables
-    if not rest:
-        return replace(first, source=source)
-    aligned = [first, *(align(table, first.features, first.source) for table in rest)]
+    first: FeatureTable | None = None
+    runs: list[Array] = []
+    labels, agents, small, size = [], [], [], 0
+    for table in tables:
+        first = table if first is None else first
+        aligned = align(table, first.features, first.source)
+        labels.append(aligned.labels)
+        agents.append(aligned.agents)
+        for run in aligned.runs:
+            small.append(run)
+            size += run.nbytes
+            if size >= RUN:
+                runs.append(_one(small))
+                small, size = [], 0
+    assert first is not None, "a source gives one table at least"
+    runs += [_one(small)] if small else []
+    return FeatureTable(source, first.features, runs, _joined(labels), _joined(agents))
 
-    def joined(parts: list[Array | None]) -> Array | None:
-        there = [part for part in parts if part is not None]
-        return np.concatenate(there) if len(there) == len(parts) else None
 
-    labels, agents = joined([table.labels for table in aligned]), joined([table.agents for table in aligned])
-    return FeatureTable(source, first.features, np.concatenate([table.x for table in aligned]), labels, agents)
+def _one(runs: list[Array]) -> Array:
+    return runs[0] if len(runs) == 1 else np.concatenate(runs)
+
+
+def _joined(columns: list[Coded | None]) -> Coded | None:
+    there = [column for column in columns if column is not None]
+    return Coded.stacked(there) if len(there) == len(columns) else None
 
 
 def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> FeatureTable:
@@ -73,12 +103,16 @@ def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> Feat
     The files of a directory all have an agent column, or each file is the records of one agent.
     """
     path = Path(path)
-    tables = {file.stem: _stack(str(file), list(map(convert, read_raw(file)))) for file in table_files(path)}
+    with pool() as threads:
+        tables = {
+            file.stem: _stack(str(file), in_order(threads, convert, read_raw(file))) for file in table_files(path)
+        }
     unnamed = [table for table in tables.values() if table.agents is None]
     if path.is_dir() and unnamed:
         if len(unnamed) < len(tables):
             raise DataError(f"{unnamed[0].source} has no agent column, other files do: give it to all or none.")
-        tables = {stem: replace(table, agents=np.full(len(table), stem)) for stem, table in tables.items()}
+        for stem, table in tables.items():
+            tables[stem] = replace(table, agents=Coded(np.zeros(len(table), np.int32), (stem,)))
     return _stack(str(path), list(tables.values()))
 
 
@@ -105,7 +139,7 @@ def read_numbers(
             raise missing_column(raw.source, label, list(raw.columns), todo)
         features = tuple(name for name in raw.columns if name not in (label, agent))
         labels, agents = raw.texts(label, blank_labels), raw.texts(agent)
-        return FeatureTable(raw.source, features, _matrix(raw, features), labels, agents)
+        return FeatureTable(raw.source, features, [_matrix(raw, features)], labels, agents)
 
     return _read(path, convert)
 
@@ -113,8 +147,9 @@ def read_numbers(
 def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
     """Return the features as one matrix (n, J) of float32; a cell that is no finite number is refused."""
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
-        if raw.matrix is not None and raw.matrix.shape[1] == len(features):
-            x = raw.matrix.astype(np.float32, copy=False)
+        found = raw.matrix(features)
+        if found is not None:
+            x = found.astype(np.float32, copy=False)
         else:
             x = np.empty((len(raw), len(features)), np.float32)
             for j, name in enumerate(features):
@@ -130,6 +165,8 @@ def _numbers(raw: RawTable, column: str) -> Array:
         kind = raw.not_numbers[column]
         raise DataError(f"{raw.source}: column {column!r} holds {kind}, not numbers: {NOT_NUMBERS}")
     cells = raw.columns[column]
+    if not isinstance(cells, np.ndarray):
+        cells = np.fromiter(cells.tolist(), dtype=object, count=len(cells))  # np.array would unpack lists
     if cells.dtype != object:
         return cells
     try:
@@ -190,13 +227,14 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
     features are enough.
     """
     schema.check_columns(raw.source, raw.columns, training)
-    blocks, tallies = {}, {}
+    x, tallies, place = np.empty((len(raw), len(schema.features)), np.float32), {}, 0
     for name, column in schema.encoded.items():
-        blocks[name], tallies[name] = column.encode(raw.columns[name], schema.marks)
+        block, tallies[name] = column.encode(raw.columns[name], schema.marks)
+        x[:, place : place + block.shape[1]] = block
+        place += block.shape[1]
     # classes are declared: a label that names none, or nothing, is no error
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent)
-    x = np.hstack(list(blocks.values()))
-    return FeatureTable(raw.source, schema.features, x, labels, agents), Counts(len(raw), tallies)
+    return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
 
 
 def count(tables: Iterable[RawTable], schema: Schema) -> Counts:

@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.data.cells import Coded
 from tacit.errors import DataError, SpecError
 from tacit.registry import Registry
 from tacit.types import Array, Federation
@@ -69,11 +70,11 @@ def unequal(y: Array, n_agents: int, rng: np.random.Generator) -> list[Array]:
     return [np.sort(part) for part in np.split(rng.permutation(len(y)), np.cumsum(sizes)[:-1])]
 
 
-def by_column(values: Array) -> list[Array]:
-    """One agent for each distinct value, in the order of `distinct(values)`."""
-    names = distinct(values)
+def by_column(values: Coded) -> list[Array]:
+    """One agent for each distinct value, in the order of `distinct(values.names)`."""
+    names = distinct(values.names)
     position = {name: p for p, name in enumerate(names)}
-    return _members(np.array([position[str(v)] for v in values], dtype=np.int64), len(names))
+    return _members(values.each([position[name] for name in values.names]), len(names))
 
 
 def distinct(values: Iterable[object]) -> list[str]:
@@ -86,7 +87,8 @@ def distinct(values: Iterable[object]) -> list[str]:
 
 
 def _members(owner: Array, n_agents: int) -> list[Array]:
-    order = np.argsort(owner, kind="stable")  # stable: each agent keeps the order of the records
+    # stable: each agent keeps the order of the records; small numbers, which are sorted in two passes
+    order = np.argsort(owner.astype(np.min_scalar_type(n_agents)), kind="stable")
     return np.split(order, np.cumsum(np.bincount(owner, minlength=n_agents))[:-1])
 
 

@@ -39,8 +39,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit import toml
+from tacit.data.cells import plain
 from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
-from tacit.data.table import plain, some
+from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import Norm
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tacit.data.cells import Cells, Coded
 from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
-from tacit.data.table import MARKS, RawTable, missing_column, plain
+from tacit.data.table import MARKS, RawTable, missing_column
 from tacit.errors import DataError, SpecError
-from tacit.types import Array
 
 # a text column with more values than this is taken for a name or a number of the record
 MOST_VALUES = 50
@@ -63,7 +63,7 @@ def draft_schema(
     return head + "\n".join(sections) + "\n", [name for name, lines in drafts.items() if _FLAG in lines]
 
 
-def _label(source: str, name: str, columns: list[Array]) -> list[str]:
+def _label(source: str, name: str, columns: list[Cells]) -> list[str]:
     """Draft the lines of the label column."""
     classes = _values(columns)
     if len(classes) < 2:
@@ -71,7 +71,7 @@ def _label(source: str, name: str, columns: list[Array]) -> list[str]:
     return _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
 
 
-def _feature(columns: list[Array]) -> list[str]:
+def _feature(columns: list[Cells]) -> list[str]:
     """Draft the lines of another column: numeric where all cells are numbers, categorical where values are few."""
     parsed = [as_numbers(column, MARKS) for column in columns]
     value = np.concatenate([numbers for numbers, _ in parsed])
@@ -94,9 +94,9 @@ def _looked_up(kind: str, *keys: tuple[str, str, str]) -> list[str]:
     return [f'kind = "{kind}"', *marked, _FLAG]
 
 
-def _values(columns: list[Array]) -> list[str]:
+def _values(columns: list[Cells]) -> list[str]:
     """List the texts in a column, sorted."""
-    return distinct({plain(cell) for column in columns for cell in column.tolist()} - {""})
+    return distinct({name for column in columns for name in Coded.of(column).names} - {""})
 
 
 def _key(name: str) -> str:

@@ -1,25 +1,19 @@
-"""Records as a file has them: columns by name, whose cells are numbers, text or None.
-
-Labels, agents and categories are text: 3, 3.0 and "3" are one name, whatever the format.
-"""
+"""Records as a file has them: columns by name, whose cells are numbers, text or None."""
 
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from tacit.data.cells import Cells, Coded, plain
 from tacit.errors import DataError
 from tacit.types import Array
 
 MARKS = ("?", "NA", "N/A", "null", "None")  # what people write where a value is missing
-
-# an integer without leading zeros, perhaps written as a real number: 3, +3, 3.0
-_WHOLE = re.compile(r"\+?(-?(?:0|[1-9][0-9]*))(?:\.0*)?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +21,12 @@ class RawTable:
     """Records of one source as the file has them: columns (n,) by name, of numbers, text or None."""
 
     source: str
-    columns: Mapping[str, Array]
-    lines: Sequence[int] = ()  # the line of each record, where the format has lines
+    columns: Mapping[str, Cells]
+    lines: Sequence[int] | Array = ()  # the line of each record, where the format has lines
+    first: int = 0  # records of the source before these
     roles: tuple[str, str] | None = None  # the columns of labels and of agents, where the format names them itself
-    matrix: Array | None = None  # the features (n, J) in the order of the columns, where the format has them in one
+    # names of columns -> their numbers (n, J), where the format has these at hand; None where a cell holds no number
+    matrix: Callable[[Sequence[str]], Array | None] = lambda _: None
     not_numbers: Mapping[str, str] = field(default_factory=dict)  # column -> type, where the format has other types
 
     def __post_init__(self) -> None:
@@ -42,17 +38,18 @@ class RawTable:
 
     def where(self, i: int, column: str) -> str:
         """Name a cell in an error: its source, line or record, and column."""
-        place = f"line {self.lines[i]}" if self.lines else f"record {i + 1}"
+        place = f"line {self.lines[i]}" if len(self.lines) else f"record {self.first + i + 1}"
         return f"{self.source}, {place}, column {column!r}"
 
-    def texts(self, column: str | None, blank: bool = False) -> Array | None:
+    def texts(self, column: str | None, blank: bool = False) -> Coded | None:
         """Return labels or agents as text, None without such a column; an empty cell is refused unless `blank`."""
         if column is None or column not in self.columns:
             return None
-        found = list(map(plain, self.columns[column].tolist()))
-        if "" in found and not blank:
-            raise DataError(f"{self.where(found.index(''), column)} is empty: fill it in or drop the record.")
-        return np.array(found, dtype=str)
+        found = Coded.of(self.columns[column], lambda cell: plain(cell).rstrip("\0"))  # padding of fixed-width texts
+        if "" in found.names and not blank:
+            first = int(np.argmax(found.codes == found.names.index("")))
+            raise DataError(f"{self.where(first, column)} is empty: fill it in or drop the record.")
+        return found
 
 
 def check_column_names(source: str, columns: Sequence[str]) -> None:
@@ -74,25 +71,6 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
     match = difflib.get_close_matches(column.lower(), near, n=1)
     hint = f"did you mean {near[match[0]]!r}?" if match else f"it has {some(columns)}."
     return DataError(f"{source} has no column {column!r}: {hint} {what_to_do}")
-
-
-def plain(value: object) -> str:
-    """Return a cell as text, whole numbers without a decimal point; "" for None, NaN and blanks."""
-    try:
-        if value is None or value != value:  # NaN differs from itself
-            return ""
-    except TypeError:  # the NA of pandas cannot tell whether it does
-        return ""
-    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value).strip()
-    whole = _WHOLE.fullmatch(text)
-    return whole[1] if whole else text
-
-
-def number(text: str) -> float:
-    """Return the number that a cell holds. ValueError where it holds none: 1_0 is ten to Python alone."""
-    if "_" in text:
-        raise ValueError(f"{text!r} is not a number")
-    return float(text)
 
 
 def some(columns: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.data.cells import Coded
 from tacit.data.classes import class_numbers, found_classes, tell_owner, without_unknown
 from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
 from tacit.data.partition import by_column, by_name, distinct
@@ -39,16 +40,21 @@ def load(spec: DataSpec) -> Federation:
     parts, agents = _agents(table, spec, schema)
     tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
-    known = found_classes(table.source, {*labels.tolist(), *test_labels.tolist()}) if classes is None else classes
-    rows = np.arange(len(tested))
+    known = found_classes(table.source, {*labels.names, *test_labels.names}) if classes is None else classes
+    y = class_numbers(labels, known)
     if tested is table:
         parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
-    x, y = _within(table, bounds), class_numbers(labels, known)
-    x_test = x if tested is table else _within(tested, bounds)
-    y_test = class_numbers(test_labels, known)[rows]
-    shards = tuple(Shard(x[part], y[part].clip(0)) for part in parts)
+        _move_within(table, bounds)
+        *x, x_test = deal(table.runs, [*parts, rows])
+        y_test = y[rows]
+    else:
+        _move_within(table, bounds)
+        _move_within(tested, bounds)
+        x, x_test = deal(table.runs, parts), tested.x
+        y_test = class_numbers(test_labels, known)
+    shards = tuple(Shard(own, y[part].clip(0)) for own, part in zip(x, parts, strict=True))
     federation = Federation(
-        shards, Shard(x_test[rows], y_test.clip(0)), len(known), Path(spec.source).resolve().stem, tuple(agents), known,
+        shards, Shard(x_test, y_test.clip(0)), len(known), Path(spec.source).resolve().stem, tuple(agents), known,
         table.features, bounds, public_classes=classes is not None, active=schema.active if schema else None,
         schema=schema.text if schema else "",
     )  # fmt: skip
@@ -60,14 +66,16 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
     if table.agents is not None:
         if spec.agents is not None or spec.partition is not None:
             raise DataError(f"{spec.source} already names its agents: drop agents and partition.")
-        return by_column(table.agents), distinct(table.agents)
+        return by_column(table.agents), distinct(table.agents.names)
     if spec.agents is None and schema is not None:
         raise DataError(f'{schema.source} names no agents: give a column kind = "agent", or say into how many to cut.')
     if spec.agents is None or spec.agent_column != "agent":
         todo = "Name the agent column, or say into how many agents to cut the records."
         raise missing_column(spec.source, spec.agent_column, table.features, todo)
     # the order of the labels is all a partition needs of them
-    y = np.unique(_labels(table), return_inverse=True)[1]
+    labels = _labels(table)
+    order = {name: k for k, name in enumerate(sorted(labels.names))}
+    y = labels.each([order[name] for name in labels.names])
     parts = by_name(spec.partition or "shuffled", y, spec.agents, spec.seed, spec.alpha)
     if spec.partition == "dirichlet" and spec.test is None:
         # the labels decide how large the agents are, and must not decide whether a fraction is refused
@@ -75,16 +83,42 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
     return parts, []
 
 
-def _within(table: FeatureTable, bounds: tuple[float, float] | None) -> Array:
-    """Return the features in their declared range: numbers outside are moved to its end, and the owner is told."""
-    outside = 0 if bounds is None else int(((table.x < bounds[0]) | (table.x > bounds[1])).sum())
-    if bounds is None or not outside:
-        return table.x
-    tell_owner(
-        f"{outside} numbers of {table.source} lie outside the declared range {bounds} and are moved to its end. Widen "
-        "data.low and data.high if they are right."
-    )
-    return table.x.clip(*bounds)
+def _move_within(table: FeatureTable, bounds: tuple[float, float] | None) -> None:
+    """Move the features into their declared range: numbers outside to its end, and the owner is told."""
+    if bounds is None:
+        return
+    outside = 0
+    for run in table.runs:
+        if run.min() < bounds[0] or run.max() > bounds[1]:
+            outside += int(np.count_nonzero(run < bounds[0])) + int(np.count_nonzero(run > bounds[1]))
+            run.clip(*bounds, out=run)
+    if outside:
+        tell_owner(
+            f"{outside} numbers of {table.source} lie outside the declared range {bounds} and are moved to its end. "
+            "Widen data.low and data.high if they are right."
+        )
+
+
+def deal(runs: list[Array], parts: Sequence[Array]) -> list[Array]:
+    """Return the records of each part, a record in one part at most: views of one matrix.
+
+    `runs` is emptied on the way. Each run is given back when it is dealt: the records are never all there twice.
+    """
+    order, n = np.concatenate(parts), sum(map(len, runs))
+    place = np.full(n, -1)
+    place[order] = np.arange(len(order))
+    if not np.array_equal(place[order], np.arange(len(order))):
+        raise DataError("the partition gives one record to two agents: give each record once.")
+    x = np.empty((len(order), runs[0].shape[1]), np.float32)
+    end = n
+    while runs:
+        run = runs.pop()
+        to = place[end - len(run) : end]
+        end -= len(run)
+        if to.min() < 0:  # records that nobody holds
+            run, to = run[to >= 0], to[to >= 0]
+        x[to] = run
+    return np.split(x, np.cumsum([len(part) for part in parts])[:-1])
 
 
 def hold_out(parts: Sequence[Array], fraction: float, seed: int) -> tuple[list[Array], Array]:
@@ -130,7 +164,7 @@ def _schema(spec: DataSpec, path: str) -> Schema:
     return schema
 
 
-def _labels(table: FeatureTable) -> Array:
+def _labels(table: FeatureTable) -> Coded:
     """Return the labels of a table, which must be there."""
     if table.labels is None:
         raise DataError(f"{table.source} has no labels: name its label column.")

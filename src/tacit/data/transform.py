@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import Federation, Norm, Shard
+from tacit.types import Federation, Norm, Shard, blocks
 
 NORMS = ("l1", "l2")
 MODES = ("clip", "unit")
@@ -49,9 +49,12 @@ def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "c
         raise SpecError(f"the norm bound must be positive and within float32's range, got {bound}.")
 
     def change(shard: Shard) -> Shard:
-        sizes, x = Norm(norm).of_rows(shard.x), shard.x.copy()
-        rows = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
-        x[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
+        sizes = Norm(norm).of_rows(shard.x)
+        longer = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
+        x = shard.x.copy() if len(longer) else shard.x
+        for some in blocks(len(longer)):  # float64 copies of a block, not of all records
+            rows = longer[some]
+            x[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
         return replace(shard, x=x)
 
     return federation.map(change, bounds=_bounds(federation.bounds, bound, mode))

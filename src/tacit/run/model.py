@@ -123,8 +123,8 @@ class Model:
             label, agent = label_column or "label", agent_column or "agent"
             found = feature_table.read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)
             wanted = self._wanted(found.source, found.features) or found.features
-            position = {name: j for j, name in enumerate(found.features)}
-            return replace(found, features=wanted, x=found.x[:, [position[name] for name in wanted]])
+            position = [found.features.index(name) for name in wanted]
+            return replace(found, features=wanted, runs=[run[:, position] for run in found.runs])
         for given, declared in ((label_column, self.known.label), (agent_column, self.known.agent)):
             if given not in (None, declared):
                 raise IncompatibleError(f"the model's schema names {declared!r}, not {given!r}: drop the option.")

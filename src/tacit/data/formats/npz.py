@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,13 @@ def read(path: Path) -> Iterator[RawTable]:
             roles["agent"] = np.full(len(x), suffix[1:])
         check_column_names(str(path), [*features, *roles])  # a feature called y or agent would hide behind it
         columns = dict(zip(features, x.T, strict=True)) | roles
-        yield RawTable(f"{path} (x{suffix})" if suffix else str(path), columns, roles=("y", "agent"), matrix=x)
+        source = f"{path} (x{suffix})" if suffix else str(path)
+        yield RawTable(source, columns, roles=("y", "agent"), matrix=partial(_all, x))
+
+
+def _all(x: Array, _features: Sequence[str]) -> Array:
+    """Return the features: the roles of an archive are its own, so that all its other columns are asked for."""
+    return x
 
 
 def _suffixes(path: Path, arrays: dict[str, Array]) -> list[str]:
