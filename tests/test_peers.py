@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import report
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import flower_, naive_, peer, table, tacit_
 from benchmarks.peers.task import DELTA, EPSILON, SCHEMA, NoData, Task, find_adult, load
@@ -185,3 +186,11 @@ def test_the_table_has_a_line_for_each_tool_and_the_mean_over_seeds() -> None:
     assert lines[-1].startswith("| tacit, ObjT")
     assert "| 1.50 | 2.5 | 15.0 (10.0 - 20.0) | 2 |" in lines[-1]
 
+
+
+def test_the_page_shows_the_rows_that_are_stored() -> None:
+    stored = table.markdown(table.current(peers.read(peers.RESULTS)))
+    found = report.MEASURED.search(peers.DOCUMENT.read_text(encoding="utf-8"))
+    assert found is not None
+    assert stored
+    assert stored in found[0]
