@@ -177,11 +177,12 @@ def test_a_child_answers_behind_what_its_tool_prints_and_a_failure_is_shown(
 
 def test_the_table_has_a_line_for_each_tool_and_the_mean_over_seeds() -> None:
     rows = [
-        ROW | {"peer": name, "data": "adult", "seed": seed, "process_seconds": 4.0, "test_error": 0.1 + 0.1 * seed}
+        ROW | {"peer": name, "data": "adult", "seed": seed, "process_seconds": 4.0, "test_error": 0.1 + 0.1 * seed,
+               "load_at_start": 0.5 + seed}
         for name in ("tacit", "flower") for seed in (0, 1)
     ]  # fmt: skip
     lines = table.markdown(rows).splitlines()
-    assert lines[0] == "**UCI Adult**"
+    assert lines[0] == "**UCI Adult**; load average when a run began: 0.5 to 1.5"
     assert len(lines) == 2 + 2 + 2
     assert lines[-1].startswith("| tacit, ObjT")
     assert "| 1.50 | 2.5 | 15.0 (10.0 - 20.0) | 2 |" in lines[-1]
