@@ -56,7 +56,7 @@ def test_every_peer_says_whom_it_trusts_and_what_it_protects_without_being_insta
     assert flower_.QUIET["FLWR_TELEMETRY_ENABLED"] == flower_.QUIET["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
-def test_the_schema_of_adult_reads_nothing_from_the_data(tmp_path: Path) -> None:
+def test_the_schema_of_adult_is_declared_and_scales_records_to_norm_one(tmp_path: Path) -> None:
     schema.read(SCHEMA).check_public()
     own = load("adult", str(small_adult(tmp_path)))
     assert own.over.public_classes
