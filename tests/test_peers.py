@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks import report
 from benchmarks.peers import __main__ as peers
 from benchmarks.peers import flower_, naive_, peer, table, tacit_
 from benchmarks.peers.task import DELTA, EPSILON, SCHEMA, NoData, Task, find_adult, load
@@ -55,7 +56,7 @@ def test_every_peer_says_whom_it_trusts_and_what_it_protects_without_being_insta
     assert flower_.QUIET["FLWR_TELEMETRY_ENABLED"] == flower_.QUIET["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
-def test_the_schema_of_adult_reads_nothing_from_the_data(tmp_path: Path) -> None:
+def test_the_schema_of_adult_is_declared_and_scales_records_to_norm_one(tmp_path: Path) -> None:
     schema.read(SCHEMA).check_public()
     own = load("adult", str(small_adult(tmp_path)))
     assert own.over.public_classes
@@ -176,12 +177,21 @@ def test_a_child_answers_behind_what_its_tool_prints_and_a_failure_is_shown(
 
 def test_the_table_has_a_line_for_each_tool_and_the_mean_over_seeds() -> None:
     rows = [
-        ROW | {"peer": name, "data": "adult", "seed": seed, "process_seconds": 4.0, "test_error": 0.1 + 0.1 * seed}
+        ROW | {"peer": name, "data": "adult", "seed": seed, "process_seconds": 4.0, "test_error": 0.1 + 0.1 * seed,
+               "load_at_start": 0.5 + seed}
         for name in ("tacit", "flower") for seed in (0, 1)
     ]  # fmt: skip
     lines = table.markdown(rows).splitlines()
-    assert lines[0] == "**UCI Adult**"
+    assert lines[0] == "**UCI Adult**; load average when a run began: 0.5 to 1.5"
     assert len(lines) == 2 + 2 + 2
     assert lines[-1].startswith("| tacit, ObjT")
     assert "| 1.50 | 2.5 | 15.0 (10.0 - 20.0) | 2 |" in lines[-1]
 
+
+
+def test_the_page_shows_the_rows_that_are_stored() -> None:
+    stored = table.markdown(table.current(peers.read(peers.RESULTS)))
+    found = report.MEASURED.search(peers.DOCUMENT.read_text(encoding="utf-8"))
+    assert found is not None
+    assert stored
+    assert stored in found[0]

@@ -153,7 +153,7 @@ PEER = Peer(
     "Flower, FedAvg with server-side fixed clipping", "the server, which sees every client's model and adds the noise",
     "one CLIENT of ten with all of its records: not comparable with the rest", "Flower, RDP accountant", train,
     constants={
-        "mnist": {"rounds": 1, "clip": 1.0, "local_steps": 5, "lr": 5.0},
+        "mnist": {"rounds": 3, "clip": 1.0, "local_steps": 5, "lr": 5.0},
         "adult": {"rounds": 1, "clip": 1.0, "local_steps": 5, "lr": 5.0},
     },
     grid={"rounds": (1, 3, 10), "clip": (0.1, 1.0, 10.0), "local_steps": (5,), "lr": (5.0,)},

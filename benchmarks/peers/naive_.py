@@ -40,6 +40,6 @@ PEER = Peer(
     "the paper's ObjT, research style", "nobody: each agent adds its own noise",
     "one record, present or absent: if the observed sensitivity were public, which it is not",
     "tacit, Laplace composition (the paper states one round)", train,
-    constants={"mnist": {"rounds": 100, "rho_factor": 1.0}, "adult": {"rounds": 300, "rho_factor": 0.001}},
+    constants={"mnist": {"rounds": 30, "rho_factor": 0.001}, "adult": {"rounds": 300, "rho_factor": 0.001}},
     grid={"rounds": (30, 100, 300), "rho_factor": (0.0001, 0.001, 0.01, 0.1, 1.0)},
 )  # fmt: skip

@@ -30,7 +30,9 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
             _line(name, own) for name in PEERS if (own := [r for r in rows if (r["peer"], r["data"]) == (name, data)])
         ]
         if lines:
-            parts.append(f"**{title}**\n\n{report.table(HEAD, lines)}")
+            loads = [row["load_at_start"] for row in rows if row["data"] == data and row["load_at_start"] is not None]
+            busy = f"; load average when a run began: {min(loads):g} to {max(loads):g}" if loads else ""
+            parts.append(f"**{title}**{busy}\n\n{report.table(HEAD, lines)}")
     return "\n\n".join(parts)
 
 
