@@ -210,13 +210,6 @@ def test_the_roofline_counts_what_a_pass_multiplies() -> None:
     assert work(engine)["data_bytes"] == 2 * 4 * 60 * 20
 
 
-def test_the_roofline_of_a_dense_round_reads_its_records_once_or_twice() -> None:
-    over = pixels(2, 30, 20, 4, density=1.0)
-    own = work(contenders(SPEC, over, ["fast"])["fast"].engine)  # type: ignore[union-attr]
-    assert own["data_bytes"] in (4 * 600, 2 * 4 * 600)
-    assert own["flops"] == 2 * 2 * 600 * 16
-
-
 def test_the_slope_of_a_power_law_is_its_exponent() -> None:
     assert growth.slope([1, 10, 100], [3, 3 * 10**0.9, 3 * 100**0.9]) == pytest.approx(0.9)
 

@@ -340,7 +340,8 @@ static Shape shape_of(Buffers *list, int64_t size, long long classes, long long 
 
 /* One agent's records, packed and checked; the norms |x_i| in l1 and in l2 are NULL where they were not given. */
 typedef struct {
-    Buffers held;
+    Py_buffer *held;                /* the arrays that everything below points into */
+    int n_held;
     int grouped, exact;             /* in groups or in tiles; summed in double or in float */
     int64_t n, features, classes, piece;
     const int64_t *label;
@@ -354,27 +355,33 @@ static const char capsule_name[] = "tacit.records";
 static void records_free(PyObject *capsule)
 {
     Records *x = PyCapsule_GetPointer(capsule, capsule_name);
-    x->held.failed = 0;
-    Py_XDECREF(give_back(&x->held));
+    while (x->n_held)
+        PyBuffer_Release(&x->held[--x->n_held]);
+    free(x->held);
     free(x);
 }
 
-/* The capsule of x, or NULL with everything given back. */
-static PyObject *records_done(Records *x)
+/* The capsule of x, which keeps what was borrowed; or NULL with everything given back. */
+static PyObject *records_done(Records *x, Buffers *list)
 {
-    PyObject *capsule = x->held.failed ? NULL : PyCapsule_New(x, capsule_name, records_free);
-    if (!capsule) {
-        x->held.failed = 1;
-        give_back(&x->held);
-        free(x);
-    }
-    return capsule;
+    if (!list->failed && (x->held = malloc(sizeof(Py_buffer) * (size_t)list->n))) {
+        PyObject *capsule = PyCapsule_New(x, capsule_name, records_free);
+        if (capsule) {
+            memcpy(x->held, list->view, sizeof(Py_buffer) * (size_t)list->n);
+            x->n_held = list->n;
+            return capsule;
+        }
+    } else if (!list->failed)
+        PyErr_NoMemory();
+    free(x->held);
+    free(x);
+    list->failed = 1;
+    return give_back(list);
 }
 
 /* What both forms have: labels within the classes, and norms, all float32 or all float64. */
-static void labels_and_norms(Records *x, PyObject *label, PyObject *norms[2])
+static void labels_and_norms(Records *x, Buffers *list, PyObject *label, PyObject *norms[2])
 {
-    Buffers *list = &x->held;
     int64_t bad = 0;
     x->label = borrow(list, label, "label", "q", &x->n);
     for (int64_t i = 0; !list->failed && i < x->n; i++)
@@ -426,13 +433,13 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
     Records *x = calloc(1, sizeof *x);
     if (!x)
         return PyErr_NoMemory();
-    Buffers *list = &x->held;
+    Buffers borrowed = {.n = 0}, *list = &borrowed;
 #ifndef HAVE_GROUPS
     refuse(list, 1, "this build has no grouped pass");
 #endif
     refuse(list, n < 0 || features < 1 || features > INT32_MAX || n > INT32_MAX, "n or features is out of range");
     x->grouped = 1, x->n = n, x->features = features, x->classes = classes;
-    labels_and_norms(x, label, norms);
+    labels_and_norms(x, list, label, norms);
     Groups *own = &x->groups;
     *own = (Groups){.n = n, .features = features, .groups = (features + 7) / 8, .scale = scale, .block = BLOCK};
     int64_t values = -1, n_starts = n + 1, n_rows = n * ((own->groups + 63) / 64);
@@ -453,7 +460,7 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
             refuse(list, !bits_agree(own, values), "start, rows and columns do not describe the same groups");
     }
     x->piece = piece_of(n, own->block);
-    return records_done(x);
+    return records_done(x, list);
 }
 
 /* A triple (start, index, value) of n lists whose indices lie below `limits(list)`. */
@@ -485,11 +492,11 @@ static PyObject *py_tiles(PyObject *self, PyObject *args)
     Records *x = calloc(1, sizeof *x);
     if (!x)
         return PyErr_NoMemory();
-    Buffers *list = &x->held;
+    Buffers borrowed = {.n = 0}, *list = &borrowed;
     refuse(list, n < 0 || features < 1 || n > INT32_MAX || features > INT32_MAX || tile < 1 || tile > 256 || block < 1
                      || block > 256, "n, features, tile or block is out of range");
     x->n = n, x->features = features, x->classes = classes;
-    labels_and_norms(x, label, norms);
+    labels_and_norms(x, list, label, norms);
     refuse(list, x->exact, "tiles are summed in float32: give norms of that type");
     Tiles *own = &x->tiles;
     const int64_t tiles = tile < 1 ? 0 : (features + tile - 1) / tile, blocks = block < 1 ? 0 : (n + block - 1) / block;
@@ -513,7 +520,7 @@ static PyObject *py_tiles(PyObject *self, PyObject *args)
     }
     refuse(list, bad, "an index lies beyond its panel");
     x->piece = piece_of(n, block);
-    return records_done(x);
+    return records_done(x, list);
 }
 
 static Records *records_of(Buffers *list, PyObject *capsule)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from time import perf_counter
 from typing import TypeVar
 
@@ -35,6 +35,8 @@ from tacit.engine.passes import (
 from tacit.engine.registry import Agents, Builder
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
+from tacit.problem.loss import Loss
+from tacit.problem.sensitivity import RecordBound
 from tacit.rounds import Trace, mean_trace
 from tacit.types import Array, Norm
 
@@ -62,9 +64,7 @@ class FastEngine:
         self.threads = threads or cores()
         self.pool = ThreadPoolExecutor(self.threads)
         first, shards = self.agents[0], [agent.shard for agent in self.runs[0]]
-        self.asked = [
-            LossesAndBounds([a.problem.loss for a in own], [a.variant.bound for a in own]) for own in self.agents
-        ]
+        self.asked = [_asked(tuple((a.problem.loss, a.variant.bound) for a in own)) for own in self.agents]
         losses, bounds = self.asked[0].losses, self.asked[0].bounds
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
         one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1
@@ -234,6 +234,12 @@ class FastEngine:
             first = run[0].variant.order is Order.WZD
             own[:, DUAL_AFTER if first else DUAL_BEFORE] = msg.rho if first else self.rho[r]
         return params
+
+
+@lru_cache(maxsize=64)
+def _asked(of_runs: tuple[tuple[Loss, RecordBound], ...]) -> LossesAndBounds:
+    """What an agent is asked; agents that are asked the same share it."""
+    return LossesAndBounds([loss for loss, _ in of_runs], [bound for _, bound in of_runs])
 
 
 def fusable(agent: Agent) -> bool:
