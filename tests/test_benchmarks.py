@@ -20,7 +20,7 @@ from benchmarks.roofline import work
 
 from tacit.data import load
 from tacit.engine.kernels import compiled
-from tacit.engine.passes import Blas, Compiled, Form, row_norms
+from tacit.engine.passes import Blas, Compiled, Form, Layout, row_norms
 from tacit.run.build import setup
 from tacit.types import Norm
 from tests.conftest import federation
@@ -202,7 +202,7 @@ def test_the_roofline_counts_what_a_pass_multiplies() -> None:
     x_norm = row_norms(over.shards, [Norm.L1])
     nonzero = sum(np.count_nonzero(shard.x) for shard in over.shards)
     for form, numbers in ((Form.TILED, nonzero), (Form.WHOLE, 60 * 20)):
-        engine.gradients = Compiled(form, over.shards, x_norm, 4, 1, compiled())  # type: ignore[arg-type]
+        engine.gradients = Compiled(Layout(form), over.shards, x_norm, 4, 1, compiled())  # type: ignore[arg-type]
         assert work(engine)["flops"] == 2 * 2 * numbers * 4
         assert work(engine)["draws"] == 3 * 20 * 4
     assert work(engine)["data_bytes"] == 4 * 60 * 20  # whole rows are read once

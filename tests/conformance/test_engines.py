@@ -215,7 +215,7 @@ def test_what_was_saved_goes_on_as_if_never_stopped():
 @pytest.mark.parametrize("form", passes.Form, ids=lambda form: form.name.lower())
 @pytest.mark.parametrize("over", [*FEDERATIONS.values(), federation(2, 90, 3)], ids=[*FEDERATIONS, "many features"])
 def test_every_form_and_instruction_set_follows_plain(monkeypatch, name, form, over):
-    monkeypatch.setattr(passes, "forms_that_fit", lambda *_: [form])
+    monkeypatch.setattr(passes, "layouts_that_fit", lambda *_: [passes.Layout(form)])
     with instructions(name):
         runs = mixed(over)
         agents = [run.agents for run in runs]

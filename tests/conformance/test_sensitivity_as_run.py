@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import ROUNDING
 from tacit.data.transform import rescale_rows
 from tacit.engine.kernels import aligned, compiled, of_run, width
-from tacit.engine.passes import Blas, Compiled, Form, LossesAndBounds, constant, row_norms
+from tacit.engine.passes import Blas, Compiled, Form, Layout, LossesAndBounds, constant, row_norms
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
@@ -34,7 +34,9 @@ def gradient(kind, shard, values, point, norm):
     agents = setup(preset("paper", "objt").with_values(values | {"privacy.mechanism": law}), over).agents
     bound, (x_norm,) = agents[0].variant.bound, row_norms(over.shards, (norm,))
     compute = (
-        Blas(over.shards, [x_norm], K) if kind == "blas" else Compiled(kind, over.shards, [x_norm], K, 1, compiled())
+        Blas(over.shards, [x_norm], K)
+        if kind == "blas"
+        else Compiled(Layout(kind), over.shards, [x_norm], K, 1, compiled())
     )
     packed = aligned(J, width(1, K))
     packed[:, :K] = point

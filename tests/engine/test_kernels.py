@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.kernels import aligned, compiled, cores, grouped, of_run, tiled, width
+from tacit.engine.kernels import aligned, compiled, cores, filled, grouped, neighbours, of_run, tiled, width
 from tacit.privacy import noise
 from tacit.problem.loss import Softmax, Squared
 from tacit.types import Norm, Shard
@@ -50,6 +50,9 @@ SETS = pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
 FORMS = {
     "whole": lambda shard, norms, k, _, dtype: grouped(shard, norms, k, whole=True, dtype=dtype),
     "grouped": lambda shard, norms, k, _, dtype: grouped(shard, norms, k, whole=False, dtype=dtype),
+    "ordered": lambda shard, norms, k, _, dtype: grouped(
+        shard, norms, k, whole=False, dtype=dtype, order=neighbours(shard.x)
+    ),
     "tiled": lambda shard, norms, k, wide, _: tiled(shard, norms, k, wide),
 }
 
@@ -145,11 +148,11 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
     lists = (start, np.zeros(4, np.uint8), np.ones(4, np.float32))
     by_feature = (np.array([0, 4]), np.arange(4, dtype=np.uint8), np.ones(4, np.float32))
 
-    def whole(features=8, x=x, label=label):
-        return kernels.groups(4, features, 2, 1.0, x, None, None, None, label, (None, np.ones(4, np.float32)))
+    def whole(features=8, x=x, label=label, order=None):
+        return kernels.groups(4, features, 2, 1.0, x, None, None, None, order, label, (None, np.ones(4, np.float32)))
 
     def groups(start=start, bits=bits, columns=columns):
-        return kernels.groups(4, 8, 2, 1.0, x, start, bits, columns, label, (None, np.ones(4, np.float32)))
+        return kernels.groups(4, 8, 2, 1.0, x, start, bits, columns, None, label, (None, np.ones(4, np.float32)))
 
     def tiles(lists=lists, by_feature=by_feature):
         return kernels.tiles(4, 1, 2, 1, 4, 1.0, lists, by_feature, label, (None, np.ones(4, np.float32)))
@@ -161,6 +164,9 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
         ("label holds 3 numbers", lambda: whole(label=label[:3])),
         ("n \\* features values", lambda: whole(features=9)),
         ("summed in float64", lambda: whole(x=x.astype(float))),
+        ("every feature once", lambda: whole(order=np.zeros(8, np.int64))),
+        ("every feature once", lambda: whole(order=np.arange(8) - 1)),
+        ("order holds 7", lambda: whole(order=np.arange(7))),
         ("same groups", lambda: groups(columns=columns | 16)),
         ("same groups", lambda: groups(columns=columns ^ 1)),
         ("same groups", lambda: groups(bits=bits * 3)),
@@ -181,3 +187,19 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
     for why, act in refused:
         with pytest.raises(ValueError, match=why):
             act()
+
+
+def test_features_that_records_have_together_become_neighbours():
+    rng = np.random.default_rng(0)
+    mixed = rng.permutation(64)
+    there = np.repeat(rng.random((200, 8)) < 0.3, 8, axis=1)[:, mixed]  # eight hidden groups of eight
+    order = neighbours(there.astype(np.float32))
+    assert sorted(order) == list(range(64))
+    assert filled(there.astype(np.float32))[1] > 0.7
+    assert filled(there.astype(np.float32), order)[1] == pytest.approx(there.mean())
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3, 1), (1, 9), (4, 20)])
+def test_any_records_have_an_order_of_features(shape):
+    for x in (np.zeros(shape, np.float32), np.ones(shape, np.float32)):
+        assert sorted(neighbours(x)) == list(range(shape[1]))

@@ -33,7 +33,7 @@ def kind(request, monkeypatch):
         monkeypatch.setenv("TACIT_NO_KERNELS", "1")
     elif compiled() is None:
         pytest.skip("the loops are not compiled")
-    monkeypatch.setattr(passes, "forms_that_fit", lambda *_: [request.param])
+    monkeypatch.setattr(passes, "layouts_that_fit", lambda *_: [passes.Layout(request.param)])
     return request.param
 
 

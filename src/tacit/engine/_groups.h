@@ -157,8 +157,8 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
     REAL *top = carve(&memory, sizeof(REAL) * BLOCK), *total = carve(&memory, sizeof(REAL) * BLOCK);
     memset(model, 0, sizeof(REAL) * chunks * panel);
     memset(sum, 0, sizeof(REAL) * chunks * panel);
-    for (int64_t j = 0; j < J; j++) {
-        const int64_t g = j / 8, lane = j - group_start(x, g);
+    for (int64_t q = 0; q < J; q++) {
+        const int64_t j = x->order ? x->order[q] : q, g = q / 8, lane = q - group_start(x, g);
         for (int64_t c = 0; c < C; c++)
             model[c / n * panel + (g * n + c % n) * 8 + lane] = scale * z[j * W + c];
     }
@@ -170,8 +170,8 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
         for (int64_t q = 0; q < chunks; q++)
             OWN(chunk_)(n, 1, x, i, count, sum + q * panel, column + q * n * BLOCK);
     }
-    for (int64_t j = 0; j < J; j++) {
-        const int64_t g = j / 8, lane = j - group_start(x, g);
+    for (int64_t q = 0; q < J; q++) {
+        const int64_t j = x->order ? x->order[q] : q, g = q / 8, lane = q - group_start(x, g);
         for (int64_t c = 0; c < C; c++)
             out[j * W + c] = scale * sum[c / n * panel + (g * n + c % n) * 8 + lane];
         for (int64_t c = C; c < W; c++)

@@ -47,6 +47,7 @@ typedef struct {            /* records in groups of eight features */
     const int64_t *start;           /* the first group of each record; NULL where values are rows of all features */
     const uint64_t *rows;           /* the groups that a record has, a bit each */
     const uint64_t *columns;        /* the records of a block that have a group, a bit each */
+    const int64_t *order;           /* which feature stands where; NULL: as they are */
 } Groups;
 
 typedef struct {            /* list l holds entries start[l] .. start[l+1] */
@@ -421,14 +422,27 @@ static int bits_agree(const Groups *x, int64_t values)
     return 1;
 }
 
+static int is_permutation(const int64_t *order, int64_t n)
+{
+    char *seen = calloc((size_t)n, 1);
+    int whole = seen != NULL;
+    for (int64_t i = 0; whole && i < n; i++) {
+        whole = order[i] >= 0 && order[i] < n && !seen[order[i]];
+        if (whole)
+            seen[order[i]] = 1;
+    }
+    free(seen);
+    return whole;
+}
+
 static PyObject *py_groups(PyObject *self, PyObject *args)
 {
-    PyObject *value, *start, *rows, *columns, *label, *norms[2];
+    PyObject *value, *start, *rows, *columns, *order, *label, *norms[2];
     long long n, features, classes;
     double scale;
     (void)self;
-    if (!PyArg_ParseTuple(args, "LLLdOOOOO(OO)", &n, &features, &classes, &scale, &value, &start, &rows, &columns,
-                          &label, norms, norms + 1))
+    if (!PyArg_ParseTuple(args, "LLLdOOOOOO(OO)", &n, &features, &classes, &scale, &value, &start, &rows, &columns,
+                          &order, &label, norms, norms + 1))
         return NULL;
     Records *x = calloc(1, sizeof *x);
     if (!x)
@@ -458,6 +472,11 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
         own->columns = borrow(list, columns, "columns", "Q", &n_columns);
         if (!list->failed)
             refuse(list, !bits_agree(own, values), "start, rows and columns do not describe the same groups");
+    }
+    if (order != Py_None) {
+        own->order = borrow(list, order, "order", "q", &x->features);
+        if (!list->failed)
+            refuse(list, !is_permutation(own->order, features), "order must name every feature once");
     }
     x->piece = piece_of(n, own->block);
     return records_done(x, list);
@@ -848,7 +867,7 @@ static PyObject *py_use(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"groups", py_groups, METH_VARARGS,
-     "groups(n, features, n_classes, scale, value, start, rows, columns, label, (l1, l2)) -> records"},
+     "groups(n, features, n_classes, scale, value, start, rows, columns, order, label, (l1, l2)) -> records"},
     {"tiles", py_tiles, METH_VARARGS,
      "tiles(n, features, n_classes, tile, block, scale, (start, index, value), (start, index, value), label, (l1, l2)) "
      "-> records"},

@@ -26,7 +26,9 @@ from tacit.engine.kernels import (
     compiled,
     filled,
     grouped,
+    neighbours,
     of_run,
+    some_rows,
     tiled,
     width,
 )  # fmt: skip
@@ -39,6 +41,9 @@ BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
 # beyond these shares the lists of `tiled` (of non-zeros) and the copies of `grouped` (of groups) take more room than
 # the records themselves
 TILED_BELOW, GROUPED_BELOW = 0.33, 0.8
+
+LEARN = 8  # one record in so many of a sample gives the order of features; the others tell what it is worth
+ORDERED = 2048  # features: more are not ordered, which takes time with their square
 
 FEW = 4  # agents a thread: fewer are summed in pieces, so that threads end together
 
@@ -82,19 +87,28 @@ class Form(enum.Enum):
     TILED = "tiles"
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A form, and for groups the order of the features."""
+
+    form: Form
+    order: Array | None = None
+
+
 class Compiled:
     """One pass over the records: scores, residuals, bound, clipping and sums."""
 
     def __init__(
-        self, form: Form, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int,
+        self, layout: Layout, shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int,
         kernels: ModuleType,
     ) -> None:  # fmt: skip
-        self.name, self.form, self.kernels = f"{form.value} ({kernels.use()})", form, kernels
+        self.form, self.kernels = layout.form, kernels
+        self.name = f"{layout.form.value} ({kernels.use()})"
         wide = width(n_runs, n_classes)
         self.records = tuple(
             tiled(shard, sizes, n_classes, wide)
-            if form is Form.TILED
-            else grouped(shard, sizes, n_classes, whole=form is Form.WHOLE)
+            if layout.form is Form.TILED
+            else grouped(shard, sizes, n_classes, whole=layout.form is Form.WHOLE, order=layout.order)
             for shard, sizes in zip(shards, x_norm, strict=True)
         )
         self.scratch: dict[object, Array] = {}  # room for one sum a thread
@@ -194,21 +208,21 @@ Pass: TypeAlias = Compiled | Blas
 def choose(shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, has_form: bool) -> Pass:
     """The compiled pass that costs least, where there is one for what is asked of float32 records; else NumPy's."""
     kernels = compiled() if has_form and shards[0].x.dtype == np.float32 else None
-    forms = [] if kernels is None else forms_that_fit(shards, n_classes * n_runs, kernels.GROUPS)
-    if kernels is None or not forms:
+    layouts = [] if kernels is None else layouts_that_fit(shards, n_classes * n_runs, kernels.GROUPS)
+    if kernels is None or not layouts:
         return Blas(shards, x_norm, n_classes)
-    return Compiled(forms[0], shards, x_norm, n_classes, n_runs, kernels)
+    return Compiled(layouts[0], shards, x_norm, n_classes, n_runs, kernels)
 
 
-def forms_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) -> list[Form]:
+def layouts_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) -> list[Layout]:
     """The forms whose copies take no more room than the records, the one with the least cost first.
 
     Costs are nanoseconds of a record, both ways, as one core of a server of 2023 takes them (docs/performance.md);
     their ratios decide. A group costs one multiply-add a column; an entry loads a row of the model, by half registers.
     """
-    features, total = shards[0].x.shape[1], max(1, sum(map(len, shards)))
-    shares = [(len(shard) / total, *filled(shard.x)) for shard in shards]
-    entries, groups = (sum(own[0] * own[i] for own in shares) for i in (1, 2))
+    sample, features = some_rows(shards), shards[0].x.shape[1]
+    order = neighbours(sample[::LEARN]) if features <= ORDERED and not sample.all() else None
+    entries, groups = filled(np.delete(sample, np.s_[::LEARN], axis=0), order)
     in_groups, loaded = -(-features // GROUP), -(-columns // HALF) * HALF
     cost = {
         Form.WHOLE: in_groups * (0.2 + 0.39 * columns),
@@ -220,7 +234,8 @@ def forms_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) -> l
         Form.GROUPED: has_groups and groups <= GROUPED_BELOW,
         Form.TILED: entries <= TILED_BELOW,
     }
-    return sorted((form for form in Form if fits[form]), key=lambda form: cost[form])
+    best = sorted((form for form in Form if fits[form]), key=lambda form: cost[form])
+    return [Layout(form, order if form is Form.GROUPED else None) for form in best]
 
 
 def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> Callable[[Array], Array] | None:
@@ -233,10 +248,10 @@ def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> 
     if kernels is None or not kernels.GROUPS or not known:
         return None
     asked, features = LossesAndBounds([loss], [bound]), shard.x.shape[1]
-    whole = next(form for form in forms_that_fit([shard], n_classes, True) if form is not Form.TILED) is Form.WHOLE
+    layout = next(each for each in layouts_that_fit([shard], n_classes, True) if each.form is not Form.TILED)
     rows = (shard.x[i : i + BLOCK].astype(np.float64, copy=False) for i in range(0, len(shard), BLOCK))
     x_norm = np.concatenate([np.zeros(0), *map(bound.norm.of_rows, rows)])
-    records = grouped(shard, {bound.norm: x_norm}, n_classes, whole, np.float64)
+    records = grouped(shard, {bound.norm: x_norm}, n_classes, layout.form is Form.WHOLE, np.float64, layout.order)
     clip = np.array([bound.target if isinstance(bound, Clipped) else np.inf])
 
     def sums(point: Array) -> Array:
