@@ -13,7 +13,7 @@ class OptionalBuild(build_ext):
         try:
             super().build_extension(ext)
         except Exception as error:
-            print(f"tacit: no compiled loops ({error}); the fast engine will run on NumPy", file=sys.stderr)
+            print(f"tacit: no {ext.name} ({error}); NumPy does its work, more slowly", file=sys.stderr)
 
 
 # -fno-trapping-math and -fno-math-errno let branches and square roots become vector code; values do not change
@@ -28,6 +28,7 @@ setup(
             depends=["src/tacit/engine/_loops.h", "src/tacit/engine/_philox.h"],
             extra_compile_args=FLAGS,
             optional=True,
-        )
+        ),
+        Extension("tacit.privacy._exact", ["src/tacit/privacy/_exact.c"], extra_compile_args=FLAGS, optional=True),
     ],
 )
