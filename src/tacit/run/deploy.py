@@ -14,6 +14,7 @@ from urllib.parse import quote
 from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.sums import Summing, numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
@@ -56,9 +57,9 @@ def price(events: Events, dp_delta: float) -> float:
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID)).epsilon
 
 
-def halves(spec: Spec, setup: AdmmSetup) -> Iterator[AdmmHalf]:
+def halves(spec: Spec, setup: AdmmSetup, summing: Summing = numpy_sums) -> Iterator[AdmmHalf]:
     """Return every agent's half of the method; refuse a method that cannot be guarded."""
-    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
+    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds, summing) for agent in setup.agents)
 
 
 def terms(spec: Spec, half: AdmmHalf) -> Terms:
@@ -185,6 +186,17 @@ def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[A
     """Return the agents with the name and the hash of this run, which the server sends with every question."""
     agreed = _digest(spec, setup.shape, setup.rho)
     return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
+
+
+def forget(spec: Spec, agents: Sequence[Guarded], done: int, last: bool = False) -> None:
+    """Let ledgers drop the answers of rounds up to `done`; call it when a checkpoint of that round is on disk.
+
+    The run is resumed there, if it is, and asks for later rounds only. Ledgers drop them with their next release, or
+    at once when the round was the `last`. What a round has cost stays on record.
+    """
+    for agent in agents if spec.privacy.ledger else ():
+        assert isinstance(agent.store, Ledger)
+        (agent.store.forget if last else agent.store.forget_later)(_run_name(spec), done + 1)
 
 
 def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
