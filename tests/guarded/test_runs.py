@@ -362,20 +362,29 @@ def test_a_run_forgets_its_own_answers_alone(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not sync directories")
 def test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "KEPT_ROUNDS", 2)
-    events = []
+    events, on_disk = [], set()
 
     def sync(number, fsync=os.fsync):
         events.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
         fsync(number)
 
+    def noting(whole):
+        def forget(ledger, run, before):
+            directory = RunDirectory(tmp_path / "run")
+            events.append("forget")
+            on_disk.add((before - 1, "result" if directory.finished else int(directory.saved()["t"])))
+            return whole(ledger, run, before)
+
+        return forget
+
     for name in ("forget", "forget_later"):
-        whole = getattr(Ledger, name)
-        monkeypatch.setattr(Ledger, name, lambda *of, whole=whole: events.append("forget") or whole(*of))
+        monkeypatch.setattr(Ledger, name, noting(getattr(Ledger, name)))
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", sync)
         train(spec(tmp_path), out=tmp_path / "run")
     told = [n for n, event in enumerate(events) if event == "forget" and events[n - 1] != "forget"]
-    assert len(told) == 4  # rounds 0, 2 and 4, and the end
+    assert on_disk == {(0, 0), (2, 2), (4, 4), (6, "result")}
+    assert len(told) == 4
     assert all(events[n - 2 : n] == ["file", "folder"] for n in told)
 
 
