@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import growth, report
+from benchmarks import deployed, growth, report
 from benchmarks.contenders import Rounds, compare, contenders
 from benchmarks.instances import FEMNIST_SPEC, SPEC, pixels
 from benchmarks.interleave import interleaved, summary
@@ -100,3 +101,12 @@ def test_tables_replace_what_is_between_the_markers_and_nothing_else() -> None:
     assert "old" not in written
     assert "21.0x" in written
     assert report.insert(written, results) == written
+
+
+def test_deployment_is_measured_against_the_same_run_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.main(["--data", "synthetic", "--rounds", "2", "--repeat", "2", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    ratios = [pair["deployed"] / pair["simulated"] for pair in found["pairs"]]
+    assert len(ratios) == 2
+    assert found["ratio"] == pytest.approx(sum(ratios) / 2)
+    assert all(pair["ledgers_mb"] > 0.1 for pair in found["pairs"])  # ten agents, two entries each and more
