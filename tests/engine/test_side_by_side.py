@@ -69,7 +69,7 @@ def test_a_run_goes_on_from_what_was_saved():
 
 def test_all_agents_are_asked_before_any_has_answered():
     together = threading.Barrier(4, timeout=20)  # breaks where they come one after another
-    engine = SideBySide([[Agent(n, together.wait) for n in range(4)]], SHAPE)
+    engine = SideBySide([[Agent(n, together.wait) for n in range(4)]], SHAPE, threads=4)
     np.testing.assert_array_equal(engine.exchange_all([question()])[0].z_mean, np.full(SHAPE, 1.6))
     engine.close()
 

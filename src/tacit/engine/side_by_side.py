@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tacit.admm.messages import Broadcast, Local, Replies, Reply
+from tacit.engine.kernels import cores
 from tacit.engine.plain import PlainEngine, Responder
 from tacit.rounds import Trace
 from tacit.types import Array
 
-THREADS = 32  # agents that may wait for their disk at the same time
+THREADS = 2  # a core: while one agent waits for the disk, another computes; more of them gain nothing
 
 
 class Asked:
@@ -41,10 +42,10 @@ class SideBySide:
 
     path = "plain, side by side"
 
-    def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int], threads: int = THREADS) -> None:
+    def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int], threads: int | None = None) -> None:
         self.asked = [[Asked(agent) for agent in agents] for agents in runs]
         self.plain = PlainEngine(self.asked, shape)
-        self.pool = ThreadPoolExecutor(max(1, min(threads, sum(map(len, runs)))), "agent")
+        self.pool = ThreadPoolExecutor(threads or THREADS * cores(), "agent")
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         answers = []
