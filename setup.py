@@ -1,4 +1,4 @@
-"""The optional compiled loops and the compiled reader of CSV files; everything else is in pyproject.toml."""
+"""The optional extensions in C; everything else is in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -33,5 +33,6 @@ setup(
         Extension(
             "tacit.data.formats._csv", ["src/tacit/data/formats/_csv.c"], extra_compile_args=FLAGS, optional=True
         ),
+        Extension("tacit.privacy._exact", ["src/tacit/privacy/_exact.c"], extra_compile_args=FLAGS, optional=True),
     ],
 )

@@ -22,7 +22,8 @@ ROOT = Path(__file__).parent.parent
 COPIED = ("src", "tests", "pyproject.toml", "records", "docs", "README.md")
 AGENT, RUNS = "tests/guarded/test_agent.py::", "tests/guarded/test_runs.py::"
 MOVED = "tests/conformance/test_deployed_sensitivity.py::"
-LEDGER = "tests/privacy/test_ledger.py::"
+LEDGER, EXACT = "tests/privacy/test_ledger.py::", "tests/privacy/test_exact.py::"
+BESIDE = "tests/engine/test_side_by_side.py::"
 AUDIT = "tests/audit/test_audits.py::"
 METHODS = "tests/run/test_methods.py::"
 
@@ -39,9 +40,8 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("clipping removed on the exact path", "guarded/half.py",
-           "return self.held.data_gradient(self._point(own, t, body))[0]",
-           "return self.held.problem.gradient(self._point(own, t, body), self.held.shard)",
+    Mutant("clipping removed on the exact path", "guarded/sums.py",
+           "residual = bound.shrink(loss.residual(score, shard.y), x_norm)", "residual = loss.residual(score, shard.y)",
            MOVED + "test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),
     Mutant("sensitivity of replace_one halved on the exact path", "guarded/half.py",
            "self.agent.problem.weight * self.agent.variant.adjacency.value * self.agent.constant_bound",
@@ -188,9 +188,48 @@ MUTANTS = (
            "x=self.agent.variant.bound.hold(shard.x)", "x=shard.x",
            AGENT + "test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_refuse"),
     Mutant("the regulariser goes in before the noise", "guarded/half.py",
-           "return self.held.data_gradient(self._point(own, t, body))[0]",
+           "return np.asarray(self.agent.problem.weight * self.sums(self._point(own, t, body)))",
            'return self.held.gradient(self._point(own, t, body), body["w"])[0]',
            AGENT + "test_the_regulariser_goes_in_after_the_noise"),
+    Mutant("sums are over records that keep no bound", "guarded/half.py",
+           "return self.summing(self.held)", "return self.summing(self.agent)",
+           AGENT + "test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_true"),
+    Mutant("the noise scale is rounded down", "privacy/lattice.py",
+           "return -(-math.ceil(scale / grid(scale)) // FINE) * FINE",
+           "return math.ceil(scale / grid(scale)) // FINE * FINE",
+           "tests/privacy/test_lattice.py"),
+    Mutant("a word on the edge of the compiled table is rounded", "privacy/exact.py",
+           "    direct[begins] = module.TIED\n", "",
+           EXACT + "test_every_word_of_the_level_is_told_by_the_table_or_drawn_further"),
+    Mutant("the finer table is that of another part", "privacy/exact.py",
+           "direct, tail = _tables(law, parts)", "direct, tail = _tables(law, 1)",
+           EXACT + "test_counts_agree_with_the_exact_probabilities"),
+    Mutant("a ledger forgets the answers of other runs", "privacy/ledger.py",
+           "if its_run == run and its_round < before else 0", "if its_round < before else 0",
+           RUNS + "test_a_run_forgets_its_own_answers_alone"),
+    Mutant("ledgers forget every round, checkpoint or not", "run/train.py",
+           "        tick = now\n",
+           "        tick = now\n        deploy.forget(first.spec, first.guarded, first.state.t)\n",
+           RUNS + "test_a_run_killed_at_any_moment_is_resumed_to_its_end_and_pays_for_each_round_once"),
+    Mutant("a ledger forgets before the checkpoint is on disk", "run/train.py",
+           "            run.checkpoint(engine.save(r))\n            deploy.forget(run.spec, run.guarded, run.state.t)",
+           "            deploy.forget(run.spec, run.guarded, run.state.t)\n            run.checkpoint(engine.save(r))",
+           RUNS + "test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget"),
+    Mutant("a checkpoint may lose its name", "run/directory.py",
+           "            os.fsync(folder)\n", "            pass\n",
+           RUNS + "test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget"),
+    Mutant("ledgers keep every answer", "run/train.py",
+           "        full = first.spec.privacy.ledger and first.state.t % KEPT_ROUNDS == 0\n", "        full = False\n",
+           RUNS + "test_ledgers_keep_the_answers_since_the_last_checkpoint_and_none_of_a_run_that_has_ended"),
+    Mutant("a release that failed has forgotten for good", "privacy/ledger.py",
+           "            due = dict(self._due)\n", "            due, self._due = self._due, {}\n",
+           LEDGER + "test_a_release_that_fails_forgets_nothing_and_the_next_one_does"),
+    Mutant("a refusal leaves answers on their way", "engine/side_by_side.py",
+           "            wait(answers)\n        except", "            pass\n        except",
+           BESIDE + "test_the_first_agent_that_refuses_is_named_whichever_refuses_first_and_all_others_have_answered"),
+    Mutant("agents are asked after the run was stopped", "engine/side_by_side.py",
+           "                answer.cancel()\n", "                pass\n",
+           BESIDE + "test_a_run_that_is_stopped_waits_for_agents_that_answer_and_asks_no_more"),
     Mutant("no noise on the grid", "privacy/lattice.py",
            "noisy = whole + sample(law, t, exact.shape, bits)", "noisy = whole",
            AGENT + "test_the_noise_has_the_law_and_the_scale_that_were_agreed"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import growth, instances, report, tables
+from benchmarks import deployed, growth, instances, report, tables
 from benchmarks.__main__ import main
 from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
@@ -254,3 +255,12 @@ def test_what_was_measured_of_tables_is_written_as_a_table() -> None:
     csv = {"shards": ours, "pyarrow": who, "file_mb": 300.0, "peak_over_data": 1.6, "round_ms": 9.0}
     text = tables.markdown({"records": 10, "features": 3, "data_mb": 1.2, "times": 3, "csv": csv})
     assert "| csv, 300 MB | tacit, file to shards | 2.0 | 150.0 | 0.7 | 1.6 |" in text
+
+
+def test_deployment_is_measured_against_the_same_run_simulated(capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.main(["--data", "synthetic", "--rounds", "2", "--repeat", "2", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    ratios = [pair["deployed"] / pair["simulated"] for pair in found["pairs"]]
+    assert len(ratios) == 2
+    assert found["ratio"] == pytest.approx(sum(ratios) / 2)
+    assert all(pair["ledgers_mb"] > 0.1 for pair in found["pairs"])  # ten agents, two entries each and more

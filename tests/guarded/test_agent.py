@@ -448,6 +448,32 @@ def test_noise_is_a_function_of_what_the_operating_system_drew_and_of_nothing_el
     np.testing.assert_array_equal(agent.half.step(start(), 1, ask(agent).body, noisy), z)
 
 
+def test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_true():
+    values = {"privacy.sensitivity": "row_norm", "data.row_norm": "l2", "data.row_bound": 0.5}
+    half = agents(**values)[0].half
+    long = replace(half.agent, shard=replace(half.agent.shard, x=100 * half.agent.shard.x))
+    given = []
+
+    def summing(held):
+        given.append(held)
+        return lambda point: np.full(point.shape, 7.0)
+
+    other = AdmmHalf(long, SHAPE, half.rho, 6, summing)
+    body = {"w": np.zeros(SHAPE), "rho": half.rho(1)}
+    for _ in range(2):
+        np.testing.assert_array_equal(other.value(start(), 1, body), np.full(SHAPE, 7 * half.agent.problem.weight))
+    (held,) = given  # once: whoever sums may pack the records
+    assert held.shard.x.dtype == np.float64
+    assert Norm.L2.of_rows(held.shard.x).max() <= half.agent.variant.bound.row_norm * (1 + 1e-12)
+
+
+def test_sums_by_numpy_are_the_gradient_of_the_simulated_agent():
+    half = agents()[0].half
+    point = np.random.default_rng(0).normal(size=SHAPE)
+    wanted = half.agent.in_double().data_gradient(point)[0]
+    np.testing.assert_allclose(half.agent.problem.weight * half.sums(point), wanted, rtol=1e-13)
+
+
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
 def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum(adjacency):
     half = agents(**{"privacy.adjacency": adjacency})[0].half

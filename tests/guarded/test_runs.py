@@ -1,9 +1,14 @@
 """Runs over deployed agents: exact noise, every answer in its ledger first, a refusal before a budget is passed."""
 
+import os
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +25,13 @@ from tacit.run.train import resume, train
 from tests.conftest import federation
 from tests.guarded.agents import EXACT
 from tests.guarded.agents import spec as spec_with
+
+
+@pytest.fixture
+def fast():
+    """A place that is quick to sync: tests there kill processes, not machines."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
+        yield Path(folder)
 
 
 def spec(tmp_path, **values):
@@ -311,6 +323,133 @@ def test_a_limit_is_raised_by_its_owner_at_the_command_line(tmp_path, capsys):
     assert '"epsilon": 5' in capsys.readouterr().out
     assert spent(tmp_path).limit == 5
     assert main(["ledger", "limit", file, "--epsilon", "0"]) == 2
+
+
+def stored(tmp_path, agent="0"):
+    """How many answers a ledger has on record, and how many of them it could send again."""
+    with Ledger.open(tmp_path / "ledgers" / f"{agent}.ledger", deploy.price) as ledger:
+        found = ledger.verify()
+    return found.releases, found.releases - found.forgotten
+
+
+def test_ledgers_keep_the_answers_since_the_last_checkpoint_and_none_of_a_run_that_has_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "KEPT_ROUNDS", 2)
+    kept = []
+
+    def look(_done, _row):
+        kept.append(stored(tmp_path))
+
+    result = train(spec(tmp_path), out=tmp_path / "run", listener=look)
+    assert kept == [(1, 1), (2, 2), (3, 1), (4, 2), (5, 1), (6, 2)]
+    assert [stored(tmp_path, agent) for agent in "012"] == [(6, 0)] * 3
+    assert spent(tmp_path).epsilon == pytest.approx(result.summary["epsilon"], rel=1e-3)
+    assert main(["ledger", "verify", str(tmp_path / "ledgers" / "0.ledger"), "--run", str(tmp_path / "run")]) == 0
+
+
+def test_a_run_forgets_its_own_answers_alone(tmp_path):
+    def stop(done, _row):
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train(spec(tmp_path), out=tmp_path / "first", listener=stop)
+    train(spec(tmp_path), out=tmp_path / "second")
+    assert stored(tmp_path) == (10, 4)
+    resume(tmp_path / "first")
+    assert stored(tmp_path) == (12, 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows does not sync directories")
+def test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget(tmp_path, monkeypatch):
+    monkeypatch.setattr(experiment, "KEPT_ROUNDS", 2)
+    events, on_disk = [], set()
+
+    def sync(number, fsync=os.fsync):
+        events.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else "file")
+        fsync(number)
+
+    def noting(whole):
+        def forget(ledger, run, before):
+            directory = RunDirectory(tmp_path / "run")
+            events.append("forget")
+            on_disk.add((before - 1, "result" if directory.finished else int(directory.saved()["t"])))
+            return whole(ledger, run, before)
+
+        return forget
+
+    for name in ("forget", "forget_later"):
+        monkeypatch.setattr(Ledger, name, noting(getattr(Ledger, name)))
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", sync)
+        train(spec(tmp_path), out=tmp_path / "run")
+    told = [n for n, event in enumerate(events) if event == "forget" and events[n - 1] != "forget"]
+    assert on_disk == {(0, 0), (2, 2), (4, 4), (6, "result")}
+    assert len(told) == 4
+    assert all(events[n - 2 : n] == ["file", "folder"] for n in told)
+
+
+KILLED_ANYWHERE = """
+import os, signal, sys
+from pathlib import Path
+import tacit
+from tacit import toml
+from tacit.guarded.agent import Guarded
+from tacit.privacy.ledger import Ledger
+from tacit.run import deploy, directory, run, train
+train.KEPT_ROUNDS = 2
+left = [0]
+
+def step(whole):
+    def stepped(*values, **named):
+        for _ in range(2):  # before it, and after it
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if _ == 0:
+                found = whole(*values, **named)
+        return found
+    return stepped
+
+for owner, name in ((Ledger, "release"), (deploy, "forget"), (Ledger, "forget"), (directory, "write_whole"),
+                    (directory.RunDirectory, "append")):
+    setattr(owner, name, step(getattr(owner, name)))
+folder, n, lived = Path(sys.argv[1]), 0, False
+while not lived:
+    n += 1
+    place = folder / str(n)
+    place.mkdir()
+    spec = tacit.Spec().with_values(toml.read(folder / "spec.toml") | {"privacy.ledger": str(place / "ledgers")})
+    child = os.fork()
+    if not child:
+        left[0] = n
+        train.train(spec, out=place / "run")
+        os._exit(0)
+    lived = os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_run_killed_at_any_moment_is_resumed_to_its_end_and_pays_for_each_round_once(fast):
+    chosen = spec(fast, **{"run.rounds": 5, "data.agents": 2})
+    (fast / "spec.toml").write_text(chosen.toml())
+    arguments = [sys.executable, "-c", KILLED_ANYWHERE, str(fast)]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # the script forks
+    assert subprocess.run(arguments, check=False, env=environment).returncode == 0
+    places = [place for place in fast.iterdir() if place.is_dir()]
+    assert len(places) > 40
+    found = Counter()
+    for place in places:
+        if not (place / "run").exists():  # killed before the run had a directory
+            continue
+        before = {agent: stored(place, agent) for agent in "01" if (place / "ledgers" / f"{agent}.ledger").exists()}
+        found.update(before.values())
+        resume(place / "run")
+        after = [stored(place, agent) for agent in "01"]
+        # a run that had its result on disk is read, and what it had not yet forgotten stays
+        assert [releases for releases, _ in after] == [5, 5]
+        assert all(kept == 0 for _, kept in after) or all(releases == 5 for releases, _ in before.values())
+    assert {releases for releases, _ in found} == {0, 1, 2, 3, 4, 5}
+    assert {(3, 1), (2, 2), (5, 0)} <= found.keys()
 
 
 KILLED = """

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import DataError, SpecError
-from tacit.privacy.exact import Law, sample
+from tacit.privacy.exact import FINE, Law, sample
 from tacit.privacy.lattice import RESOLUTION, calibrate, gap, grid, quantized_sensitivity, release, steps
 from tacit.types import Norm
 
@@ -26,7 +26,8 @@ def test_the_step_is_a_power_of_two_and_the_noise_is_never_less_than_asked(scale
     g, t = grid(scale), steps(scale)
     assert math.frexp(g)[0] == 0.5
     assert 2**RESOLUTION <= t <= 2 ** (RESOLUTION + 1)
-    assert 0 <= Fraction(g) * t - Fraction(scale) < Fraction(g)
+    assert 0 <= Fraction(g) * t - Fraction(scale) < Fraction(g) * FINE
+    assert t % FINE == 0
 
 
 @LAWS

@@ -30,6 +30,7 @@ from tacit.errors import (
     TermsChanged,
 )
 from tacit.message import fingerprint
+from tacit.privacy import chain
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Terms
@@ -339,6 +340,81 @@ def test_forgotten_answers_are_never_made_again(path):
         assert (found.releases, found.forgotten) == (4, 2)
 
 
+def forgotten(path):
+    with Ledger.open(path, price) as ledger:
+        return ledger.verify().forgotten
+
+
+def test_what_is_to_be_forgotten_later_goes_with_the_next_release_and_costs_nothing(path):
+    written(path, 4)
+    with Ledger.open(path, price) as ledger:
+        spent, head = ledger.show(), ledger.head
+        ledger.forget_later("run", before=3)
+        ledger.forget_later("other run", before=100)
+        assert (ledger.verify().forgotten, ledger.head) == (0, head)
+        answer(ledger, 2, make=never)  # it is sent again: that is no new release
+        assert ledger.verify().forgotten == 0
+        answer(ledger, 5)
+        assert ledger.verify(head).forgotten == 2
+        for t in (1, 2):
+            with pytest.raises(Refused, match="no longer stored"):
+                answer(ledger, t, make=never)
+        answer(ledger, 3, make=never)
+        assert ledger.show()[0].releases == 5
+        assert ledger.show()[0].epsilon > spent[0].epsilon
+        answer(ledger, 6)
+        assert ledger.verify().forgotten == 2  # it was said once
+
+
+def test_a_release_that_fails_forgets_nothing_and_the_next_one_does(path):
+    written(path, 2)
+    with Ledger.open(path, price) as ledger:
+        ledger.forget_later("run", before=2)
+        with pytest.raises(ZeroDivisionError):
+            answer(ledger, 3, make=lambda: 1 / 0)
+        whole = ledger._chain._connection
+        ledger._chain._connection = FullDisk(whole)
+        with pytest.raises(Refused, match="disk is full"):
+            answer(ledger, 3)
+        assert ledger.verify().forgotten == 0
+        answer(ledger, 1, make=never)
+        answer(ledger, 3)
+        assert ledger.verify().forgotten == 1
+
+
+def test_a_ledger_that_forgets_stays_small(path):
+    """As a run does: every ten rounds the answers before may go. The log is bounded too, and gone at the end."""
+    large = np.zeros((100, 100))
+    with Ledger.open(path, price) as ledger:
+        for t in range(1, 121):
+            answer(ledger, t, make=lambda: large)
+            if t % 10 == 0:
+                ledger.forget_later("run", before=t + 1)
+        log = path.with_name(path.name + "-wal").stat().st_size
+        assert log < 2 * 4096 * chain._LOG_PAGES
+        assert ledger.show()[0].releases == 120
+    assert path.stat().st_size < 15 * large.nbytes
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert forgotten(path) == 110
+
+
+def test_a_commit_is_in_the_log_at_once_and_in_the_file_at_the_latest_when_the_ledger_is_closed(path, fast):
+    ledger = Ledger.open(path, price)
+    for t in range(1, 4):
+        answer(ledger, t)
+    copy = fast / "copy" / path.name  # what a machine finds that lost its power now
+    copy.parent.mkdir()
+    for file in path.parent.glob(f"{path.name}*"):
+        if not file.name.endswith("-shm"):
+            shutil.copy(file, copy.parent)
+    with Ledger.open(copy, price) as found:
+        assert found.verify().releases == 3
+    ledger.close()
+    shutil.copy(path, fast / "alone")
+    with Ledger.open(fast / "alone", price) as found:
+        assert found.verify().releases == 3
+
+
 def test_the_file_is_its_owners_and_every_commit_reaches_the_disk(path):
     with Ledger.open(path, price, LIMIT) as ledger:
         answer(ledger, 1)
@@ -388,6 +464,7 @@ def test_a_round_killed_at_any_line_is_either_not_made_or_on_record(fast):
         made = []
         with Ledger.open(place / "ledger", price) as ledger:  # whole, wherever it was killed
             releases = ledger.verify().releases
+            assert ledger.verify().forgotten == releases - 2  # the first answer goes with the third, or stays
             again = answer(ledger, 3, make=lambda made=made: made.append(noisy()) or made[-1])
             assert ledger.verify().releases == 3
             assert len(made) == 3 - releases  # an entry: the stored answer, no new noise; no entry: one answer, charged

@@ -11,6 +11,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 * A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
 * What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
   could be so large that adding it rounds a record away or up, is added after the noise.
+* The sums run over all records in the same order, whatever these hold. Time is no part of the claim: a pass over
+  non-zeros takes longer with more of them, in every round alike.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
   the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
 """
@@ -29,11 +31,13 @@ from tacit.admm.messages import Broadcast, Local, Order, Reply
 from tacit.admm.rule import Objective, Prox, Trust
 from tacit.admm.updates import ascent
 from tacit.errors import DataError, IncompatibleError, Unfit
+from tacit.guarded.sums import Summing, Sums, numpy_sums
 from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
 from tacit.privacy.release import Release
 from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Schedule
 from tacit.types import Array, Norm
 
@@ -50,6 +54,7 @@ class AdmmHalf:
     shape: tuple[int, int]
     rho: Schedule
     rounds: int
+    summing: Summing = numpy_sums  # who sums over the records
 
     def __post_init__(self) -> None:
         variant = self.agent.variant
@@ -68,9 +73,19 @@ class AdmmHalf:
 
     @cached_property
     def held(self) -> Agent:
-        """The agent over float64 records for which its declared bound is true."""
+        """The agent over records for which its declared bound is true; they are float64 where rows may be shortened.
+
+        Whether they may is public: a bound that clips declares nothing of the records, and leaves them as they are.
+        """
+        if isinstance(self.agent.variant.bound, Clipped):
+            return self.agent
         shard = replace(self.agent.shard, dtype=np.float64)
         return replace(self.agent, shard=replace(shard, x=self.agent.variant.bound.hold(shard.x)))
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums over the records that are held."""
+        return self.summing(self.held)
 
     @cached_property
     def state(self) -> Form:
@@ -119,8 +134,17 @@ class AdmmHalf:
     def sensitivity(self) -> float:
         """How far one record moves `value`, as it is computed: weight * (1 or 2) * bound, and what float64 adds.
 
-        With n records, |fl(sum) - sum| <= (n + 4) u sum_i |g_i| in any order of summation (a product, a sum over n,
-        two scalings and a clip), and sum_i |g_i| <= n bound: at both neighbours, at most 2 n (n + 4) u bound.
+        `value` is weight sum_i x_ij a_ik, where a_i was clipped before it is summed, with u = 2^-53:
+
+        * The clip. |x_i|, |a_i|, their product, C over it and a_ik times that are each rounded, so that the numbers
+          x_ij and a_ik as they are have |x_i| |a_i| <= C (1 + (J + K + 8) u), and C = ROOM bound is less than the bound
+          by 1e-5 of it: |g_i| = |x_i a_i^T| <= bound, exactly, for any J + K below 1e10. (A norm whose squares
+          underflow belongs to a record smaller than 1e-160, which needs no clip.)
+        * The sum. Each term is rounded at most n times in sums, in any order, in blocks or not, and once in its
+          product or, fused, not at all; the weight is one more: |fl(sum) - sum| <= (n + 4) u sum_i |g_i|, entry by
+          entry in |x_ij| |a_ik| and so in any of our norms. sum_i |g_i| <= n bound: at both neighbours, at most
+          2 n (n + 4) u bound.
+
         Where Laplace noise is charged in l1 and in l2 at once, the grid's g d in l1 covers its g sqrt(d) in l2: the
         bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J.
         """
@@ -139,7 +163,7 @@ class AdmmHalf:
 
     def value(self, own: Local, t: int, body: Body) -> Array:
         """What the records say, before noise: the one place that touches them."""
-        return self.held.data_gradient(self._point(own, t, body))[0]
+        return np.asarray(self.agent.problem.weight * self.sums(self._point(own, t, body)))
 
     def step(self, own: Local, t: int, body: Body, noisy: Array) -> Array:
         """What the agent answers, from the noisy value."""

@@ -34,8 +34,11 @@ _TABLES = (
     "CREATE TABLE payload (n INTEGER PRIMARY KEY REFERENCES entry, data BLOB NOT NULL)",
     "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL)",
 )
-# with a checkpoint at every page of the log, the file alone, without its -wal, is rarely behind
-_SETTINGS = "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1"
+# A commit waits for one fsync, of the log (FILE-wal); every so many pages of the log go into the file, which takes two
+# more, and all of them when the last one who has the ledger open closes it. Until then the log is a part of the ledger,
+# and a copy of the file alone is behind by the answers of that many pages.
+_LOG_PAGES = 256  # of 4 KB: a dozen answers of the size of MNIST's model
+_SETTINGS = f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_LOG_PAGES}"
 _PATIENCE = 60.0  # seconds that a process waits for the others
 START = "0" * 64
 
@@ -159,6 +162,10 @@ class Chain:
     def count_payloads(self) -> int:
         """How many payloads are stored."""
         return int(self._value("SELECT COUNT(*) FROM payload"))
+
+    def kept(self) -> list[tuple[int, str]]:
+        """The numbers and keys of all entries whose payload is stored."""
+        return self._connection.execute("SELECT n, key FROM payload JOIN entry USING (n)").fetchall()
 
     def forget(self, n: int) -> int:
         """Drop the payload of entry n, and keep the entry; how many payloads that were, 0 or 1."""

@@ -3,8 +3,9 @@
     release = g (round(value / g) + n),   n discrete Laplace or Gaussian of t steps
 
 The step g is a power of two near 2^-36 of the noise scale, so that value / g and the product are exact, and t is the
-scale in steps, rounded up. The released number is a function of an integer, whose law is exact (tacit.privacy.exact):
-nothing in the last bits of a float tells of the value. What the grid costs:
+scale in steps, rounded up (to a multiple of 64, which is drawn faster). The released number is a function of an
+integer, whose law is exact (tacit.privacy.exact): nothing in the last bits of a float tells of the value. What the grid
+costs:
 
 * Rounding moves each entry of two neighbours by at most g/2, so over d entries the sensitivity grows by at most g d
   in L1 and g sqrt(d) in L2. `calibrate` scales the noise to the grown sensitivity.
@@ -23,7 +24,7 @@ import math
 import numpy as np
 
 from tacit.errors import DataError, SpecError
-from tacit.privacy.exact import Bits, Law, sample, system
+from tacit.privacy.exact import FINE, Bits, Law, sample, system
 from tacit.types import Array, Norm
 
 RESOLUTION = 36  # log2 of the steps in a noise scale: values up to 2^16 scales stay below 2^52 steps
@@ -38,8 +39,8 @@ def grid(scale: float) -> float:
 
 
 def steps(scale: float) -> int:
-    """t: the noise scale in steps of its grid, rounded up."""
-    return math.ceil(scale / grid(scale))  # the quotient is exact
+    """t: the noise scale in steps of its grid, rounded up to a multiple of FINE: by less than 2^-30 of it."""
+    return -(-math.ceil(scale / grid(scale)) // FINE) * FINE  # the quotient is exact
 
 
 def quantized_sensitivity(norm: Norm, sensitivity: float, step: float, dimension: int) -> float:

@@ -7,7 +7,8 @@ answer together with its price; only after the commit is on disk does the answer
 * no release leaves without an entry, and no entry is free;
 * killed before the commit, nothing has left, nothing is charged, and the noise drawn is lost with the memory;
   killed after it, the answer is stored, and asking again sends it again: the same numbers, at no new cost;
-* a key answered once is never answered with other noise, nor for another question (another w);
+* a key answered once is never answered with other noise, nor for another question (another w), and not at all once
+  its answer was forgotten: the entry, its hash and its price stay for good;
 * transactions exclude one another, so processes that share the file cannot spend the same budget twice.
 
 `data_id` names the data set for good: a hash of its records would start a new budget whenever one of them changes.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import secrets
 from collections import Counter
 from collections.abc import Callable
@@ -55,6 +57,7 @@ class Ledger:
         self._chain, self._price = chain, price
         self._history, self._version = History(), -1  # as of this version of the file
         self._safe: tuple[str, Limit, Counter[Release]] | None = None
+        self._due: dict[str, int] = {}  # by run: answers to earlier rounds go with the next release
 
     @property
     def head(self) -> str:
@@ -133,14 +136,21 @@ class Ledger:
                 return _unpack(sent_again(key, same, answer.at, lambda: self._stored(answer)))
             history.place(key.data_id, key.run).check_next(key, release, adjacency)
             self._check_limit(key.data_id, release)
-            payload = _pack(make())
+            made = np.array(make())
+            payload = _pack(made)
+            due = dict(self._due)
+            for run, before in due.items():
+                self._forget(run, before)
             body = {
                 "kind": "release", "data": key.data_id, "run": key.run, "round": key.round, "step": key.step,
                 "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": _digest(payload),
                 "at": _now(),
             }  # fmt: skip
             history.add(self._chain.append(str(key), body, payload))
-        return _unpack(payload)
+        for run, before in due.items():  # only now that it is on disk
+            if self._due.get(run) == before:
+                self._due.pop(run, None)
+        return made
 
     def set_limit(self, limit: Limit | None) -> None:
         """Put another limit in force; the change is an entry like any other."""
@@ -151,8 +161,18 @@ class Ledger:
     def forget(self, run: str, before: int) -> int:
         """Drop the stored answers of a run to rounds < before, which can then never be sent again, and count them."""
         with self._chain.transaction():
-            answers = self._current().answers.values()
-            return sum(self._chain.forget(a.n) for a in answers if a.key.run == run and a.key.round < before)
+            return self._forget(run, before)
+
+    def forget_later(self, run: str, before: int) -> None:
+        """Do what `forget` does, in the transaction of the next release: that costs no wait for the disk."""
+        self._due[run] = before
+
+    def _forget(self, run: str, before: int) -> int:
+        dropped = 0
+        for n, key in self._chain.kept():
+            _, its_run, its_round, _ = json.loads(key)
+            dropped += self._chain.forget(n) if its_run == run and its_round < before else 0
+        return dropped
 
     def verify(self, head: str | None = None) -> Verified:
         """Read everything again, stored answers included; a `head` noted earlier must still be in the chain."""

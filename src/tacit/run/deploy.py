@@ -7,13 +7,16 @@ import math
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from urllib.parse import quote
 
+from tacit.admm.agent import Agent
+from tacit.engine.passes import exact_sums
 from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.sums import Sums, numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
@@ -58,7 +61,13 @@ def price(events: Events, dp_delta: float) -> float:
 
 def halves(spec: Spec, setup: AdmmSetup) -> Iterator[AdmmHalf]:
     """Return every agent's half of the method; refuse a method that cannot be guarded."""
-    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds) for agent in setup.agents)
+    summing = partial(compiled_sums, setup.shape[1])
+    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds, summing) for agent in setup.agents)
+
+
+def compiled_sums(n_classes: int, agent: Agent) -> Sums:
+    """Return the sums over the records of an agent, compiled where there is a loop for them, else NumPy's."""
+    return exact_sums(agent.shard, agent.problem.loss, agent.variant.bound, n_classes) or numpy_sums(agent)
 
 
 def terms(spec: Spec, half: AdmmHalf) -> Terms:
@@ -185,6 +194,17 @@ def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[A
     """Return the agents with the name and the hash of this run, which the server sends with every question."""
     agreed = _digest(spec, setup.shape, setup.rho)
     return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
+
+
+def forget(spec: Spec, agents: Sequence[Guarded], done: int, last: bool = False) -> None:
+    """Let ledgers drop the answers of rounds up to `done`; call it when a checkpoint of that round is on disk.
+
+    The run is resumed there, if it is, and asks for later rounds only. Ledgers drop them with their next release, or
+    at once when the round was the `last`. What a round has cost stays on record.
+    """
+    for agent in agents if spec.privacy.ledger else ():
+        assert isinstance(agent.store, Ledger)
+        (agent.store.forget if last else agent.store.forget_later)(_run_name(spec), done + 1)
 
 
 def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:

@@ -168,13 +168,22 @@ class RunDirectory:
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write a draft beside the file, flush the draft to disk, rename it: a crash leaves the old file or the new one."""
+    """Write a draft beside the file, flush the draft to disk, rename it: a crash leaves the old file or the new one.
+
+    On return the new one is there for good: ledgers then forget what only the old one would have asked for.
+    """
     draft = path.with_name(f".{path.name}.draft")
     with draft.open("wb") as file:
         write(file)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
+    if os.name == "posix":  # elsewhere a directory cannot be opened, nor synced
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def load_npz(path: Path) -> dict[str, Array]:

@@ -179,6 +179,7 @@ class Run:
             intercept = known.features[-1:] == ("intercept",)
             model = Model(w, average, known.classes, known.features, intercept, known.schema)
             summary = self.directory.finish(model.arrays(), summary)
+        deploy.forget(self.spec, self.guarded, self.state.t, last=True)
         return Result(summary, self.rows, w, average)
 
 

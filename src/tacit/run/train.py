@@ -12,8 +12,8 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from tacit.admm import compatible
-from tacit.engine.plain import PlainEngine
 from tacit.engine.registry import ENGINES
+from tacit.engine.side_by_side import SideBySide
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.rounds import rounds
 from tacit.run import build, deploy, guarantee
@@ -27,6 +27,7 @@ from tacit.run.spec import Spec
 from tacit.types import Federation
 
 CHECKPOINT_SECONDS = 15.0
+KEPT_ROUNDS = 10  # of which ledgers keep the answers: then a checkpoint is written, and they may go
 
 K = TypeVar("K")
 R = TypeVar("R")
@@ -116,7 +117,9 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
             run.check_data()  # before an agent is asked to join again
             run.guarded = deploy.guarded(run.spec, setup, run.federation, run.started, open_files)
         asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
-        return PlainEngine(asked, first.setup.shape)
+        engine = SideBySide(asked, first.setup.shape)
+        open_files.callback(engine.close)  # before the ledgers, which were opened before
+        return engine
     own = first.spec.run
     return ENGINES[own.engine]([setup.agents for setup in setups], first.setup.shape, own.device)
 
@@ -174,6 +177,7 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
     def save() -> None:
         for r, run in enumerate(runs):
             run.checkpoint(engine.save(r))
+            deploy.forget(run.spec, run.guarded, run.state.t)
 
     if first.state.t == 0 and deploy.wanted(first.spec):
         save()  # rounds that the ledgers hold can then be resumed on the same records only
@@ -201,7 +205,8 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
         if stop.asked and first.state.t < last:
             save()
             raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
-        if now - saved_at > pause:
+        full = first.spec.privacy.ledger and first.state.t % KEPT_ROUNDS == 0
+        if (now - saved_at > pause or full) and first.state.t < last:
             save()
             saved_at = time.monotonic()
             pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
