@@ -44,6 +44,7 @@ TARGET INLINE void OWN(scores_)(const int n, const int size, const int whole, co
                                 int64_t count, const REAL *z, REAL *column)
 {
     const int64_t groups = x->groups, words = (groups + 63) / 64, last = (x->features - 8) * size;
+    const int fetch = x->features * size >= 512;        /* short rows come by themselves */
     for (int64_t i = 0; i < count; i += 8) {
         EIGHT part[16][8];
         for (int64_t r = 0; r < 8; r++) {
@@ -54,6 +55,8 @@ TARGET INLINE void OWN(scores_)(const int n, const int size, const int whole, co
                 const char *at = (const char *)x->value + (first + i + r) * x->features * size;
                 for (int64_t g = 0; g < groups; g++) {
                     const EIGHT v = OWN(load_)(size, at + (g * 8 * size < last ? g * 8 * size : last));
+                    if (fetch)
+                        PREFETCH_READ(at + 8 * x->features * size + g * 8 * size);
                     EACH(c, n)
                         sum[c] += v * EIGHT_AT(z + (g * n + c) * 8);
                 }

@@ -247,6 +247,8 @@ typedef struct {
                     const float *, int64_t, int64_t, float *, float *, char *);
     void (*exact)(const Groups *, const int64_t *, const double *, const Shape *, const double *, int, int,
                   const double *, int64_t, int64_t, double *, double *, char *);
+    void (*evaluate)(const Groups *, const int64_t *, const Shape *, const float *, int64_t, int64_t, double *,
+                     int64_t *, char *);
 #endif
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
@@ -254,8 +256,8 @@ typedef struct {
     void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, double *);
 } Loops;
 #ifdef HAVE_GROUPS
-#define LIST(set, f, d) {#set, f, d, tiled_##set, grouped_float_##set, grouped_double_##set, noise_##set, update_##set, \
-                         reduce_##set}
+#define LIST(set, f, d) {#set, f, d, tiled_##set, grouped_float_##set, grouped_double_##set, evaluate_##set, \
+                         noise_##set, update_##set, reduce_##set}
 #else
 #define LIST(set, f, d) {#set, f, d, tiled_##set, noise_##set, update_##set, reduce_##set}
 #endif
@@ -663,6 +665,48 @@ static PyObject *py_gradient(PyObject *self, PyObject *args)
     return give_back(&list);
 }
 
+static PyObject *py_evaluate(PyObject *self, PyObject *args)
+{
+    PyObject *o[3];
+    Buffers list = {.n = 0};
+    long long features, classes, first, stop;
+    int64_t values = -1, n = -1, size = -1, errors = 0;
+    double loss = 0;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "OLOOLLL", o, &features, o + 1, o + 2, &classes, &first, &stop))
+        return NULL;
+    const float *x = borrow(&list, o[0], "x", "f", &values), *z = borrow(&list, o[2], "z", "f", &size);
+    const int64_t *label = borrow(&list, o[1], "label", "q", &n);
+    Shape s = shape_of(&list, size, classes, 1);
+    refuse(&list, !GROUPS || features < 8 || s.features != features || values != n * features,
+           "x must have rows of `features` numbers, eight or more, and z a row for each");
+    refuse(&list, first < 0 || first > stop || stop > n, "first .. stop must be a range of the records");
+    int bad = 0;
+    for (int64_t i = first; !list.failed && i < stop; i++)
+        bad |= label[i] < 0 || label[i] >= classes;
+    refuse(&list, bad, "labels must lie in 0..n_classes-1");
+    const int64_t groups = (features + 7) / 8, fit = list.failed ? 0 : NEAR / (features * 4) / 8 * 8;
+    const size_t columns = list.failed ? 0 : (size_t)(classes + 16);
+    char *memory = list.failed ? NULL : malloc(4 * columns * (size_t)(groups * 8 + BLOCK) + 4 * 64);
+    if (!memory && !list.failed)
+        PyErr_NoMemory(), list.failed = 1;
+#ifdef HAVE_GROUPS
+    if (memory) {
+        const Groups rows = {.n = n, .features = features, .groups = groups, .value = x, .size = 4, .scale = 1,
+                             .block = fit < 16 ? 16 : fit > BLOCK ? BLOCK : fit};
+        Py_BEGIN_ALLOW_THREADS
+        loops->evaluate(&rows, label + first, &s, z, first, stop, &loss, &errors, memory);
+        Py_END_ALLOW_THREADS
+    }
+#else
+    (void)x, (void)z, (void)fit, (void)groups;
+#endif
+    free(memory);
+    PyObject *done = give_back(&list);
+    Py_XDECREF(done);
+    return done ? Py_BuildValue("dL", loss, (long long)errors) : NULL;
+}
+
 static PyObject *py_noise(PyObject *self, PyObject *args)
 {
     PyObject *o;
@@ -875,6 +919,8 @@ static PyMethodDef methods[] = {
     {"work", py_work, METH_O, "work(records) -> (numbers that a pass multiplies, bytes of records that it reads)"},
     {"gradient", py_gradient, METH_VARARGS,
      "gradient(records, piece, z, n_runs, squared, norm, clip, out, bound); piece -1 is all of them"},
+    {"evaluate", py_evaluate, METH_VARARGS,
+     "evaluate(x, features, label, z, n_classes, first, stop) -> (sum of softmax losses, errors)"},
     {"noise", py_noise, METH_VARARGS, "noise(kind, key0, key1, round, step, out)"},
     {"move", py_move, METH_VARARGS,
      "move(records, n_agents, first, stop, round, n_classes, squared, norm, local, kinds, w, z, dual, params, constant, "

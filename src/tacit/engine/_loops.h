@@ -33,6 +33,9 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #undef EXP
 #undef ROOT
 #undef MOST
+#ifdef HAVE_GROUPS
+#include "_evaluate.h"
+#endif
 #include "_tiles.h"
 #include "_update.h"
 

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from tacit._version import __version__
+from tacit.engine.evaluate import loss_and_errors
 from tacit.errors import Diverged, RunDirectoryError
 from tacit.guarded.agent import Guarded
+from tacit.problem.loss import Softmax
 from tacit.rounds import Info, State
 from tacit.run import build, deploy
 from tacit.run.build import Setup
@@ -31,14 +33,14 @@ TRACED = {
 
 def error_rate(w: Array, shard: Shard) -> float | None:
     """Return the share of records whose label is not the class with the highest score; None without records."""
-    if not len(shard):
-        return None
-    return float(np.mean((shard.x @ w.astype(shard.x.dtype)).argmax(axis=1) != shard.y))
+    return loss_and_errors(w, shard, Softmax())[1] / len(shard) if len(shard) else None
 
 
 def objective(w: Array, setup: Setup, federation: Federation) -> float:
     """Return sum_p f_p(w)."""
-    return sum(setup.problem.value(w.astype(np.float32), shard) for shard in federation.shards)
+    problem = setup.problem
+    data = sum(loss_and_errors(w, shard, problem.loss)[0] for shard in federation.shards)
+    return problem.weight * data + federation.n_agents * problem.regularization * problem.regularizer.value(w)
 
 
 @dataclass
