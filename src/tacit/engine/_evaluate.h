@@ -5,16 +5,15 @@
 TARGET static void NAME(evaluate)(const Groups *x, const int64_t *label, const Shape *s, const float *z, int64_t first,
                                   int64_t stop, double *loss, int64_t *errors, char *memory)
 {
-    const int64_t J = x->features, K = s->classes;
+    const int64_t K = s->classes;
     const int n = chunk_of(K, MOST_FLOAT);
     const int64_t chunks = (K + n - 1) / n, panel = x->groups * n * 8;
     float *model = carve(&memory, sizeof(float) * chunks * panel);
     float *column = carve(&memory, sizeof(float) * chunks * n * BLOCK), top[BLOCK], sum[BLOCK], own[BLOCK];
     int32_t wrong[BLOCK];
     memset(model, 0, sizeof(float) * chunks * panel);
-    for (int64_t j = 0; j < J; j++)
-        for (int64_t k = 0; k < K; k++)
-            model[k / n * panel + (j / 8 * n + k % n) * 8 + j - group_start(x, j / 8)] = z[j * s->width + k];
+    for (int64_t q = 0; q < chunks; q++)
+        NAME(spread_float)(x, n, K - q * n < n ? K - q * n : n, s->width, 1.0f, z + q * n, model + q * panel);
     for (int64_t i = first; i < stop; i += x->block, label += x->block) {
         const int64_t count = stop - i < x->block ? stop - i : x->block;
         for (int64_t q = 0; q < chunks; q++)

@@ -20,7 +20,7 @@ TARGET INLINE EIGHT OWN(load_)(const int size, const char *at)
         return __builtin_convertvector((wholes)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)at)), EIGHT);
 #endif
     if (size == 4)
-        return __builtin_convertvector(*(const floats *)at, EIGHT);
+        return WIDEN(*(const floats *)at);
     for (int i = 0; i < 8; i++)
         out[i] = size == 1 ? (REAL)((const uint8_t *)at)[i] : (REAL)((const double *)at)[i];
     return out;
@@ -147,6 +147,27 @@ TARGET static void OWN(chunk_)(int n, int back, const Groups *x, int64_t first, 
 #undef CASE
 #undef SIZES
 
+/* One chunk of the model, from rows of W columns into groups, `there` of its n columns; and the way back. */
+TARGET static void OWN(spread_)(const Groups *x, int n, int64_t there, int64_t W, REAL scale, const REAL *z, REAL *model)
+{
+    for (int64_t q = 0; q < x->features; q++) {
+        const REAL *row = z + (x->order ? x->order[q] : q) * W;
+        REAL *to = model + q / 8 * n * 8 + q - group_start(x, q / 8);
+        for (int64_t c = 0; c < there; c++)
+            to[c * 8] = scale * row[c];
+    }
+}
+
+TARGET static void OWN(collect_)(const Groups *x, int n, int64_t there, int64_t W, REAL scale, const REAL *sum, REAL *out)
+{
+    for (int64_t q = 0; q < x->features; q++) {
+        REAL *row = out + (x->order ? x->order[q] : q) * W;
+        const REAL *from = sum + q / 8 * n * 8 + q - group_start(x, q / 8);
+        for (int64_t c = 0; c < there; c++)
+            row[c] = scale * from[c * 8];
+    }
+}
+
 /* out = sum_i x_i a_i^T over records first .. stop, and bound[r], raised to the largest |x_i| |a_i|. */
 TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const REAL *x_norm, const Shape *s,
                                  const REAL *z, int squared, int norm, const REAL *clip, int64_t first, int64_t stop,
@@ -160,11 +181,8 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
     REAL *top = carve(&memory, sizeof(REAL) * BLOCK), *total = carve(&memory, sizeof(REAL) * BLOCK);
     memset(model, 0, sizeof(REAL) * chunks * panel);
     memset(sum, 0, sizeof(REAL) * chunks * panel);
-    for (int64_t q = 0; q < J; q++) {
-        const int64_t j = x->order ? x->order[q] : q, g = q / 8, lane = q - group_start(x, g);
-        for (int64_t c = 0; c < C; c++)
-            model[c / n * panel + (g * n + c % n) * 8 + lane] = scale * z[j * W + c];
-    }
+    for (int64_t q = 0; q < chunks; q++)
+        OWN(spread_)(x, n, C - q * n < n ? C - q * n : n, W, scale, z + q * n, model + q * panel);
     for (int64_t i = first; i < stop; i += x->block) {
         const int64_t count = stop - i < x->block ? stop - i : x->block;
         for (int64_t q = 0; q < chunks; q++)
@@ -173,13 +191,10 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
         for (int64_t q = 0; q < chunks; q++)
             OWN(chunk_)(n, 1, x, i, count, sum + q * panel, column + q * n * BLOCK);
     }
-    for (int64_t q = 0; q < J; q++) {
-        const int64_t j = x->order ? x->order[q] : q, g = q / 8, lane = q - group_start(x, g);
-        for (int64_t c = 0; c < C; c++)
-            out[j * W + c] = scale * sum[c / n * panel + (g * n + c % n) * 8 + lane];
-        for (int64_t c = C; c < W; c++)
-            out[j * W + c] = 0;
-    }
+    for (int64_t q = 0; q < chunks; q++)
+        OWN(collect_)(x, n, C - q * n < n ? C - q * n : n, W, scale, sum + q * panel, out + q * n);
+    for (int64_t j = 0; C < W && j < J; j++)
+        memset(out + j * W + C, 0, sizeof(REAL) * (size_t)(W - C));
 }
 
 #undef EIGHT

@@ -13,6 +13,7 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #define EXP exp_negative
 #define ROOT sqrtf
 #define MOST MOST_FLOAT
+#define WIDEN(v) (v)                /* eight floats as REAL */
 #include "_residuals.h"
 #ifdef HAVE_GROUPS
 #include "_groups.h"
@@ -21,10 +22,16 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #undef EXP
 #undef ROOT
 #undef MOST
+#undef WIDEN
 #define REAL double
 #define EXP exp_negative_double
 #define ROOT sqrt
 #define MOST MOST_DOUBLE
+#if LANES == 16                     /* GCC 12 would convert two halves */
+#define WIDEN(v) (EIGHT)_mm512_cvtps_pd((__m256)(v))
+#else
+#define WIDEN(v) __builtin_convertvector(v, EIGHT)
+#endif
 #include "_residuals.h"
 #ifdef HAVE_GROUPS
 #include "_groups.h"
@@ -33,6 +40,7 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #undef EXP
 #undef ROOT
 #undef MOST
+#undef WIDEN
 #ifdef HAVE_GROUPS
 #include "_evaluate.h"
 #endif
