@@ -6,7 +6,7 @@ PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
 TORCH ?= torch==2.13.0
 BIN := .venv/bin
-SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch])
+SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
 .PHONY: run test test-torch lint mutants bench clean
 

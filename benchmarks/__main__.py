@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, instances, machine, report
+from benchmarks import deployed, growth, instances, machine, report, tables
 from benchmarks.before import NotACheckout, checkout, commit, workers
 from benchmarks.contenders import Player, Rounds, compare, contenders
 from benchmarks.roofline import draws_per_second, roofline
@@ -24,6 +24,7 @@ HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 DOCUMENT = HERE.parent / "docs" / "performance.md"
 
+TABLE = 10_000_000  # records of the table that is read
 ALL = ("naive", "naive64", "plain", "fast", "fast10")
 DENSE = ("naive", "fast", "fast10", "read")
 RATIOS = {  # key -> instance, contender
@@ -91,7 +92,7 @@ def quick(femnist: str | None, before: Path | None, say: Callable[[str], None]) 
 
 
 def full(femnist: str | None, before: Path | None, say: Callable[[str], None]) -> dict[str, Any]:
-    """Every contender on every instance, the roofline and growth."""
+    """Every contender on every instance, the roofline, growth, deployment and reading."""
     results: dict[str, Any] = {"machine": machine.facts(), "startup": machine.startup(), "instances": {}}
     say("limits of the machine")
     results["limits"] = limits = machine.limits() | {"draws_per_s": draws_per_second()}
@@ -113,6 +114,9 @@ def full(femnist: str | None, before: Path | None, say: Callable[[str], None]) -
                 results["roofline"][f"{name}, {own}"] = roofline(player, limits)
         del players, player
     results["growth"] = growth.everything(20, say)
+    say("deployed agents")
+    results["deployed"] = deployed.measure(["--data", "mnist"], 3, lambda pair: say(f"{pair.ratio:.2f}"))
+    results["tables"] = tables.measure(TABLE, 30, 2, say)
     return _with_ratios(results)
 
 

@@ -17,8 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+TARGET = 2  # the wall time of a deployed run over that of a simulated one, at most
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,28 @@ def measured(arguments: list[str]) -> Pair:
         return Pair(simulated, deployed, sum(file.stat().st_size for file in ledgers.iterdir()) / 1e6)
 
 
+def measure(arguments: list[str], repeat: int, say: Callable[[Pair], None]) -> dict[str, Any]:
+    """Return the pairs and the medians over them."""
+    pairs = []
+    for _ in range(repeat):
+        pairs.append(pair := measured(arguments))
+        say(pair)
+    middle = {key: statistics.median(getattr(pair, key) for pair in pairs) for key in ("ratio", "ledgers_mb")}
+    return {"pairs": [asdict(pair) for pair in pairs], **middle}
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The numbers as a table."""
+    head = f"**Deployed**: `tacit train --noise exact --ledger` over the simulated run; target: at most {TARGET:g}x"
+    rows = [
+        f"| {pair['simulated']:.2f} | {pair['deployed']:.2f} | {pair['deployed'] / pair['simulated']:.2f} | "
+        f"{pair['ledgers_mb']:.1f} |"
+        for pair in found["pairs"]
+    ]
+    columns = ["| simulated, s | deployed, s | ratio | ledgers, MB |", "| --: | --: | --: | --: |"]
+    return "\n".join([head, "", *columns, *rows, "", f"Median ratio: {found['ratio']:.2f}."])
+
+
 def main(words: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.deployed", description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="runs of each kind (default 3)")
@@ -58,19 +84,8 @@ def main(words: list[str] | None = None) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     chosen = parser.parse_args(words)
     arguments = ["--data", chosen.data, *(["--rounds", str(chosen.rounds)] if chosen.rounds else [])]
-    pairs = []
-    if not chosen.json:
-        print(f"{'simulated s':>12} {'deployed s':>12} {'ratio':>7} {'ledgers MB':>11}")
-    for _ in range(chosen.repeat):
-        pairs.append(pair := measured(arguments))
-        if not chosen.json:
-            row = f"{pair.simulated:>12.2f} {pair.deployed:>12.2f} {pair.ratio:>7.2f} {pair.ledgers_mb:>11.1f}"
-            print(row, flush=True)
-    ratio = statistics.median(pair.ratio for pair in pairs)
-    if chosen.json:
-        print(json.dumps({"pairs": [asdict(pair) for pair in pairs], "ratio": ratio}))
-    else:
-        print(f"median ratio {ratio:.2f}")
+    found = measure(arguments, chosen.repeat, lambda pair: print(pair, file=sys.stderr, flush=True))
+    print(json.dumps(found) if chosen.json else markdown(found))
 
 
 if __name__ == "__main__":

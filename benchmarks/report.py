@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from benchmarks import deployed, tables
+
 NAMES = {
     "naive": "naive style, float32 records",
     "naive64": "naive style, float64 throughout",
@@ -31,6 +33,7 @@ TITLES = {
 RATIOS = {"mnist_single": 45, "mnist_sweep10": 110, "femnist_single": 20, "femnist195_single": 10}  # at least
 DENSE_MS, OVER_READ = 15, 2.5  # at most: a round of dense392, and a round / reading its records once
 SLOPE, OVER_DATA = 1.05, 2.0  # at most: of time in a log-log plot, and memory / the records in float32
+APART = {"deployed": deployed, "tables": tables}  # each has its own command, and its own table
 MEASURED = re.compile(r"(<!-- measured -->\n).*?(<!-- /measured -->)", re.DOTALL)
 
 
@@ -47,6 +50,7 @@ def markdown(results: dict[str, Any]) -> str:
         parts += [_limits(results["limits"]), _roofline(results["roofline"])]
     if "growth" in results:
         parts += [_growth(results["growth"]), _forms(results["growth"]), _largest(results["growth"])]
+    parts += [own.markdown(results[name]) for name, own in APART.items() if name in results]
     parts.append(_startup(results["startup"]))
     return "\n\n".join(part for part in parts if part)
 
