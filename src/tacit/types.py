@@ -84,7 +84,7 @@ class Shard:
         if self.present is not None and x[~self.present].any():
             raise DataError("an absent record has features: set them to zero.")
         object.__setattr__(self, "x", x)
-        object.__setattr__(self, "y", y.astype(np.int64, copy=False))
+        object.__setattr__(self, "y", np.ascontiguousarray(y, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.y)

@@ -2,6 +2,7 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tacit.guarded.agent import Guarded
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.sums import numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.release import GaussianRelease
@@ -20,7 +22,7 @@ from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard
 from tests.guarded.agents import start
 
-J, K = 6, 3
+J, K = 9, 3  # more than one group of features
 BOUNDS = {
     "clip": {"privacy.sensitivity": "clip", "privacy.clip": 0.3},
     "feature_bounds": {"privacy.sensitivity": "feature_bounds"},
@@ -63,7 +65,8 @@ def without_noise():
 def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
-    half = AdmmHalf(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds)
+    summing = partial(deploy.compiled_sums, K) if len(shard) % 2 else numpy_sums
+    half = AdmmHalf(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds, summing)
     return Guarded("0", half, deploy.terms(spec, half), "data", Memory())
 
 
@@ -137,3 +140,36 @@ def test_the_worst_record_comes_near_the_sensitivity_and_so_no_half_of_it_would_
     (first, second), scale, half = moved(spec, over, (own, Shard(opposite, labels)), point)
     least, reach = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2), scale / half.multiplier
     assert least * reach <= half.norm.of_rows((first - second).reshape(1, -1))[0] <= reach
+
+
+@pytest.mark.parametrize("summing", ["compiled", "numpy"])
+@pytest.mark.parametrize("features", [6, 8, 9, 61, 64, 784])
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10**6))
+def test_no_record_decides_how_the_scores_of_the_others_are_rounded(summing, features, seed):
+    """A hostile model has terms that cancel: one other order of a sum, and every residual is another."""
+    rng = np.random.default_rng(seed)
+    n = 400
+    x = 0.5 * (rng.random((n, features)) < rng.choice([0.05, 0.5, 1.0]))
+    heavy = rng.permutation(features)[:3]
+    x[:, heavy] = 0.5
+    x[0, heavy[rng.integers(3)]] = 0  # the record that may be absent tells the features apart
+    w = np.zeros((features, 2))
+    w[heavy, 0] = 10.0 ** rng.integers(15, 19) * np.array([1.0, -1.0, 0.0]) + [0.0, 0.0, 16.0]
+    own = Shard(x.astype(np.float32), np.zeros(n, int))
+    other = Shard(np.concatenate([0 * own.x[:1], own.x[1:]]), own.y)
+    spec = preset("sound", "objt").with_values(
+        {"privacy.noise": "exact", "run.rounds": 5, "privacy.sensitivity": "clip", "privacy.clip": 1.0,
+         "data.row_norm": "none"}
+    )  # fmt: skip
+    over = Federation((own,), own, 2, bounds=(0.0, 1.0))
+    (half,) = deploy.halves(spec, build.setup(spec, over))
+    if summing == "numpy":
+        half = replace(half, summing=numpy_sums)
+    values = [
+        replace(half, agent=replace(half.agent, shard=shard)).value(
+            replace(start((features, 2)), z=w), 1, {"w": w, "rho": half.rho(1)}
+        )
+        for shard in (own, other)
+    ]
+    assert np.linalg.norm(values[0] - values[1]) <= half.sensitivity

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.kernels import aligned, compiled, cores, filled, grouped, neighbours, of_run, tiled, width
+from tacit.engine.kernels import aligned, compiled, cores, filled, grouped, of_run, patches, tiled, width
 from tacit.privacy import noise
 from tacit.problem.loss import Softmax, Squared
 from tacit.types import Norm, Shard
@@ -51,7 +51,7 @@ FORMS = {
     "whole": lambda shard, norms, k, _, dtype: grouped(shard, norms, k, whole=True, dtype=dtype),
     "grouped": lambda shard, norms, k, _, dtype: grouped(shard, norms, k, whole=False, dtype=dtype),
     "ordered": lambda shard, norms, k, _, dtype: grouped(
-        shard, norms, k, whole=False, dtype=dtype, order=neighbours(shard.x)
+        shard, norms, k, whole=False, dtype=dtype, order=np.random.default_rng(0).permutation(shard.x.shape[1])
     ),
     "tiled": lambda shard, norms, k, wide, _: tiled(shard, norms, k, wide),
 }
@@ -189,17 +189,33 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
             act()
 
 
-def test_features_that_records_have_together_become_neighbours():
-    rng = np.random.default_rng(0)
-    mixed = rng.permutation(64)
-    there = np.repeat(rng.random((200, 8)) < 0.3, 8, axis=1)[:, mixed]  # eight hidden groups of eight
-    order = neighbours(there.astype(np.float32))
+def test_the_pixels_of_a_square_image_come_in_patches():
+    order = patches(64)
     assert sorted(order) == list(range(64))
-    assert filled(there.astype(np.float32))[1] > 0.7
-    assert filled(there.astype(np.float32), order)[1] == pytest.approx(there.mean())
+    assert order[:8].tolist() == [0, 1, 8, 9, 16, 17, 24, 25]  # four rows of an image of 8 x 8, two columns
+    assert [patches(features) for features in (1, 4, 30, 36, 63)] == [None] * 5
+    strokes = np.zeros((1, 8, 8), np.float32)
+    strokes[0, :4, :2] = 1
+    assert filled(strokes.reshape(1, 64))[1] == 0.5
+    assert filled(strokes.reshape(1, 64), order)[1] == 0.125
 
 
-@pytest.mark.parametrize("shape", [(0, 5), (3, 1), (1, 9), (4, 20)])
-def test_any_records_have_an_order_of_features(shape):
-    for x in (np.zeros(shape, np.float32), np.ones(shape, np.float32)):
-        assert sorted(neighbours(x)) == list(range(shape[1]))
+@BUILT
+def test_labels_that_change_after_packing_reach_no_loop():
+    y = np.zeros(5, np.int64)
+    shard = Shard(np.ones((5, 9), np.float32), y)
+    norms = {Norm.L2: Norm.L2.of_rows(shard.x)}
+    point = [np.zeros((9, 3))]
+    for form in FORMS.values():
+        records = form(shard, norms, 3, 16, np.float32)
+        before, _ = compiled_sums(compiled(), records, point, 3, False, [np.inf], Norm.L2)
+        y[0] = 2
+        after, _ = compiled_sums(compiled(), records, point, 3, False, [np.inf], Norm.L2)
+        y[0] = 0
+        np.testing.assert_array_equal(before, after)
+
+
+def test_labels_may_be_a_column_of_a_table():
+    table = np.arange(12).reshape(6, 2) % 2
+    shard = Shard(np.ones((6, 9), np.float32), table[:, 1])
+    assert shard.y.flags.c_contiguous

@@ -124,3 +124,17 @@ def test_a_run_that_is_stopped_waits_for_agents_that_answer_and_asks_no_more(mon
     assert (len(began), len(ended)) == (1, 1)
     engine.close()
     assert (len(began), len(ended)) == (1, 1)
+
+
+def test_a_refusal_in_one_run_leaves_the_other_runs_where_they_were():
+    def refuse():
+        raise Refused("no")
+
+    engine = SideBySide([[Agent(0)], [Agent(1, refuse)]], SHAPE)
+    before = engine.save(0)
+    for _ in range(2):
+        with pytest.raises(Refused, match="no"):
+            engine.exchange_all([question(), question()])
+    for name, array in engine.save(0).items():
+        np.testing.assert_array_equal(array, before[name])
+    engine.close()

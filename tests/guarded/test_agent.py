@@ -290,7 +290,7 @@ def test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_re
               "privacy.covers": "run" if mechanism == "gaussian" else "round"}  # fmt: skip
     agent = first(tmp_path, over=over, **values)
     long = replace(agent.half.agent, shard=replace(agent.half.agent.shard, x=1e3 * agent.half.agent.shard.x))
-    half = AdmmHalf(long, SHAPE, agent.half.rho, 6)
+    half = AdmmHalf(long, SHAPE, agent.half.rho, 6, agent.half.summing)
     agent = replace(agent, half=half)
     assert agent.respond(start(), ask(agent))[1].body["z"].shape == SHAPE
     bound = half.agent.variant.bound
@@ -323,7 +323,7 @@ class Odd:
 def test_an_agent_that_could_fail_on_its_way_is_not_built(change):
     half = agents()[0].half
     with pytest.raises((IncompatibleError, DataError)):
-        AdmmHalf(change(half.agent), SHAPE, half.rho, 6)
+        AdmmHalf(change(half.agent), SHAPE, half.rho, 6, half.summing)
 
 
 RULES = {
@@ -478,7 +478,7 @@ def test_sums_by_numpy_are_the_gradient_of_the_simulated_agent():
 def test_the_scale_counts_the_bound_the_adjacency_the_grid_and_the_rounding_of_the_sum(adjacency):
     half = agents(**{"privacy.adjacency": adjacency})[0].half
     many = replace(half.agent, shard=Shard(np.zeros((200_000, 4)), np.zeros(200_000, int)))
-    half = AdmmHalf(many, SHAPE, half.rho, 6)
+    half = AdmmHalf(many, SHAPE, half.rho, 6, half.summing)
     variant, n, times = half.agent.variant, 200_000, {"zero_out": 1, "replace_one": 2}[adjacency]
     bound = half.agent.problem.weight * times * variant.bound.value
     summed = bound * (1 + 2 * n * (n + 4) * 2.0**-53)  # |fl(sum) - sum| <= (n + 4) u sum |g_i|, at both neighbours

@@ -9,6 +9,7 @@ import random
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,10 +20,11 @@ from tacit.guarded import agent as deployed
 from tacit.guarded.agent import Guarded, scale_of
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.sums import numpy_sums
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.terms import Memory, Terms
-from tacit.run import build
+from tacit.run import build, deploy
 from tacit.run.presets import preset
 from tacit.types import LARGEST, Shard
 from tests.conftest import federation
@@ -30,6 +32,7 @@ from tests.conftest import federation
 MESSAGES = 100_000
 ROUNDS = 10**6
 SHAPE = (4, 3)
+AS_DEPLOYED = partial(deploy.compiled_sums, SHAPE[1])
 
 SPECS = {
     "sound": ("objt", {}),
@@ -55,15 +58,16 @@ def neighbours(shard):
     return shard, [first(0 * own), first(own, label), first(-LARGEST), first(1e-40), first(-own, label)]
 
 
-def pair_of(name, n):
-    """Two agents with the same terms, whose data are neighbours."""
+def pair_of(name, n, summing=AS_DEPLOYED):
+    """Two agents with the same terms, whose data are neighbours; they sum as deployed, unless told otherwise."""
     algorithm, values = SPECS[name]
     over = federation(sizes=(5, 3, 4))
     setup = build.setup(preset("sound", algorithm).with_values({"run.rounds": 100} | values), over)
     base, others = neighbours(over.shards[0])
     made = []
     for shard in (base, others[n % len(others)]):
-        half = AdmmHalf(replace(setup.agents[0], shard=shard), SHAPE, setup.rho, ROUNDS)
+        agent = replace(setup.agents[0], shard=shard)
+        half = AdmmHalf(agent, SHAPE, setup.rho, ROUNDS, summing)
         terms = Terms("run", "spec", ROUNDS, half.release, half.adjacency, scale_of(half), 1e-6, 1.0)
         made.append(Guarded("p", half, terms, "data", Memory()))
     return made
@@ -151,14 +155,14 @@ def outcome(agent, own, question, said):
     return "answered", answer.run, answer.t, tuple(answer.body), tuple(parts), tuple(said)
 
 
-def differ(messages, seed, monkeypatch):
+def differ(messages, seed, monkeypatch, **how):
     """(messages sent, messages answered, those whose outcomes differed)."""
     said, split, answered, sent = [], [], 0, 0
     monkeypatch.setattr(deployed.warnings, "warn", lambda text, *_, **__: said.append(str(text)))
     block = -(-messages // (5 * len(SPECS)))
     for k, name in enumerate(SPECS):
         for n in range(5):
-            base, other = pair_of(name, n)
+            base, other = pair_of(name, n, **how)
             server = Server(base.half, (seed, k, n))
             for _ in range(block):
                 own, question = server.own(), server.question()
@@ -190,7 +194,7 @@ def test_the_messages_split_a_pair_where_only_the_size_of_a_model_is_checked(mon
     monkeypatch.setattr(Numbers, "checked", size_alone)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert differ(4000, 0, monkeypatch)[2]
+        assert differ(4000, 0, monkeypatch, summing=numpy_sums)[2]
 
 
 if __name__ == "__main__":

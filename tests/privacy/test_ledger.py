@@ -706,8 +706,17 @@ def replaced(path):
     path.with_name("copy").replace(path)
 
 
+def without_log(path):
+    path.with_name(f"{path.name}-wal").unlink()
+
+
+def without_both_logs(path):
+    without_log(path)
+    path.with_name(f"{path.name}-shm").unlink()
+
+
 @pytest.mark.parametrize("change", [Path.unlink, moved, replaced, lambda path: os.truncate(path, 0),
-                                    lambda path: os.truncate(path, 4096)])  # fmt: skip
+                                    lambda path: os.truncate(path, 4096), without_log, without_both_logs])  # fmt: skip
 def test_nothing_leaves_once_the_file_at_its_path_is_not_the_one_that_is_open(path, change):
     with Ledger.open(path, price) as ledger:
         answer(ledger, 1)

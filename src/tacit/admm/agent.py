@@ -17,8 +17,9 @@ from tacit.problem.sensitivity import Adjacency, RecordBound
 from tacit.rounds import Trace
 from tacit.types import Array, Shard
 
-# float32 sums over n records move a difference of neighbours by up to 7e-7 n of the bound (the worst a search found);
-# simulated noise is scaled for it. Deployed agents sum in float64, with a proved bound (guarded.half)
+# float32 sums over n records move a difference of neighbours by up to 7e-7 n of the bound, the worst a search found for
+# one form of the records (an engine may take another for other records); simulated noise is scaled for it. Deployed
+# agents sum in float64, in a form that the number of features decides, with a proved bound (guarded.half)
 ROUNDING = 1e-6
 
 

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -75,7 +76,8 @@ def _deployed(
 
     Lanes differ only in the keys of their agents, and a deployed agent has no key: all lanes share the halves.
     """
-    halves = [AdmmHalf(agent, shape, rho, rounds) for agent in lanes[0]]
+    summing = partial(deploy.compiled_sums, shape[1])
+    halves = [AdmmHalf(agent, shape, rho, rounds, summing) for agent in lanes[0]]
     agreed = [replace(deploy.terms(spec, half), rounds=rounds) for half in halves]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody reads it later
     deploy.allow_files(len(halves))

@@ -12,7 +12,8 @@ from typing import NoReturn, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-THREADS = min(4, os.cpu_count() or 1)  # the thread that finds the cells of a CSV file keeps three busy that read them
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # those allowed
+THREADS = min(4, CORES)  # the thread that finds the cells of a CSV file keeps three busy that read them
 
 
 def pool() -> ThreadPoolExecutor:

@@ -2,9 +2,12 @@
 
 registry     what an engine is, and the engines by name: the loop of tacit.run builds one, and asks it once a round
 plain        the engine that is the oracle: agents in turn, by their own code (tacit.admm.agent), in float64
-fast         all agents and runs at once in float32: `sums` asks the records, compiled loops make the step
+side_by_side the same for deployed agents, which are asked on threads
+fast         all agents and runs at once in float32: `passes` asks the records, compiled loops make the step
 torch        the same on a torch device; `stacking` sorts runs and records into what can be stacked
 forms        which choices `fast` has compiled and `torch` has stacked; an agent with another moves by its own code
-sums         sum_i x_i a_i^T for all runs in one pass over the records: for `fast`, and for runs of tacit.methods
+passes       sum_i x_i a_i^T for all runs in one pass over the records; and in float64, for deployed agents
+sums         where runs of tacit.methods share a pass
+evaluate     how good a model is
 kernels      the compiled loops (_kernels.c), if this installation has them, and arrays in the form they read
 """

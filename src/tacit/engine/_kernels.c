@@ -59,7 +59,7 @@ typedef struct {            /* list l holds entries start[l] .. start[l+1] */
 } Lists;
 
 typedef struct {            /* non-zeros, by record in tiles of features, and by feature in blocks of records */
-    int64_t n, features, tile, block, longest;      /* longest: the most entries decoded at once */
+    int64_t n, features, tile, block;
     Lists rows, columns;
 } Tiles;
 
@@ -298,7 +298,7 @@ static void *borrow(Buffers *list, PyObject *object, const char *name, const cha
     char letter = *type;
     if (letter == 'l' || letter == 'L')     /* a C long: 4 bytes on some systems, 8 on others */
         letter = (view->itemsize == 8 ? 'q' : 'i') - (letter == 'L' ? 'q' - 'Q' : 0);
-    const int64_t n = view->len / view->itemsize;
+    const int64_t n = view->len / MAX(1, view->itemsize);
     if (!letter || !strchr(types, letter) || type[1])
         PyErr_Format(PyExc_ValueError, "%s has type '%s': expected one of '%s'", name, type, types + writes);
     else if (*length >= 0 && n != *length)
@@ -453,7 +453,7 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
 #ifndef HAVE_GROUPS
     refuse(list, 1, "this build has no grouped pass");
 #endif
-    refuse(list, n < 0 || features < 1 || features > INT32_MAX || n > INT32_MAX, "n or features is out of range");
+    refuse(list, n < 0 || features < 1 || features > INT32_MAX / BLOCK || n > INT32_MAX, "n or features is out of range");
     x->grouped = 1, x->n = n, x->features = features, x->classes = classes;
     labels_and_norms(x, list, label, norms);
     Groups *own = &x->groups;
@@ -484,7 +484,7 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
     return records_done(x, list);
 }
 
-/* A triple (start, index, value) of n lists whose indices lie below `limits(list)`. */
+/* A triple (start, index, value) of n lists; the caller checks the indices. */
 static Lists lists_of(Buffers *list, PyObject **o, int64_t n, double scale)
 {
     int64_t entries = -1, n_starts = n + 1;
@@ -532,12 +532,10 @@ static PyObject *py_tiles(PyObject *self, PyObject *args)
             const int64_t most = features - t * tile < tile ? features - t * tile : tile;
             for (int64_t p = start[0]; p < start[here]; p++)
                 bad |= own->rows.index[p] >= most;
-            own->longest = MAX(own->longest, start[here] - start[0]);
         }
         const int64_t *start = own->columns.start + b * features;
         for (int64_t p = start[0]; p < start[features]; p++)
             bad |= own->columns.index[p] >= here;
-        own->longest = MAX(own->longest, start[features] - start[0]);
     }
     refuse(list, bad, "an index lies beyond its panel");
     x->piece = piece_of(n, block);
@@ -556,7 +554,7 @@ static size_t scratch_of(const Records *x, const Shape *s)
 {
     const size_t C = (size_t)(s->runs * s->classes), W = (size_t)s->width, J = (size_t)x->features;
     if (!x->grouped)
-        return 8 * (size_t)x->tiles.longest + 4 * (size_t)x->tiles.block * (W + C + 2) + 8 * 64;
+        return 4 * (size_t)x->tiles.block * (W + C + 2) + 8 * 64;
     const size_t n = (size_t)chunk_of((int64_t)C, x->exact ? loops->most_double : loops->most_float);
     const size_t columns = (C + n - 1) / n * n, size = x->exact ? 8 : 4;
     return size * (2 * columns * (J + 7) / 8 * 8 + columns * BLOCK + 2 * BLOCK) + 8 * 64 + 2 * size * columns * 8;

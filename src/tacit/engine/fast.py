@@ -22,12 +22,12 @@ from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
 from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
 from tacit.engine.passes import (
-    FEW,
     Compiled,
     LossesAndBounds,
     Summed,
     choose,
     constant,
+    cut,
     in_pieces,
     measured_norms,
     row_norms,
@@ -140,15 +140,15 @@ class FastEngine:
             largest[p], clock[p, 0] = own.largest, own.seconds
             move(p, p + 1, own.sums[None])
 
-        if not isinstance(gradients, Compiled):
-            self._over_agents(lambda p: move_from(p, self._summed(p)))
-        elif shape[0] >= FEW * self.threads:
-            size = max(1, shape[0] // (8 * self.threads))  # a few ranges a thread, so that none waits long for another
-            self._in_threads(lambda first: move(first, min(first + size, shape[0])), range(0, shape[0], size))
-        else:
+        if cut(gradients, shape[0], self.threads, self.w):
             points = [self._point(p) for p in range(shape[0])]
             summed = in_pieces(gradients, points, self.asked, self._in_threads)
             self._over_agents(lambda p: move_from(p, summed[p]))
+        elif isinstance(gradients, Compiled):
+            size = max(1, shape[0] // (8 * self.threads))  # a few ranges a thread, so that none waits long for another
+            self._in_threads(lambda first: move(first, min(first + size, shape[0])), range(0, shape[0], size))
+        else:
+            self._over_agents(lambda p: move_from(p, self._summed(p)))
         mu = params[:, :, RHO] + params[:, :, INV_ETA]
         bound = np.where(self.constant, self.constant, largest)
         noise_scale = (params[:, :, SLOPE_NOISE] + params[:, :, STEP_NOISE]) * bound ** params[:, :, POWER]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from tacit.engine.kernels import (
     compiled,
     filled,
     grouped,
-    neighbours,
     of_run,
+    patches,
     some_rows,
     tiled,
     width,
@@ -42,10 +42,8 @@ BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
 # the records themselves
 TILED_BELOW, GROUPED_BELOW = 0.33, 0.8
 
-LEARN = 8  # one record in so many of a sample gives the order of features; the others tell what it is worth
-ORDERED = 2048  # features: more are not ordered, which takes time with their square
-
 FEW = 4  # agents a thread: fewer are summed in pieces, so that threads end together
+PARTS = 256 << 20  # bytes that the sums of all pieces may take
 
 RowNorms = dict[Norm, Array]  # |x_i| of one agent's records
 
@@ -180,6 +178,13 @@ class Summed:
 ShareOut: TypeAlias = Callable[[Callable[[int], Any], Sequence[int]], list[Any]]  # a map over threads
 
 
+def cut(sums: Pass, n_agents: int, threads: int, point: Array) -> TypeGuard[Compiled]:
+    """Whether to sum in pieces: where agents are few, and the sums of all pieces find room. No bit depends on it."""
+    if not isinstance(sums, Compiled) or n_agents >= FEW * threads:
+        return False
+    return sum(map(sums.pieces, range(n_agents))) * point.nbytes <= PARTS
+
+
 def in_pieces(
     sums: Compiled, points: Sequence[Array], asked: Sequence[LossesAndBounds], share_out: ShareOut
 ) -> list[Summed]:
@@ -221,8 +226,8 @@ def layouts_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) ->
     their ratios decide. A group costs one multiply-add a column; an entry loads a row of the model, by half registers.
     """
     sample, features = some_rows(shards), shards[0].x.shape[1]
-    order = neighbours(sample[::LEARN]) if features <= ORDERED and not sample.all() else None
-    entries, groups = filled(np.delete(sample, np.s_[::LEARN], axis=0), order)
+    order = patches(features)
+    entries, groups = filled(sample, order)
     in_groups, loaded = -(-features // GROUP), -(-columns // HALF) * HALF
     cost = {
         Form.WHOLE: in_groups * (0.2 + 0.39 * columns),
@@ -241,17 +246,19 @@ def layouts_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) ->
 def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> Callable[[Array], Array] | None:
     """sum_i x_i a_i^T at a point (J, K), compiled, all in float64; None where there is no such loop.
 
-    Every record is shrunk to its bound. Values of the records may be float32, which float64 holds exactly.
+    Every record is shrunk to its bound. Values of the records may be float32, which float64 holds exactly. The form of
+    the records is a function of J, which is public: were it chosen by what the records hold, one record could change
+    how the scores of all others are rounded. Groups that are left out are zeros, which change no sum.
     """
     kernels = compiled()
     known = type(loss) in forms.LOSSES and type(bound) in (Declared, Clipped) and bound.norm is not Norm.INF
     if kernels is None or not kernels.GROUPS or not known:
         return None
     asked, features = LossesAndBounds([loss], [bound]), shard.x.shape[1]
-    layout = next(each for each in layouts_that_fit([shard], n_classes, True) if each.form is not Form.TILED)
+    order = patches(features)
     rows = (shard.x[i : i + BLOCK].astype(np.float64, copy=False) for i in range(0, len(shard), BLOCK))
     x_norm = np.concatenate([np.zeros(0), *map(bound.norm.of_rows, rows)])
-    records = grouped(shard, {bound.norm: x_norm}, n_classes, layout.form is Form.WHOLE, np.float64, layout.order)
+    records = grouped(shard, {bound.norm: x_norm}, n_classes, order is None, np.float64, order)
     clip = np.array([bound.target if isinstance(bound, Clipped) else np.inf])
 
     def sums(point: Array) -> Array:

@@ -60,6 +60,8 @@ class SideBySide:
                 answer.cancel()
             wait(answers)
             raise
+        for answer in answers:  # before any agent of any run has moved on
+            answer.result()
         return self.plain.exchange_all(msgs)
 
     def save(self, r: int) -> dict[str, Array]:

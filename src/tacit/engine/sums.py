@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.engine import forms
 from tacit.engine.kernels import aligned, cores, of_run, spread, width
-from tacit.engine.passes import FEW, Compiled, LossesAndBounds, choose, constant, in_pieces, row_norms
+from tacit.engine.passes import LossesAndBounds, choose, constant, cut, in_pieces, row_norms
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import Clipped, Declared, RecordBound
 from tacit.types import Array, Norm, Shard
@@ -30,8 +30,8 @@ class SumsAsked:
 class SharedSums:
     """The shards of one federation, packed once for any number of runs; `n_runs` is how many a pass mostly serves.
 
-    Sums are taken in float32 and given back in float64. One thread takes the whole sum of an agent, so the number of
-    threads never changes a result; the number of runs may change last digits.
+    Sums are taken in float32 and given back in float64. Pieces of an agent's records are added in their order, so the
+    number of threads never changes a result; the number of runs may change last digits.
     """
 
     def __init__(self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int) -> None:
@@ -74,13 +74,13 @@ class SharedSums:
             for r, answer in enumerate(answers):
                 answer[p] = of_run(out, r, self.classes)
 
-        if isinstance(self.sums, Compiled) and len(agents) < FEW * cores():
-            for p, own in enumerate(
-                in_pieces(self.sums, [*map(point, agents)], [asked] * len(agents), self._share_out)
-            ):
+        sums = self.sums
+        if cut(sums, len(agents), cores(), point(0)):
+            points = [point(p) for p in agents]
+            for p, own in enumerate(in_pieces(sums, points, [asked] * len(agents), self._share_out)):
                 keep(p, own.sums)
         else:
-            self._share_out(lambda p: keep(p, self.sums(p, point(p), asked)[0]), agents)
+            self._share_out(lambda p: keep(p, sums(p, point(p), asked)[0]), agents)
 
     def _share_out(self, work: Callable[[int], Any], tasks: Sequence[int]) -> list[Any]:
         return list(self.pool.map(work, tasks))

@@ -11,8 +11,10 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 * A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
 * What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
   could be so large that adding it rounds a record away or up, is added after the noise.
-* The sums run over all records in the same order, whatever these hold. Time is no part of the claim: a pass over
-  non-zeros takes longer with more of them, in every round alike.
+* Scores and sums run over features and records in an order that J alone decides. Were it chosen by what the records
+  hold, one record could change how the scores of all others are rounded, and a model with terms that cancel makes any
+  residual of that. Time is no part of the claim: groups of zeros are left out, so that an answer takes longer the fewer
+  there are, in every round alike.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
   the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
 """
@@ -31,7 +33,7 @@ from tacit.admm.messages import Broadcast, Local, Order, Reply
 from tacit.admm.rule import Objective, Prox, Trust
 from tacit.admm.updates import ascent
 from tacit.errors import DataError, IncompatibleError, Unfit
-from tacit.guarded.sums import Summing, Sums, numpy_sums
+from tacit.guarded.sums import Summing, Sums
 from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
@@ -54,7 +56,7 @@ class AdmmHalf:
     shape: tuple[int, int]
     rho: Schedule
     rounds: int
-    summing: Summing = numpy_sums  # who sums over the records
+    summing: Summing  # who sums over the records
 
     def __post_init__(self) -> None:
         variant = self.agent.variant

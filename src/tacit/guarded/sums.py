@@ -3,8 +3,8 @@
     a_i = the residual of record i, shrunk to its bound
 
 Whoever sums in another way (tacit.run.deploy may pass one to every half) must keep to what the proofs of
-tacit.guarded.half use: float64 throughout, each product rounded once or fused into its sum, in any order; and a clip
-that is computed from the very numbers that are summed, before they are.
+tacit.guarded.half use: float64 throughout, each product rounded once or fused into its sum, in an order that no record
+decides; and a clip that is computed from the very numbers that are summed, before they are.
 """
 
 from __future__ import annotations

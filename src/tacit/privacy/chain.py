@@ -86,6 +86,7 @@ class Chain:
                 self._check_kind()
                 os.chmod(path, 0o600)  # only now that it is known to be a ledger
                 self._identity, self._size = _identity(path)
+                self._log: tuple[int, int] | None = None  # of the file that SQLite writes to first, once there is one
             except BaseException:
                 self._connection.close()
                 raise
@@ -108,6 +109,7 @@ class Chain:
                 self._check_in_place()
                 self._connection.execute("COMMIT")
                 self._size = max(self._size, _identity(self.path)[1])
+                self._log = self._log or self._log_identity()
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -118,6 +120,11 @@ class Chain:
         which, size = _identity(self.path)
         if which != self._identity or size < self._size:
             raise self.corrupt("the file was moved, removed, cut or replaced while it was open")
+        if self._log is not None and self._log_identity() != self._log:
+            raise self.corrupt("its log (the same name, -wal) was moved, removed or replaced while it was open")
+
+    def _log_identity(self) -> tuple[int, int] | None:
+        return _identity(Path(f"{self.path}-wal"))[0]
 
     def changed_by_others(self) -> int:
         """A number that changes when another connection has written."""

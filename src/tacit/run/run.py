@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from tacit._version import __version__
 from tacit.engine.evaluate import loss_and_errors
-from tacit.errors import Diverged, RunDirectoryError
+from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.guarded.agent import Guarded
 from tacit.problem.loss import Softmax
 from tacit.rounds import Info, State
@@ -181,7 +182,8 @@ class Run:
             intercept = known.features[-1:] == ("intercept",)
             model = Model(w, average, known.classes, known.features, intercept, known.schema)
             summary = self.directory.finish(model.arrays(), summary)
-        deploy.forget(self.spec, self.guarded, self.state.t, last=True)
+        with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
+            deploy.forget(self.spec, self.guarded, self.state.t, last=True)
         return Result(summary, self.rows, w, average)
 
 

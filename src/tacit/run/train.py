@@ -177,7 +177,8 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
     def save() -> None:
         for r, run in enumerate(runs):
             run.checkpoint(engine.save(r))
-            deploy.forget(run.spec, run.guarded, run.state.t)
+            if run.directory is not None:  # else nothing was saved, and the run may begin again
+                deploy.forget(run.spec, run.guarded, run.state.t)
 
     if first.state.t == 0 and deploy.wanted(first.spec):
         save()  # rounds that the ledgers hold can then be resumed on the same records only
