@@ -30,7 +30,7 @@ HALF = 8  # floats of half a register
 AT_ONCE = 128  # floats of a row that a tile takes at a time
 PANEL = 32 << 10  # bytes of a model, or of residuals, that a tile multiplies: a first level cache
 LONGEST = 256  # features of a tile and records of a block: an index is a byte
-SAMPLE = 4096  # records that tell how sparse all of them are
+SAMPLE = 1024  # records that tell how sparse all of them are
 
 Records = object  # a capsule of the extension
 
