@@ -175,9 +175,8 @@ def _forms(growth: dict[str, Any]) -> str:
         for cells in [zip(spent, own["chosen"], strict=True)]
     ]
     head = ["runs", "records kept as", *(f"{100 * d:.0f}%" for d in found[0]["density"])]
-    return "**Forms of the records**: CPU ms of a round, by density; the engine's choice is bold\n\n" + table(
-        head, rows
-    )
+    title = "**Forms of the records**: CPU ms of a round, by density; the engine's choice is bold"
+    return f"{title}\n\n{table(head, rows)}"
 
 
 def _largest(growth: dict[str, Any]) -> str:
