@@ -1,4 +1,4 @@
-/* How good a model is; included once per instruction set by _loops.h, where there is a grouped pass. */
+/* How good a model is; included once per instruction set by _loops.h. */
 
 /* The softmax losses of records first .. stop, added up, and how many have another class of the highest score than
    their label; of equal scores the first class counts. A loss that is not finite makes the sum so. */

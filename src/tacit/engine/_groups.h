@@ -5,6 +5,7 @@
    records passes through scores, residuals and sums while it is in cache. */
 
 typedef REAL OWN(eight_) __attribute__((vector_size(8 * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+typedef WHOLE OWN(mask_) __attribute__((vector_size(8 * sizeof(REAL))));
 #define EIGHT OWN(eight_)
 #define EIGHT_AT(p) (*(EIGHT *)(p))
 #define EACH(c, n) UNROLL for (int c = 0; c < (n); c++)
@@ -31,12 +32,13 @@ TARGET INLINE EIGHT OWN(sum_each_)(const EIGHT *a)
 {
     EIGHT pair[4], four[2];
     EACH(i, 4)
-        pair[i] = SHUFFLE(a[2 * i], a[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13)
-                + SHUFFLE(a[2 * i], a[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+        pair[i] = SHUFFLE(OWN(mask_), a[2 * i], a[2 * i + 1], 0, 8, 1, 9, 4, 12, 5, 13)
+                + SHUFFLE(OWN(mask_), a[2 * i], a[2 * i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     EACH(i, 2)
-        four[i] = SHUFFLE(pair[2 * i], pair[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13)
-                + SHUFFLE(pair[2 * i], pair[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
-    return SHUFFLE(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11) + SHUFFLE(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
+        four[i] = SHUFFLE(OWN(mask_), pair[2 * i], pair[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13)
+                + SHUFFLE(OWN(mask_), pair[2 * i], pair[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    return SHUFFLE(OWN(mask_), four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11)
+         + SHUFFLE(OWN(mask_), four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 
 /* column[c][i] = sum_j x_ij z_jc for n columns of the model and `count` records from `first` on. */

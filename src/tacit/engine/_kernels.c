@@ -96,16 +96,14 @@ static inline int64_t update_rows(int64_t width)       /* a multiple of 8, so th
 #define INLINE static inline __attribute__((always_inline))
 #define PREFETCH(p) __builtin_prefetch(p, 1, 2)         /* to be written, into L2 */
 #define PREFETCH_READ(p) __builtin_prefetch(p, 0, 2)
+/* Two vectors of eight, permuted into one; GCC knows __builtin_shufflevector from 12 on. */
 #ifdef __has_builtin
 #if __has_builtin(__builtin_shufflevector)
-#define HAVE_GROUPS         /* GCC 12, clang: vectors of eight that the compiler fits to the registers it has */
-#define SHUFFLE __builtin_shufflevector
+#define SHUFFLE(mask, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #endif
 #endif
-#ifdef HAVE_GROUPS
-enum { GROUPS = 1 };        /* whether this build has the grouped pass */
-#else
-enum { GROUPS = 0 };
+#ifndef SHUFFLE
+#define SHUFFLE(mask, a, b, ...) __builtin_shuffle(a, b, (mask){__VA_ARGS__})
 #endif
 
 INLINE uint32_t bits_of(float x) { uint32_t b; memcpy(&b, &x, 4); return b; }
@@ -242,25 +240,19 @@ typedef struct {
     int most_float, most_double;
     void (*tiled)(const Tiles *, const int64_t *, const float *, const Shape *, const float *, int, int, const float *,
                   int64_t, int64_t, float *, float *, char *);
-#ifdef HAVE_GROUPS
     void (*grouped)(const Groups *, const int64_t *, const float *, const Shape *, const float *, int, int,
                     const float *, int64_t, int64_t, float *, float *, char *);
     void (*exact)(const Groups *, const int64_t *, const double *, const Shape *, const double *, int, int,
                   const double *, int64_t, int64_t, double *, double *, char *);
     void (*evaluate)(const Groups *, const int64_t *, const Shape *, const float *, int64_t, int64_t, double *,
                      int64_t *, char *);
-#endif
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
                    float *, float *, double *, double *);
     void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, double *);
 } Loops;
-#ifdef HAVE_GROUPS
 #define LIST(set, f, d) {#set, f, d, tiled_##set, grouped_float_##set, grouped_double_##set, evaluate_##set, \
                          noise_##set, update_##set, reduce_##set}
-#else
-#define LIST(set, f, d) {#set, f, d, tiled_##set, noise_##set, update_##set, reduce_##set}
-#endif
 static const Loops all[] = {
 #ifdef HAVE_X86
     LIST(avx512, 16, 16), LIST(avx2, 12, 6),
@@ -450,9 +442,6 @@ static PyObject *py_groups(PyObject *self, PyObject *args)
     if (!x)
         return PyErr_NoMemory();
     Buffers borrowed = {.n = 0}, *list = &borrowed;
-#ifndef HAVE_GROUPS
-    refuse(list, 1, "this build has no grouped pass");
-#endif
     refuse(list, n < 0 || features < 1 || features > INT32_MAX / BLOCK || n > INT32_MAX, "n or features is out of range");
     x->grouped = 1, x->n = n, x->features = features, x->classes = classes;
     labels_and_norms(x, list, label, norms);
@@ -566,12 +555,10 @@ static void sums_of(const Records *x, const Shape *s, const void *z, int squared
     const void *size = x->x_norm[norm - 1];
     if (!x->grouped)
         loops->tiled(&x->tiles, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
-#ifdef HAVE_GROUPS
     else if (x->exact)
         loops->exact(&x->groups, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
     else
         loops->grouped(&x->groups, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
-#endif
 }
 
 /* The sum over all records: that of the first piece, and of each other piece in turn. `part` has room for one sum. */
@@ -676,7 +663,7 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args)
     const float *x = borrow(&list, o[0], "x", "f", &values), *z = borrow(&list, o[2], "z", "f", &size);
     const int64_t *label = borrow(&list, o[1], "label", "q", &n);
     Shape s = shape_of(&list, size, classes, 1);
-    refuse(&list, !GROUPS || features < 8 || s.features != features || values != n * features,
+    refuse(&list, features < 8 || s.features != features || values != n * features,
            "x must have rows of `features` numbers, eight or more, and z a row for each");
     refuse(&list, first < 0 || first > stop || stop > n, "first .. stop must be a range of the records");
     int bad = 0;
@@ -688,7 +675,6 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args)
     char *memory = list.failed ? NULL : malloc(4 * columns * (size_t)(groups * 8 + BLOCK) + 4 * 64);
     if (!memory && !list.failed)
         PyErr_NoMemory(), list.failed = 1;
-#ifdef HAVE_GROUPS
     if (memory) {
         const Groups rows = {.n = n, .features = features, .groups = groups, .value = x, .size = 4, .scale = 1,
                              .block = fit < 16 ? 16 : fit > BLOCK ? BLOCK : fit};
@@ -696,9 +682,6 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args)
         loops->evaluate(&rows, label + first, &s, z, first, stop, &loss, &errors, memory);
         Py_END_ALLOW_THREADS
     }
-#else
-    (void)x, (void)z, (void)fit, (void)groups;
-#endif
     free(memory);
     PyObject *done = give_back(&list);
     Py_XDECREF(done);
@@ -936,7 +919,7 @@ PyMODINIT_FUNC PyInit__kernels(void)
         ;
     PyObject *m = PyModule_Create(&module);
     if (m && (PyModule_AddIntConstant(m, "LAPLACE", LAPLACE) || PyModule_AddIntConstant(m, "GAUSSIAN", GAUSSIAN)
-              || PyModule_AddIntConstant(m, "INTEGERS", INTEGERS) || PyModule_AddIntConstant(m, "GROUPS", GROUPS)))
+              || PyModule_AddIntConstant(m, "INTEGERS", INTEGERS)))
         Py_CLEAR(m);
     return m;
 }

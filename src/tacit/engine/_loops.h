@@ -10,20 +10,21 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #define UNROLL _Pragma("GCC unroll 16")
 
 #define REAL float
+#define WHOLE int32_t              /* an integer of that size */
 #define EXP exp_negative
 #define ROOT sqrtf
 #define MOST MOST_FLOAT
 #define WIDEN(v) (v)                /* eight floats as REAL */
 #include "_residuals.h"
-#ifdef HAVE_GROUPS
 #include "_groups.h"
-#endif
 #undef REAL
+#undef WHOLE
 #undef EXP
 #undef ROOT
 #undef MOST
 #undef WIDEN
 #define REAL double
+#define WHOLE int64_t
 #define EXP exp_negative_double
 #define ROOT sqrt
 #define MOST MOST_DOUBLE
@@ -33,17 +34,14 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #define WIDEN(v) __builtin_convertvector(v, EIGHT)
 #endif
 #include "_residuals.h"
-#ifdef HAVE_GROUPS
 #include "_groups.h"
-#endif
 #undef REAL
+#undef WHOLE
 #undef EXP
 #undef ROOT
 #undef MOST
 #undef WIDEN
-#ifdef HAVE_GROUPS
 #include "_evaluate.h"
-#endif
 #include "_tiles.h"
 #include "_update.h"
 

@@ -22,7 +22,7 @@ PIECE = 4096  # records that a thread takes at a time, in float32 scores; the su
 def loss_and_errors(w: Array, shard: Shard, loss: Loss) -> tuple[float, int]:
     """(sum_i l(x_i w, y_i), how many records have their highest score at another class than their label)."""
     kernels, n_classes = compiled(), w.shape[1]
-    if kernels is not None and kernels.GROUPS and type(loss) is Softmax and _fits(shard):
+    if kernels is not None and type(loss) is Softmax and _fits(shard):
         packed = aligned(len(w), width(1, n_classes))
         packed[:, :n_classes] = w
 

@@ -213,13 +213,13 @@ Pass: TypeAlias = Compiled | Blas
 def choose(shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, has_form: bool) -> Pass:
     """The compiled pass that costs least, where there is one for what is asked of float32 records; else NumPy's."""
     kernels = compiled() if has_form and shards[0].x.dtype == np.float32 else None
-    layouts = [] if kernels is None else layouts_that_fit(shards, n_classes * n_runs, kernels.GROUPS)
-    if kernels is None or not layouts:
+    if kernels is None:
         return Blas(shards, x_norm, n_classes)
-    return Compiled(layouts[0], shards, x_norm, n_classes, n_runs, kernels)
+    layout = layouts_that_fit(shards, n_classes * n_runs)[0]
+    return Compiled(layout, shards, x_norm, n_classes, n_runs, kernels)
 
 
-def layouts_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) -> list[Layout]:
+def layouts_that_fit(shards: Sequence[Shard], columns: int) -> list[Layout]:
     """The forms whose copies take no more room than the records, the one with the least cost first.
 
     Costs are nanoseconds of a record, both ways, as one core of a server of 2023 takes them (docs/performance.md);
@@ -235,8 +235,8 @@ def layouts_that_fit(shards: Sequence[Shard], columns: int, has_groups: bool) ->
         Form.TILED: entries * features * (1.1 + 0.055 * loaded),
     }
     fits = {
-        Form.WHOLE: has_groups,
-        Form.GROUPED: has_groups and groups <= GROUPED_BELOW,
+        Form.WHOLE: True,
+        Form.GROUPED: groups <= GROUPED_BELOW,
         Form.TILED: entries <= TILED_BELOW,
     }
     best = sorted((form for form in Form if fits[form]), key=lambda form: cost[form])
@@ -252,7 +252,7 @@ def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> 
     """
     kernels = compiled()
     known = type(loss) in forms.LOSSES and type(bound) in (Declared, Clipped) and bound.norm is not Norm.INF
-    if kernels is None or not kernels.GROUPS or not known:
+    if kernels is None or not known:
         return None
     asked, features = LossesAndBounds([loss], [bound]), shard.x.shape[1]
     order = patches(features)
