@@ -21,6 +21,7 @@ def run(options: argparse.Namespace) -> int:
 
     from tacit.data.formats import csv
     from tacit.engine.kernels import compiled, cores
+    from tacit.privacy import exact
 
     kernels = compiled()
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
@@ -30,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
         "numpy": np.__version__,
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
+        "noise": "exact noise: compiled" if exact.compiled() else "exact noise: not built, NumPy draws it",
         "csv": "compiled" if csv.compiled() else "not built: Python reads CSV files",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
