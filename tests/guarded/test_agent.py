@@ -16,6 +16,7 @@ from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, 
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.sums import numpy_sums
 from tacit.privacy import exact, lattice
 from tacit.privacy import terms as agreements
 from tacit.privacy.budget import total
@@ -265,12 +266,15 @@ def test_an_agent_whose_own_state_left_the_range_does_not_answer(tmp_path, own):
     assert answers(agent) == 0
 
 
+@pytest.mark.parametrize("by_numpy", [False, True])
 @pytest.mark.parametrize("largest", [1.0, 3e38])
-def test_the_largest_model_is_answered_whatever_the_records_are(tmp_path, largest):
+def test_the_largest_model_is_answered_whatever_the_records_are(tmp_path, largest, by_numpy):
     over = federation()
     over = with_records(over, replace(over.shards[0], x=np.full_like(over.shards[0].x, largest)))
     for loss in ("softmax", "squared"):
         agent = first(tmp_path / loss, over=over, **{"problem.loss": loss})
+        if by_numpy:
+            agent = replace(agent, half=replace(agent.half, summing=numpy_sums))
         with np.errstate(all="raise"):
             z = agent.respond(start(), ask(agent, w=np.full(SHAPE, LARGEST) * [1, -1, 0]))[1].body["z"]
         assert np.isfinite(z).all()
@@ -467,8 +471,10 @@ def test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_t
     assert Norm.L2.of_rows(held.shard.x).max() <= half.agent.variant.bound.row_norm * (1 + 1e-12)
 
 
-def test_sums_by_numpy_are_the_gradient_of_the_simulated_agent():
+@pytest.mark.parametrize("by_numpy", [False, True])
+def test_sums_are_the_gradient_of_the_simulated_agent(by_numpy):
     half = agents()[0].half
+    half = replace(half, summing=numpy_sums) if by_numpy else half
     point = np.random.default_rng(0).normal(size=SHAPE)
     wanted = half.agent.in_double().data_gradient(point)[0]
     np.testing.assert_allclose(half.agent.problem.weight * half.sums(point), wanted, rtol=1e-13)
