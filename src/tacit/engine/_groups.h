@@ -1,4 +1,5 @@
-/* The grouped pass, included by _loops.h once per instruction set and number type REAL.
+/* The grouped pass, included by _loops.h once per instruction set and number type REAL, after _residuals.h; what was
+   defined for that type ends here.
 
    Features come in groups of eight, and lanes of a register are features: a model of C = R K columns is C registers a
    group, and only the last group is padded. A group that a record leaves empty is not there; a bit says so. A block of
@@ -202,3 +203,9 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
 #undef EIGHT
 #undef EIGHT_AT
 #undef EACH
+#undef REAL
+#undef WHOLE
+#undef EXP
+#undef ROOT
+#undef MOST
+#undef WIDEN

@@ -17,12 +17,6 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #define WIDEN(v) (v)                /* eight floats as REAL */
 #include "_residuals.h"
 #include "_groups.h"
-#undef REAL
-#undef WHOLE
-#undef EXP
-#undef ROOT
-#undef MOST
-#undef WIDEN
 #define REAL double
 #define WHOLE int64_t
 #define EXP exp_negative_double
@@ -35,12 +29,6 @@ typedef float HALF __attribute__((vector_size(2 * LANES), aligned(4), may_alias)
 #endif
 #include "_residuals.h"
 #include "_groups.h"
-#undef REAL
-#undef WHOLE
-#undef EXP
-#undef ROOT
-#undef MOST
-#undef WIDEN
 #include "_evaluate.h"
 #include "_tiles.h"
 #include "_update.h"

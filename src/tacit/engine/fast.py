@@ -31,7 +31,7 @@ from tacit.engine.passes import (
     in_pieces,
     measured_norms,
     row_norms,
-)  # fmt: skip
+)
 from tacit.engine.registry import Agents, Builder
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
@@ -44,9 +44,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 # columns of a run's parameters, as the compiled update reads them
-WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER, POWER = range(
-    13
-)
+N_PARAMS = 13
+(WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER,
+ POWER) = range(N_PARAMS)  # fmt: skip
 
 
 class FastEngine:
@@ -203,7 +203,7 @@ class FastEngine:
 
     def _steady_params(self) -> Array:
         """(P, R, 13): what does not change from round to round."""
-        params = np.zeros((len(self.agents), len(self.runs), 13))
+        params = np.zeros((len(self.agents), len(self.runs), N_PARAMS))
         params[:, :, RADIUS], params[:, :, LOW], params[:, :, HIGH] = np.inf, -np.inf, np.inf
         for p, r in np.ndindex(params.shape[:2]):
             own, problem, variant = params[p, r], self.runs[r][p].problem, self.runs[r][p].variant

@@ -31,7 +31,7 @@ from tacit.engine.kernels import (
     some_rows,
     tiled,
     width,
-)  # fmt: skip
+)
 from tacit.problem.loss import Loss, Squared
 from tacit.problem.sensitivity import Clipped, Declared, RecordBound
 from tacit.types import Array, Norm, Shard
