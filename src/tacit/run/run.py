@@ -179,8 +179,8 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
         if self.directory is not None:
             known = self.federation
-            intercept = known.features[-1:] == ("intercept",)
-            model = Model(w, average, known.classes, known.features, intercept, known.schema)
+            names = known.inputs if known.recipe else known.features
+            model = Model(w, average, known.classes, names, known.intercept, known.schema, known.recipe)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
