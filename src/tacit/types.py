@@ -104,6 +104,7 @@ class ColumnFeatures:
     stop: int
     bound: float = 1.0  # public: their l2 norm is at most this, and their l1 norm at most this times sqrt(stop - start)
     number: bool = False  # the first is the number itself, in [0, 1]; a second is 1 where the cell is missing
+    shares: bool = False  # they are shares that add up to one, such as a single 1, or all zero
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from tacit.types import Array, ColumnFeatures
 SIDE = 12
 COLUMNS = (
     ColumnFeatures("age", 0, 1, number=True),
-    ColumnFeatures("job", 1, 4),
+    ColumnFeatures("job", 1, 4, shares=True),
     ColumnFeatures("dose", 4, 6, number=True),  # a number, and a level for cells that are missing
 )
 FACTS = {

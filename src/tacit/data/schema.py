@@ -111,7 +111,8 @@ class Schema:
         found, at = [], 0
         for name, kind in self.encoded.items():
             size = len(kind.features(name))
-            found.append(ColumnFeatures(name, at, at + size, number=isinstance(kind, NumericColumn)))
+            number = isinstance(kind, NumericColumn)
+            found.append(ColumnFeatures(name, at, at + size, number=number, shares=not number))
             at += size
         return tuple(found)
 

@@ -1,9 +1,12 @@
 """The columns of a table, each bent by itself: a generalised additive model whose shapes can be drawn.
 
-A number u in [0, 1] becomes waves, sum_m a_m cos(pi m u), m = 1 .. M, with weights that fall as the waves grow shorter:
-what few records can tell is learnt first, and what only many can tell is left to many. A category keeps its feature a
-value. One intercept serves all columns. Everything is divided by one public number, a bound on the norm of any record,
-and never by the norm of the record itself: the score is then a sum of one function a column.
+A number u in [0, 1] becomes waves, a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, with weights a_m
+that fall as the waves grow shorter: what few records can tell is learnt first, and what only many can tell is left to
+many. A category becomes a corner of a simplex around zero. One intercept serves all columns.
+
+Every column then has norm one, whatever its cell holds: sin^2 + cos^2 = 1, and the corners of the simplex are equally
+far from its middle. So all of a record is divided by one public number, sqrt(columns + 1), and never by a norm that
+depends on other columns: the score is a sum of one function a column.
 """
 
 from __future__ import annotations
@@ -19,19 +22,19 @@ from tacit.features.map import BELOW, Facts, bound_of
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
-WAVES = 6
-DECAY = 1.0
+WAVES = 8
+DECAY = 0.75  # a_m ~ m^-DECAY
 MOST = 64
-ROOM = 5e8  # numbers that the waves of all records may take in all
+ROOM = 1e9  # numbers that the waves of all records may take in all
 
 
 @dataclass(frozen=True)
 class Columns:
-    """(waves of each number, other features as they are, 1) / bound."""
+    """(waves of each number, the simplex of each category, other features as they are, 1) / sqrt(columns + 1)."""
 
     n_inputs: int
     inputs: tuple[ColumnFeatures, ...]  # the columns, in the order of the features
-    low: float = 0.0
+    low: float = 0.0  # of every number
     high: float = 1.0
     waves: int = WAVES
     bound: float = 1.0
@@ -49,11 +52,10 @@ class Columns:
                 "the feature map columns needs the public bounds of every column: give a schema, or data.low and "
                 "data.high; without either use features.map = unit."
             )
-        columns = facts.columns or tuple(
-            ColumnFeatures(str(j), j, j + 1, number=True) for j in range(facts.n_inputs)
-        )
-        low, high = facts.bounds if not facts.columns else (0.0, 1.0)
-        return cls(facts.n_inputs, columns, low, high, asked.size or waves_for(facts))
+        if facts.columns:
+            return cls(facts.n_inputs, facts.columns, waves=asked.size or waves_for(facts))
+        numbers = tuple(ColumnFeatures(str(j), j, j + 1, number=True) for j in range(facts.n_inputs))
+        return cls(facts.n_inputs, numbers, *facts.bounds, asked.size or waves_for(facts))
 
     @property
     def n_outputs(self) -> int:
@@ -61,12 +63,16 @@ class Columns:
 
     def columns(self) -> tuple[ColumnFeatures, ...]:
         """Return what became of each column; the last is the intercept, as a column of its own."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> tuple[ColumnFeatures, ...]:
         found, at = [], 0
         for one in self.inputs:
-            size = one.stop - one.start + (self.waves - 1 if one.number else 0)
-            found.append(ColumnFeatures(one.column, at, at + size, one.bound / self._size))
+            size = one.stop - one.start + (2 * self.waves - 1 if one.number else 0)
+            found.append(ColumnFeatures(one.column, at, at + size, one.bound / self._longest))
             at += size
-        return (*found, ColumnFeatures("intercept", at, at + 1, 1 / self._size))
+        return (*found, ColumnFeatures("intercept", at, at + 1, 1 / self._longest))
 
     def names(self, inputs: tuple[str, ...]) -> tuple[str, ...]:
         if not inputs:
@@ -74,35 +80,48 @@ class Columns:
         found = []
         for one in self.inputs:
             own = inputs[one.start : one.stop]
-            waves = [f"{own[0]} wave {m}" for m in range(1, self.waves + 1)] if one.number else []
-            found += [*waves, *own[one.number :]]
+            waves = range(1, self.waves + 1) if one.number else ()
+            found += [f"{own[0]} {wave} {m}" for wave in ("sin", "cos") for m in waves] + [*own[one.number :]]
         return (*found, "intercept")
 
     @cached_property
-    def _size(self) -> float:
+    def _longest(self) -> float:
         """A bound on |x|_2 before it is divided."""
-        return math.sqrt(1 + bound_of(self.inputs) ** 2) / BELOW
+        return math.sqrt(1 + bound_of(self.inputs) ** 2)
 
-    def block(self, x: Array) -> Array:
-        out = np.empty((len(x), self.n_outputs), np.float32)
+    @cached_property
+    def _frequencies(self) -> tuple[Array, Array]:
+        """(pi m, a_m) for m = 1 .. M; the squares of the weights add up to one."""
         m = np.arange(1, self.waves + 1)
         weight = m**-DECAY
-        weight = weight / np.linalg.norm(weight) / self._size
+        return math.pi * m, weight / np.linalg.norm(weight)
+
+    def block(self, x: Array) -> Array:
+        out = np.empty((len(x), self.n_outputs))
         for one, to in zip(self.inputs, self.columns(), strict=False):
-            if not one.number:
-                out[:, to.start : to.stop] = x[:, one.start : one.stop] * (1 / self._size)
-                continue
-            width = self.high - self.low
-            u = ((x[:, one.start].astype(np.float64) - self.low) / width).clip(0, 1)
-            rest = x[:, one.start + 1 : one.stop]
-            there = 1 - rest.sum(axis=1, keepdims=True)
-            out[:, to.start : to.start + self.waves] = np.cos(math.pi * u[:, None] * m) * weight * there
-            out[:, to.start + self.waves : to.stop] = rest * (1 / self._size)
-        out[:, -1] = 1 / self._size
-        return out
+            own = x[:, one.start : one.stop].astype(np.float64)
+            out[:, to.start : to.stop] = self._number(own) if one.number else _simplex(own) if one.shares else own
+        out[:, -1] = 1
+        return np.asarray(out * (BELOW / self._longest), np.float32)
+
+    def _number(self, own: Array) -> Array:
+        """Return (sines, cosines, the missing level if there is one); waves are zero where a cell is missing."""
+        frequency, weight = self._frequencies
+        u = ((own[:, 0] - self.low) / max(self.high - self.low, 1e-300)).clip(0, 1)
+        angle, missing = (u - 0.5)[:, None] * frequency, own[:, 1:]
+        there = weight * (1 - missing.sum(axis=1, keepdims=True))
+        return np.concatenate([np.sin(angle) * there, np.cos(angle) * there, missing], axis=1)
+
+
+def _simplex(own: Array) -> Array:
+    """Return (x - sum(x) / k) / sqrt(1 - 1/k): the corners of a simplex around zero, at distance one; zeros stay."""
+    k = own.shape[1]
+    if k == 1:
+        return own
+    return np.asarray((own - own.sum(axis=1, keepdims=True) / k) / math.sqrt(1 - 1 / k))
 
 
 def waves_for(facts: Facts) -> int:
     """Return how many waves a number gets: fewer where there is no room for all of them."""
-    numbers = sum(one.number for one in facts.columns) or facts.n_inputs
-    return max(1, min(WAVES, int(ROOM / (facts.n_records * numbers))))
+    numbers = sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs
+    return max(1, min(WAVES, int(ROOM / (2 * facts.n_records * max(numbers, 1)))))
