@@ -1,12 +1,12 @@
 """The columns of a table, each bent by itself: a generalised additive model whose shapes can be drawn.
 
-A number u in [0, 1] becomes waves, a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, with weights a_m
-that fall as the waves grow shorter: what few records can tell is learnt first, and what only many can tell is left to
-many. A category becomes a corner of a simplex around zero. One intercept serves all columns.
+A number u in [0, 1] becomes waves, a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, less their means
+over [0, 1] and divided by their norm. The weights a_m fall as the waves grow shorter: what few records can tell is
+learnt first, and what only many can tell is left to many. A category becomes a corner of a simplex around zero. One
+intercept serves all columns.
 
-Every column then has norm one, whatever its cell holds: sin^2 + cos^2 = 1, and the corners of the simplex are equally
-far from its middle. So all of a record is divided by one public number, sqrt(columns + 1), and never by a norm that
-depends on other columns: the score is a sum of one function a column.
+Every column then has norm one, whatever its cell holds. So all of a record is divided by one public number,
+sqrt(columns + 1), and never by a norm that depends on other columns: the score is a sum of one function a column.
 """
 
 from __future__ import annotations
@@ -90,11 +90,10 @@ class Columns:
         return math.sqrt(1 + bound_of(self.inputs) ** 2)
 
     @cached_property
-    def _frequencies(self) -> tuple[Array, Array]:
-        """(pi m, a_m) for m = 1 .. M; the squares of the weights add up to one."""
+    def _frequencies(self) -> tuple[Array, Array, Array]:
+        """(pi m, a_m, the mean of cos(pi m (u - 1/2)) over u in [0, 1]) for m = 1 .. M; sines have the mean zero."""
         m = np.arange(1, self.waves + 1)
-        weight = m**-DECAY
-        return math.pi * m, weight / np.linalg.norm(weight)
+        return math.pi * m, m**-DECAY, 2 * np.sin(math.pi * m / 2) / (math.pi * m)
 
     def block(self, x: Array) -> Array:
         out = np.empty((len(x), self.n_outputs))
@@ -106,11 +105,12 @@ class Columns:
 
     def _number(self, own: Array) -> Array:
         """Return (sines, cosines, the missing level if there is one); waves are zero where a cell is missing."""
-        frequency, weight = self._frequencies
+        frequency, weight, mean = self._frequencies
         u = ((own[:, 0] - self.low) / max(self.high - self.low, 1e-300)).clip(0, 1)
         angle, missing = (u - 0.5)[:, None] * frequency, own[:, 1:]
-        there = weight * (1 - missing.sum(axis=1, keepdims=True))
-        return np.concatenate([np.sin(angle) * there, np.cos(angle) * there, missing], axis=1)
+        waves = np.concatenate([weight * np.sin(angle), weight * (np.cos(angle) - mean)], axis=1)
+        waves *= (1 - missing.sum(axis=1, keepdims=True)) / np.linalg.norm(waves, axis=1, keepdims=True)
+        return np.concatenate([waves, missing], axis=1)
 
 
 def _simplex(own: Array) -> Array:

@@ -21,6 +21,7 @@ from tacit.machine import cores
 from tacit.types import Array, ColumnFeatures
 
 BLOCK = 256  # records that a map sees at a time, always: BLAS rounds a row by the size of the matrix that it is in
+PROBED = "probed, not proved"  # of a map that is a function of the user's own
 BELOW = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: what is scaled by this keeps its bound
 
 

@@ -29,7 +29,6 @@ from tacit.features.map import BLOCK, Facts
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
-LABEL = "probed, not proved"
 _SEED = 2021  # of the synthetic rows: public
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import replace
 
 from tacit.errors import RunDirectoryError, SpecError, unknown
-from tacit.features.map import Facts, FeatureMap, recipe
+from tacit.features.map import PROBED, Facts, FeatureMap, recipe
 from tacit.features.spec import FeatureSpec
 from tacit.registry import Registry
 
@@ -58,6 +58,13 @@ def name_of(text: str) -> str:
     """Return the name of the map that a recipe makes: a registered name, or the user's module:function."""
     constants = json.loads(text)
     return str(constants["where"] if constants["map"] == "own" else constants["map"])
+
+
+def described(text: str) -> str:
+    """Say in a few words what a recipe makes: its map, how many features, and that a function of one's own is that."""
+    found = read(text, trusted=name_of(text))
+    label = f", {PROBED}" if json.loads(text)["map"] == "own" else ""
+    return f"{name_of(text)}: {found.n_inputs} numbers of a record become {found.n_outputs}{label}"
 
 
 def read(text: str, source: str = "the recipe", trusted: str | None = None) -> FeatureMap:

@@ -14,6 +14,7 @@ import numpy as np
 from tacit._version import __version__
 from tacit.engine.evaluate import loss_and_errors
 from tacit.errors import Diverged, Refused, RunDirectoryError
+from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
 from tacit.problem.loss import Softmax
 from tacit.rounds import Info, State
@@ -223,6 +224,7 @@ def summarize(
         "preset": spec.run.preset,
         "changed": changed(spec),
         "dataset": federation.name,
+        "features": described(federation.recipe) if federation.recipe else None,
         "agents": federation.n_agents,
         "records": federation.n_records,
         "rounds": spec.run.rounds,
