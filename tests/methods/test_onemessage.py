@@ -273,7 +273,7 @@ class Unknown:
 
 @pytest.mark.parametrize(("change", "balance", "says"), [
     ({"shape": (4097, 3)}, 1.0, "4097 features"),
-    ({"shape": (4000, 3), "sizes": (10,) * 100}, 1.0, "100 agents"),
+    ({"shape": (4000, 3), "sizes": (10,) * 100}, 1.0, "8.01e\\+08 numbers in all"),
     ({"problem": Problem(3, 0.1, Unknown())}, 1.0, "softmax or squared"),
     ({}, 1e-4, "from 0.001 to 1000"),
     ({}, 1e4, "from 0.001 to 1000"),

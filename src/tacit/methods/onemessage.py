@@ -152,9 +152,9 @@ def build(facts: Facts, budget: Budget, choice: Choice, summed: bool) -> OneMess
         raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
     if features > MOST_FEATURES or numbers > MOST_NUMBERS:
         raise IncompatibleError(
-            f"one message holds J (J + 1) / 2 + J K numbers: {facts.n_agents} agents with {features} features send "
-            f"{numbers:.3g}, and at most {MOST_NUMBERS:.3g} of {MOST_FEATURES} features are taken. Use fewer features, "
-            "or a method of many rounds."
+            f"{features} features and {facts.n_agents} agents are too many for one message each: it holds the products "
+            f"of all pairs of features, {numbers:.3g} numbers in all. Up to {MOST_FEATURES} features and "
+            f"{MOST_NUMBERS:.3g} numbers are taken: use fewer features, or a method of many rounds."
         )
     if not BALANCES[0] <= balance <= BALANCES[1]:
         raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
@@ -163,9 +163,9 @@ def build(facts: Facts, budget: Budget, choice: Choice, summed: bool) -> OneMess
 
 ENTRY = Entry(
     "onemessage", "ridge regression from one release of second moments, Gaussian noise at each agent",
-    partial(build, summed=False), grid(balance=(1.0, 0.5, 0.7, 1.4)),
+    partial(build, summed=False), grid(balance=(1.0, 0.7, 1.4, 2.0)),
 )  # fmt: skip
 SUM = Entry(
     "onemessage-sum", "the same behind a secure sum, Gaussian noise spread over the agents",
-    partial(build, summed=True), grid(balance=(1.0, 0.5, 0.7, 1.4), colluding=1),
+    partial(build, summed=True), grid(balance=(1.0, 0.7, 1.4, 2.0), colluding=1),
 )  # fmt: skip

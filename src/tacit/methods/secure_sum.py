@@ -85,12 +85,13 @@ def noise_share(facts: Facts, colluding: int) -> float:
 
 
 def colluding_of(facts: Facts, choice: Choice) -> int:
-    """How many agents may collude with the server, by a choice."""
+    """How many agents may collude with the server, by a choice that can be kept."""
     colluding = int(choice["colluding"])
     if facts.n_agents == 1:  # nobody is there to collude with the server
         colluding = 0
     elif colluding < 1:
         raise SpecError("method.colluding must be 1 or more: every agent knows its own noise, and sees w.")
+    noise_share(facts, colluding)  # which refuses too many, and does so before a round begins
     return colluding
 
 
