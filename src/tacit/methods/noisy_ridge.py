@@ -8,7 +8,7 @@ as zero, and the penalty alone holds the direction.
 The penalty is chosen by the release alone, from two halves. With N drawn like the noise that is there already, release
 + N and release - N carry independent noise: their covariance is std^2 - std^2 = 0. So the second half, G and B, scores
 what was fitted to the first, and is not fooled by the noise of the first. This needs no second agent and no second
-release; where there are many releases, leaving one agent's out chose the same penalties.
+release; where there are many releases, leaving one agent's out did about as well.
 
     loss(w) = <w, G w> - 2 gain,    gain = <w, B> - df rss / I
     df = sum_j d_j / (d_j + penalty),    rss = |Y|^2 + <w, G w> - 2 <w, B>
@@ -18,8 +18,9 @@ records gains by that (Mallows' C_p); without any noise it is all that holds the
 
 Scale. An argmax does not see a factor of w, probabilities do. The second half gives the factor that fits Y best,
 times = gain / <w, G w>, and the share R^2 = times gain / |Y|^2 of Y that is explained. For softmax, one Newton step
-from zero is K times w, and Gaussian classes want K times w / (1 - R^2). The geometric mean of both was closer than
-either on a split of MNIST's training set, from 300 records to 50,000 and from epsilon 0.5 to no noise.
+from zero is K times w, and Gaussian classes want K times w / (1 - R^2). Their geometric mean is taken: on splits of
+MNIST's training set, with 3000 records and with 50,000, from epsilon 0.5 to no noise, its loss was mostly within 0.03
+of the best factor's and 0.15 above it at worst; the first by itself was up to 0.18 above, the second often by 0.1.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tacit.types import Array
 
 APART = math.sqrt(2)  # from one penalty to the next
 LARGEST = 4.0  # the largest penalty over the largest d: beyond it w keeps its direction
-SMALLEST = 1 / 16  # the smallest over the spectral norm of the noise; the best one was 1/8 or more, at every budget
+SMALLEST = 1 / 16  # the smallest over the spectral norm of the noise; the best one was 1/8 or more wherever it mattered
 EXACT = 2.0**-30  # the smallest over the largest, where there is no noise: float64 resolves it with room
 TIMES = (0.01, 2.0)  # beyond these a factor is noise
 MOST = 0.99  # of R^2, for the same reason
