@@ -26,6 +26,7 @@ LEDGER, EXACT = "tests/privacy/test_ledger.py::", "tests/privacy/test_exact.py::
 BESIDE = "tests/engine/test_side_by_side.py::"
 AUDIT = "tests/audit/test_audits.py::"
 METHODS = "tests/run/test_methods.py::"
+MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
 
 
 @dataclass(frozen=True)
@@ -285,6 +286,37 @@ MUTANTS = (
     Mutant("a secure sum forgets that an agent knows its own noise", "methods/secure_sum.py",
            "    elif colluding < 1:", "    elif colluding < 0:",
            METHODS + "test_what_a_method_cannot_do_is_refused_before_anything_is_written"),
+    Mutant("one message forgets the label's part of the sensitivity", "methods/onemessage.py",
+           "math.sqrt(1 + balance**2 * label_square(facts))", "1.0",
+           MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),
+    Mutant("one message counts the entries off the diagonal twice", "methods/onemessage.py",
+           "np.where(at[0] == at[1], 1.0, math.sqrt(2))", "np.where(at[0] == at[1], 1.0, 2.0)",
+           MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),
+    Mutant("one message believes the declared norm of a row", "methods/onemessage.py",
+           "        x *= (row_norm / np.maximum(Norm.L2.of_rows(x), row_norm))[:, None]\n", "",
+           MESSAGE + "test_a_row_that_is_longer_than_declared_is_shrunk_by_its_agent"),
+    Mutant("one message has half of its noise", "methods/onemessage.py",
+           "return self.multiplier * sensitivity", "return 0.5 * self.multiplier * sensitivity",
+           PROMISES + "test_the_noise_that_is_drawn_is_the_noise_that_is_promised"),
+    Mutant("one message promises half of its noise", "methods/onemessage.py",
+           "gaussian_releases(self.multiplier, ", "gaussian_releases(self.multiplier / 2, ",
+           PROMISES + "test_a_method_promises_what_is_pinned"),
+    Mutant("one message that everybody sees has a share of the noise", "methods/onemessage.py",
+           "share = 1.0 if self.colluding is None else noise_share(facts, self.colluding)",
+           "share = noise_share(facts, self.colluding or 0)",
+           MESSAGE + "test_behind_a_sum_the_agents_that_do_not_collude_have_the_noise_of_one_release_together"),
+    Mutant("one message has one noise for all agents", "methods/onemessage.py",
+           "row += std * _normals(agents, p, msg.t)", "row += std * _normals(agents, 0, msg.t)",
+           MESSAGE + "test_every_agent_has_noise_of_its_own_and_new_noise_for_every_seed"),
+    Mutant("one message loses its noise to float32", "methods/onemessage.py",
+           "(message_size(facts.shape),)).astype(np.float64)", "(message_size(facts.shape),))",
+           MESSAGE + "test_a_unit_of_the_features_changes_nothing"),
+    Mutant("the penalty of one message is scored by the half it was fitted to", "methods/onemessage.py",
+           "(total, total + more, total - more)", "(total, total + more, total + more)",
+           MESSAGE + "test_the_halves_that_choose_the_penalty_have_independent_noise"),
+    Mutant("one message takes directions of noise for records", "methods/noisy_ridge.py",
+           "    d = np.maximum(d, 0.0)\n", "",
+           MESSAGE + "test_where_noise_outweighs_the_records_the_penalty_alone_holds_a_direction"),
     Mutant("other methods take exact noise and do not draw it", "run/build.py",
            'if spec.privacy.noise == "exact":', "if False:",
            METHODS + "test_what_a_method_does_not_read_is_refused"),

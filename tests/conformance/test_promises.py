@@ -25,7 +25,9 @@ NOBODY, SUM, SERVER, CURATOR = Trusted.NOBODY, Trusted.SUM, Trusted.SERVER, Trus
 
 # who is protected, who is trusted, and what a run of three rounds (or of one, where the method has one) releases at
 # BUDGET by default; None where nothing is promised
-THREE, SIX, NINE = (((GaussianRelease(m), n),) for m, n in ((2.40858, 3), (3.40625, 6), (4.17178, 9)))
+ONE, THREE, SIX, NINE = (
+    ((GaussianRelease(m), n),) for m, n in ((1.39059, 1), (2.40858, 3), (3.40625, 6), (4.17178, 9))
+)
 MASKED = ((GeneralRelease(2.96752, 9.9e-6), 1), (GaussianRelease(128.947), 1))
 PINNED = {
     "amp": (RECORD, CURATOR, MASKED),
@@ -43,6 +45,8 @@ PINNED = {
     "nbafl": None,
     "objp-local": (RECORD, NOBODY, SIX),
     "objt-local": (RECORD, NOBODY, SIX),
+    "onemessage": (RECORD, NOBODY, ONE),
+    "onemessage-sum": (RECORD, SUM, ONE),
     "outp-huang": (REPLACED, NOBODY, THREE),
     "outp-plus": (REPLACED, NOBODY, THREE),
     "outp-released": None,
@@ -125,6 +129,11 @@ def longest(own):
     return own.row_norm * math.sqrt(2) * own.problem.weight
 
 
+def moments(own, method):
+    """How far a record of the largest norm moves X'X and X'Y, whose labels less 1/K have the norm sqrt(1 - 1/K)."""
+    return own.row_norm**2 * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
+
+
 def jacobian(own, mu):
     """What the determinant takes of an epsilon."""
     k = own.shape[1]
@@ -183,6 +192,10 @@ SPREAD = {
     # half of the first noise stays in the second point: the mean of both holds 3/4 of the first, 1/2 of the second
     "objp-local": gaussian(lambda own, one: [math.hypot(3 / 4, 1 / 2) * clipped(own, one) / (2 * one.rho(1))]),
     "objt-local": gaussian(lambda own, one: [math.hypot(1 / 2, 1 / 2) * clipped(own, one) / one.rho(1)]),
+    "onemessage": gaussian(lambda own, one: [moments(own, one)]),
+    "onemessage-sum": gaussian(
+        lambda own, one: [moments(own, one) * math.sqrt(own.n_agents / (own.n_agents - one.colluding))]
+    ),
     "outp-huang": gaussian(_outp),
     "outp-plus": gaussian(_outp),
     "pvp": gaussian(lambda own, one: [(1 + 2 * one.tolerance) * longest(own) / one.rho(1)]),

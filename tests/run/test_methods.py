@@ -113,6 +113,14 @@ def test_what_a_method_does_not_read_is_refused(values, says):
 @pytest.mark.parametrize(("name", "values", "says"), [
     ("secure-sum", {"method.colluding": 0}, "every agent knows its own noise"),
     ("secure-sum", {"method.colluding": 50}, "cannot collude"),
+    ("onemessage", {"method.balance": 0}, "above 0"),
+    ("onemessage", {"method.balance": 1e4}, "from 0.001 to 1000"),
+    ("onemessage", {"data.features": 5000}, "use fewer features"),
+    ("onemessage", {"run.rounds": 3}, "takes 1 round"),
+    ("onemessage", {"privacy.clip": 0.1}, "does not read privacy.clip"),
+    ("onemessage", {"privacy.adjacency": "replace_one"}, "not for replace_one"),
+    ("onemessage-sum", {"method.colluding": 0}, "every agent knows its own noise"),
+    ("onemessage-sum", {"method.colluding": 50}, "cannot collude"),
     ("dp-fedavg", {"privacy.adjacency": "replace_one"}, "not for replace_one"),
     ("fedavg", {"privacy.epsilon": 1.0}, "adds no noise"),
     ("fedgd", {"problem.domain": "ball"}, "drop problem.domain"),
@@ -157,6 +165,8 @@ def test_a_sweep_with_a_run_that_is_refused_leaves_nothing(tmp_path):
 @pytest.mark.parametrize(("arguments", "code"), [
     (["--algorithm", "fedgd", "--draws", "200"], 0),
     (["--algorithm", "dp-fedavg", "--set", "method.rate=0.3", "--draws", "200"], 0),
+    (["--algorithm", "onemessage", "--set", "method.balance=2", "--draws", "200"], 0),
+    (["--algorithm", "onemessage", "--adjacency", "replace_one"], 2),
     (["--algorithm", "fedgd", "--adjacency", "replace_one"], 2),
     (["--algorithm", "fedgd", "--noise", "exact"], 2),
     (["--algorithm", "dpsgd", "--preset", "paper"], 2),

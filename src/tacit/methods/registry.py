@@ -30,6 +30,8 @@ METHODS: Registry[AnyEntry] = Registry(
         "objp-local": "tacit.methods.multilocal:OBJP",
         "objt-local": "tacit.methods.multilocal:OBJT",
         "nbafl": "tacit.methods.fedavg:NBAFL",
+        "onemessage": "tacit.methods.onemessage:ENTRY",
+        "onemessage-sum": "tacit.methods.onemessage:SUM",
         "outp-huang": "tacit.methods.outp:HUANG",
         "outp-plus": "tacit.methods.outp:PLUS",
         "outp-released": "tacit.methods.outp:RELEASED",

@@ -70,22 +70,34 @@ class SecureSum(KeepsDual, StartsAtZero, AsksEveryone):
 
 
 def share_std(facts: Facts, multiplier: float, clip: float, colluding: int) -> float:
-    """The std of one agent's noise: the agents that do not collude have the whole variance together."""
+    """The std of one agent's noise."""
+    return noise_std(facts, multiplier, clip) * noise_share(facts, colluding)
+
+
+def noise_share(facts: Facts, colluding: int) -> float:
+    """One agent's share of a std: the agents that do not collude have the whole variance together."""
     if not 0 <= colluding < facts.n_agents:
         raise SpecError(
             f"{colluding} of {facts.n_agents} agents cannot collude: at least one, the record's own, must not. "
             "Choose a number from 0 to P - 1."
         )
-    return noise_std(facts, multiplier, clip) / math.sqrt(facts.n_agents - colluding)
+    return 1 / math.sqrt(facts.n_agents - colluding)
 
 
-def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
-    """The method with a penalty that suits the noise of the sum."""
-    rounds, clip, colluding = int(choice["rounds"]), choice["clip"], int(choice["colluding"])
+def colluding_of(facts: Facts, choice: Choice) -> int:
+    """How many agents may collude with the server, by a choice that can be kept."""
+    colluding = int(choice["colluding"])
     if facts.n_agents == 1:  # nobody is there to collude with the server
         colluding = 0
     elif colluding < 1:
         raise SpecError("method.colluding must be 1 or more: every agent knows its own noise, and sees w.")
+    noise_share(facts, colluding)  # which refuses too many, and does so before a round begins
+    return colluding
+
+
+def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
+    """The method with a penalty that suits the noise of the sum."""
+    rounds, clip, colluding = int(choice["rounds"]), choice["clip"], colluding_of(facts, choice)
     multiplier = budget.multiplier(rounds)
     std = share_std(facts, multiplier, clip, colluding)
     return SecureSum(rounds, clip, multiplier, cooled_penalty(facts, choice["score_noise"], std, rounds), colluding)

@@ -1,0 +1,171 @@
+"""One message: each agent releases its second moments with noise once, and the server solves ridge regression.
+
+    v_p = ( upper(X'X), balance R X'Y ) + xi_p,    xi_p ~ N(0, (multiplier s)^2),    Y_ik = [y_i = k] - 1/K
+
+R = row_norm bounds the rows. upper(A) holds A_jj, and sqrt 2 A_jk for j < k, so that |upper(A)|_2 = |A|_F. The server
+adds the v_p up and works with their sum alone: tacit.methods.noisy_ridge.
+
+Sensitivity. A record x with label y in the place of zeros adds ( upper(x x^T), balance R x e^T ) to v_p, e = Y_i, and
+
+    |x x^T|_F = |x|^2,    |x e^T|_F = |x| |e|,    |e|^2 = (1 - 1/K)^2 + (K - 1) / K^2 = 1 - 1/K
+    |x x^T|^2 + (balance R)^2 |x e^T|^2  <=  R^4 ( 1 + balance^2 (1 - 1/K) )  =  s^2
+
+with equality for every record of norm R: R = balance = 1 and K = 10 have s = 1.38. No label has another norm, and an
+agent shrinks a row that is longer than R, whatever was declared. Both moments are one vector with noise of one std, so
+a run is one Gaussian release with `multiplier`. One-hot labels in place of Y would have |e| = 1, and give the same
+predictions: w is linear in Y, and a number taken from all of its columns moves all scores of a record alike.
+
+Sums are in float64. A sum of n terms is off by n 2^-53 of the sum of their sizes at most: v_p by n^2 2^-53 s, and two
+neighbours by twice that; a norm of J numbers is off by J 2^-53 of it. `sensitivity` has room for all of them.
+
+onemessage trusts nobody. In onemessage-sum the server sees sum_p v_p alone, and xi_p has 1 / (P - colluding) of the
+variance, as in tacit.methods.secure_sum: the agents that do not collude have the noise of one release together.
+
+A numeric target would bring its own bound in the place of |e|, and y'y as one more entry of v_p.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast
+from tacit.errors import IncompatibleError, SpecError
+from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid
+from tacit.methods.noisy_ridge import Known, Moments, fit
+from tacit.methods.promise import Promise, Trusted, gaussian_releases
+from tacit.methods.secure_sum import colluding_of, noise_share
+from tacit.methods.solve import convexity
+from tacit.methods.task import Facts, Task
+from tacit.problem.loss import Softmax, Squared, one_hot
+from tacit.rounds import State
+from tacit.types import Array, Norm, Shard, blocks
+
+MOST_FEATURES = 4096  # the server keeps a few J x J matrices, of 134 MB each there, and takes a minute for their axes
+MOST_NUMBERS = 2**28  # of all messages, which the server of a simulation has at once: 2 GiB
+BALANCES = (1e-3, 1e3)
+
+
+@dataclass(frozen=True)
+class OneMessage(Stateless):
+    """Agents send noisy moments; `colluding` agents may tell the server of a secure sum their noise."""
+
+    multiplier: float
+    balance: float
+    colluding: int | None = None  # None: there is no secure sum, and each agent has the whole noise
+    rounds: int = 1
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        return gaussian_releases(self.multiplier, trusted=Trusted.NOBODY if self.colluding is None else Trusted.SUM)
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        sent, std = np.empty((len(agents.index), message_size(agents.shape))), self.noise_std(agents)
+        for row, p, shard in zip(sent, agents.index, agents.shards, strict=True):
+            row[...] = packed(moments(shard, agents.row_norm, agents.shape[1]), self.weight(agents))
+            if std:
+                row += std * _normals(agents, p, msg.t)
+        return own, {"moments": sent}
+
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        sent = answers["moments"]
+        total = sent.sum(0) if self.colluding is None else sent
+        std, weight = math.sqrt(facts.n_agents) * self.noise_std(facts), self.weight(facts)
+        more = std * _normals(facts, facts.n_agents, msg.t) if std else 0.0
+        released, first, second = (unpacked(v, facts.shape, weight) for v in (total, total + more, total - more))
+        known = Known(
+            facts.n_records,
+            facts.row_norm,
+            facts.n_records * label_square(facts),
+            std * math.sqrt(2 * facts.shape[0]),  # 2 sqrt(J) times the std off the diagonal
+            facts.n_records * convexity(facts, 0.0, pooled=True),
+        )
+        return state.next(fit(released, (first, second), known, isinstance(facts.problem.loss, Softmax)))
+
+    def weight(self, facts: Facts) -> float:
+        """What X'Y is multiplied by: balance R, so that a unit for the features changes nothing."""
+        return self.balance * facts.row_norm
+
+    def noise_std(self, facts: Facts) -> float:
+        """The std of an entry of xi_p."""
+        share = 1.0 if self.colluding is None else noise_share(facts, self.colluding)
+        return self.multiplier * sensitivity(facts, self.balance) * share
+
+
+def _normals(facts: Facts, agent: int, t: int) -> Array:
+    """Standard Gaussian noise for one message; in float64, where R^2 may be as small as 1e-60."""
+    return facts.normals((facts.seed, agent), t, 0, (message_size(facts.shape),)).astype(np.float64)
+
+
+def moments(shard: Shard, row_norm: float, classes: int) -> Moments:
+    """X'X and X'Y of one agent in float64, each row shrunk to row_norm."""
+    gram, cross = np.zeros((shard.x.shape[1],) * 2), np.zeros((shard.x.shape[1], classes))
+    for rows in blocks(len(shard)):
+        x = shard.x[rows].astype(np.float64)
+        x *= (row_norm / np.maximum(Norm.L2.of_rows(x), row_norm))[:, None]
+        gram += x.T @ x
+        cross += x.T @ (one_hot(shard.y[rows], classes) - 1 / classes)
+    return Moments(gram, cross)
+
+
+def message_size(shape: tuple[int, int]) -> int:
+    """The numbers in a message: J (J + 1) / 2 + J K."""
+    return shape[0] * (shape[0] + 1) // 2 + math.prod(shape)
+
+
+def packed(of: Moments, weight: float) -> Array:
+    """( upper(X'X), weight X'Y ) as one vector."""
+    at = np.triu_indices(len(of.gram))
+    return np.concatenate([_weights(at) * of.gram[at], weight * of.cross.ravel()])
+
+
+def unpacked(v: Array, shape: tuple[int, int], weight: float) -> Moments:
+    """The moments in a message or in a sum of messages; rows of Y sum to zero, and so do those of X'Y."""
+    at = np.triu_indices(shape[0])
+    gram = np.empty((shape[0], shape[0]))
+    gram[at] = gram.T[at] = v[: len(at[0])] / _weights(at)
+    cross = v[len(at[0]) :].reshape(shape) / weight
+    return Moments(gram, cross - cross.mean(1, keepdims=True))
+
+
+def _weights(at: tuple[Array, Array]) -> Array:
+    return np.where(at[0] == at[1], 1.0, math.sqrt(2))
+
+
+def label_square(facts: Facts) -> float:
+    """|e|^2."""
+    return 1 - 1 / facts.shape[1]
+
+
+def sensitivity(facts: Facts, balance: float) -> float:
+    """s, and what float64 sums may add to it."""
+    rounding = 1 + (max(facts.sizes) ** 2 + facts.shape[0]) * 2.0**-51
+    return rounding * facts.row_norm**2 * math.sqrt(1 + balance**2 * label_square(facts))
+
+
+def build(facts: Facts, budget: Budget, choice: Choice, summed: bool) -> OneMessage:
+    """The method, behind a secure sum if `summed`; it refuses what public numbers make too large."""
+    features, numbers, balance = facts.shape[0], facts.n_agents * message_size(facts.shape), choice["balance"]
+    if not isinstance(facts.problem.loss, Softmax | Squared):
+        raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
+    if features > MOST_FEATURES or numbers > MOST_NUMBERS:
+        raise IncompatibleError(
+            f"{features} features and {facts.n_agents} agents are too many for one message each: it holds the products "
+            f"of all pairs of features, {numbers:.3g} numbers in all. Up to {MOST_FEATURES} features and "
+            f"{MOST_NUMBERS:.3g} numbers are taken: use fewer features, or a method of many rounds."
+        )
+    if not BALANCES[0] <= balance <= BALANCES[1]:
+        raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
+    return OneMessage(budget.multiplier(1), balance, colluding_of(facts, choice) if summed else None)
+
+
+ENTRY = Entry(
+    "onemessage", "ridge regression from one release of second moments, Gaussian noise at each agent",
+    partial(build, summed=False), grid(balance=(1.0, 0.7, 1.4, 2.0)),
+)  # fmt: skip
+SUM = Entry(
+    "onemessage-sum", "the same behind a secure sum, Gaussian noise spread over the agents",
+    partial(build, summed=True), grid(balance=(1.0, 0.7, 1.4, 2.0), colluding=1),
+)  # fmt: skip
