@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry
-from tacit.features.map import BLOCK, Facts, FeatureMap, apply
+from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply
 from tacit.features.registry import FEATURES
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
@@ -25,11 +25,11 @@ COLUMNS = (
     ColumnFeatures("dose", 4, 6, number=True),  # a number, and a level for cells that are missing
 )
 FACTS = {
-    "columns": Facts(6, 1000, bounds=(0.0, 1.0), columns=COLUMNS),
-    "unit": Facts(7, 1000),
-    "fourier": Facts(5, 1000, bounds=(-2.0, 3.0)),
-    "orientations": Facts(SIDE * SIDE, 1000, bounds=(0.0, 1.0), image=(SIDE, SIDE, 1)),
-    "own": Facts(5, 1000),
+    "columns": PublicFacts(6, 1000, bounds=(0.0, 1.0), columns=COLUMNS),
+    "unit": PublicFacts(7, 1000),
+    "fourier": PublicFacts(5, 1000, bounds=(-2.0, 3.0)),
+    "orientations": PublicFacts(SIDE * SIDE, 1000, bounds=(0.0, 1.0), image=(SIDE, SIDE, 1)),
+    "own": PublicFacts(5, 1000),
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tacit.data import is_leaf
 from tacit.data.transform import rescale_rows
 from tacit.features import registry
-from tacit.features.map import Facts, apply
+from tacit.features.map import PublicFacts, apply
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -108,15 +108,15 @@ def _mapped(spec: Spec) -> tuple[Canary, Federation]:
     return Canary(own, opposite, np.outer(steer, _TO_ONE)), replace(made, longest=known and (bound * len(own), bound))
 
 
-def _facts(spec: Spec) -> Facts:
+def _facts(spec: Spec) -> PublicFacts:
     """Return facts such as the map of the spec wants: an image, numbers with bounds, or numbers."""
     images = spec.data.source == "mnist" or is_leaf(spec.data.source)
     if spec.features.map == "orientations" or spec.features.shape or (images and spec.features.map == "auto"):
         shape = spec.features.shape or "28x28"
         n_inputs = math.prod(int(part) for part in re.findall("[0-9]+", shape))
-        return Facts(n_inputs, bounds=(0.0, 1.0), image=registry.image_of(shape, n_inputs))
+        return PublicFacts(n_inputs, bounds=(0.0, 1.0), image=registry.image_of(shape, n_inputs))
     bounded = spec.features.map == "columns" or spec.data.schema or spec.data.low is not None
-    return Facts(COLUMNS, bounds=_range(spec) if bounded else None)
+    return PublicFacts(COLUMNS, bounds=_range(spec) if bounded else None)
 
 
 def _federation(spec: Spec, canary: Canary) -> Federation:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
-from tacit.features.map import Facts, FeatureMap, apply
+from tacit.features.map import FeatureMap, PublicFacts, apply
 from tacit.types import Federation, Norm, Shard, blocks
 
 NORMS = ("l1", "l2")
@@ -22,9 +22,9 @@ MODES = ("clip", "unit")
 _MARGIN = 1 - 1e-6
 
 
-def facts_of(federation: Federation) -> Facts:
+def facts_of(federation: Federation) -> PublicFacts:
     """Return what a feature map may know of a federation: public numbers alone."""
-    return Facts(
+    return PublicFacts(
         federation.n_features, federation.n_records, federation.n_agents, federation.n_classes, federation.bounds,
         federation.image, federation.columns,
     )  # fmt: skip

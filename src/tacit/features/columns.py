@@ -18,18 +18,19 @@ from functools import cached_property
 import numpy as np
 
 from tacit.errors import IncompatibleError, SpecError
-from tacit.features.map import BELOW, Facts, bound_of
+from tacit.features.map import BELOW, PublicFacts, bound_of
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
 WAVES = 8
 DECAY = 0.75  # a_m ~ m^-DECAY
 MOST = 64
-ROOM = 1e9  # numbers that the waves of all records may take in all
+WIDEST = 800  # features that the waves of all numbers may be in all
+ROOM = 1e9  # numbers that the waves of all records may take
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnsMap:
     """(waves of each number, the simplex of each category, other features as they are, 1) / sqrt(columns + 1)."""
 
     n_inputs: int
@@ -46,7 +47,7 @@ class Columns:
             raise SpecError(f"features.size of columns is the number of waves, from 1 to {MOST}: got {self.waves}.")
 
     @classmethod
-    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Columns:
+    def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> ColumnsMap:
         if facts.bounds is None:
             raise IncompatibleError(
                 "the feature map columns needs the public bounds of every column: give a schema, or data.low and "
@@ -121,7 +122,7 @@ def _simplex(own: Array) -> Array:
     return np.asarray((own - own.sum(axis=1, keepdims=True) / k) / math.sqrt(1 - 1 / k))
 
 
-def waves_for(facts: Facts) -> int:
-    """Return how many waves a number gets: fewer where there is no room for all of them."""
-    numbers = sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs
-    return max(1, min(WAVES, int(ROOM / (2 * facts.n_records * max(numbers, 1)))))
+def waves_for(facts: PublicFacts) -> int:
+    """Return how many waves a number gets: fewer where columns are many, or records do not fit otherwise."""
+    numbers = max(1, sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs)
+    return max(1, min(WAVES, WIDEST // (2 * numbers), int(ROOM / (2 * facts.n_records * numbers))))

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.features.map import BELOW, Facts
+from tacit.features.map import BELOW, PublicFacts
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
@@ -22,7 +22,7 @@ MOST = 1 << 14  # features
 
 
 @dataclass(frozen=True)
-class Fourier:
+class FourierMap:
     """(cos(u W), sin(u W)) / sqrt(D / 2), W_jd ~ N(0, 1 / scale^2).
 
     u is the record, centred: its numbers in [-1, 1] by their public bounds, over sqrt(J); without bounds x / |x|.
@@ -43,7 +43,7 @@ class Fourier:
             raise SpecError(f"features.scale must be positive and finite, got {self.scale}.")
 
     @classmethod
-    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Fourier:
+    def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> FourierMap:
         low, high = facts.bounds or (None, None)
         given = {name: value for name in ("size", "scale") if (value := getattr(asked, name)) is not None}
         return cls(facts.n_inputs, low, high, seed=asked.seed, **given)

@@ -26,7 +26,7 @@ BELOW = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: wha
 
 
 @dataclass(frozen=True)
-class Facts:
+class PublicFacts:
     """What a map may know when it is made: public numbers, and no record."""
 
     n_inputs: int
@@ -42,7 +42,7 @@ class FeatureMap(Protocol):
     """A public map of one record to one record."""
 
     @classmethod
-    def made_for(cls, facts: Facts, asked: FeatureSpec) -> FeatureMap:
+    def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> FeatureMap:
         """Return the map for data of which these facts are public."""
 
     @property

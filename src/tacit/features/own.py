@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import IncompatibleError, SpecError
-from tacit.features.map import BLOCK, Facts
+from tacit.features.map import BLOCK, PublicFacts
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
@@ -33,7 +33,7 @@ _SEED = 2021  # of the synthetic rows: public
 
 
 @dataclass(frozen=True)
-class Own:
+class OwnMap:
     """The function `where` of the rows (n, n_inputs), which gives (n, n_outputs) numbers."""
 
     n_inputs: int
@@ -48,7 +48,7 @@ class Own:
             raise SpecError(f"{self.where} is not the function that it was: its source has another hash.")
 
     @classmethod
-    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Own:
+    def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> OwnMap:
         function = find(asked.map)
         n_outputs = _probe(asked.map, function, facts)
         return cls(facts.n_inputs, n_outputs, asked.map, _version(asked.map), _source(function))
@@ -102,7 +102,7 @@ def _called(function: Callable[[Array], Array], x: Array, n_outputs: int) -> Arr
     return found if found.shape == (len(x), n_outputs) else None
 
 
-def _probe(where: str, function: Callable[[Array], Array], facts: Facts) -> int:
+def _probe(where: str, function: Callable[[Array], Array], facts: PublicFacts) -> int:
     """Return how many features the function gives; refuse a function of more than one record at a time."""
     low, high = facts.bounds or (-1.0, 1.0)
     rng = np.random.default_rng(_SEED)

@@ -10,19 +10,19 @@ import re
 from dataclasses import replace
 
 from tacit.errors import RunDirectoryError, SpecError, unknown
-from tacit.features.map import PROBED, Facts, FeatureMap, recipe
+from tacit.features.map import PROBED, FeatureMap, PublicFacts, recipe
 from tacit.features.spec import FeatureSpec
 from tacit.registry import Registry
 
 FEATURES: Registry[type[FeatureMap]] = Registry("feature map", {
-    "columns": "tacit.features.columns:Columns",
-    "unit": "tacit.features.unit:Unit",
-    "fourier": "tacit.features.fourier:Fourier",
-    "own": "tacit.features.own:Own",
+    "columns": "tacit.features.columns:ColumnsMap",
+    "unit": "tacit.features.unit:UnitMap",
+    "fourier": "tacit.features.fourier:FourierMap",
+    "own": "tacit.features.own:OwnMap",
 })  # fmt: skip
 
 
-def chosen(asked: FeatureSpec, facts: Facts) -> tuple[FeatureMap, str] | None:
+def chosen(asked: FeatureSpec, facts: PublicFacts) -> tuple[FeatureMap, str] | None:
     """Return the map that [features] asks for and its recipe, from public facts alone; None where records stay."""
     if asked.shape is not None:
         facts = replace(facts, image=image_of(asked.shape, facts.n_inputs))
@@ -36,10 +36,10 @@ def chosen(asked: FeatureSpec, facts: Facts) -> tuple[FeatureMap, str] | None:
     return found, recipe(name, found)
 
 
-def default(facts: Facts) -> str:
+def default(facts: PublicFacts) -> str:
     """Return the map that `auto` means: images by their orientations, declared columns by their shapes."""
     if facts.image is not None:
-        return "orientations"
+        return "orientations" if "orientations" in FEATURES else "none"
     return "unit" if facts.bounds is None else "columns"
 
 

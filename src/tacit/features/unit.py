@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.features.map import BELOW, Facts
+from tacit.features.map import BELOW, PublicFacts
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
 
 @dataclass(frozen=True)
-class Unit:
+class UnitMap:
     """(x / |x|, 1) / sqrt 2; a record of zeros keeps the intercept alone."""
 
     n_inputs: int
     bound: float = 1.0
 
     @classmethod
-    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Unit:  # noqa: ARG003
+    def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> UnitMap:  # noqa: ARG003
         return cls(facts.n_inputs)
 
     @property

@@ -21,9 +21,11 @@ _RHO: dict[str, Values] = {
 }
 
 
-# of the sound preset, whatever the method: records of norm one, and a clipped release that the whole run pays for
+# of the sound preset, whatever the method: the default feature map, records of norm one at most, and a clipped release
+# that the whole run pays for
 _SOUND: Values = {
-    "data.row_norm": "l2", "data.row_mode": "unit", "privacy.covers": "run", "privacy.sensitivity": "clip",
+    "features.map": "auto", "data.row_norm": "l2", "data.row_mode": "clip", "privacy.covers": "run",
+    "privacy.sensitivity": "clip",
 }  # fmt: skip
 
 
@@ -66,8 +68,9 @@ def _sound(algorithm: str) -> Values:
         "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
         "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
-        "privacy.clip": 0.35,
-        "run.rounds": 300,
+        "schedule.score_noise": 1.0,
+        "privacy.clip": 0.7,
+        "run.rounds": 100,
     }
     if algorithm != "admm":  # an exact step does not linearise
         shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w"}
