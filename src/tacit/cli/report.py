@@ -34,8 +34,9 @@ def run(options: argparse.Namespace) -> int:
 
     output.write(options.sources, options.out, options.figures)
     if options.json:
-        rows = output.comparison(read_all(options.sources))
-        print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
+        found = read_all(options.sources)
+        learnt = [{"source": one.name} | one.learnt.plain() for one in found if one.learnt is not None]
+        print(jsontext.dumps({"out": str(options.out), "comparison": output.comparison(found), "shapes": learnt}))
     else:
         print(options.out)
     if options.figures is not None and not options.quiet:
