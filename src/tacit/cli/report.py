@@ -5,6 +5,9 @@ examples:
   tacit report runs/grid runs/other --out both.html       sweeps side by side
   tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
 
+The page of one run draws what each column adds to the score of the model, where the score is such a sum (--features
+columns --set data.row_mode=clip when training); --json prints the numbers.
+
 A source is the directory of a run or a sweep, the --out of `tacit reproduce` or one artefact in it, or a file of
 records. Records that were edited, or are not of the spec they name, are refused.
 """

@@ -59,7 +59,7 @@ function frame(chart, across, up, right, down) {
       label(number(tick), LEFT - 6, down(tick) + 4, "end")]),
     ...across.ticks.flatMap((tick) => [svg("path", { class: "grid", d: `M${right(tick)} ${floor}v4` }),
       label(number(tick), right(tick), floor + 17)]),
-    label(chart.x_label, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8),
+    label(chart.y_ends ? shortened(chart.x_label, 2 * LONGEST) : chart.x_label, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8),
     svg("g", { transform: `translate(12 ${middle}) rotate(-90)` }, label(chart.y_label, 0, 0)),
   ];
 }
@@ -127,9 +127,9 @@ function levelPlot(chart, lines) {
   return reading(chart, drawn, places, height);
 }
 
-const shortened = (name) => {
+const shortened = (name, most = LONGEST) => {
   const letters = [...name];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("")}…` : name;
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : name;
 };
 
 function ends(line) {

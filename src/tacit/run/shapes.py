@@ -146,7 +146,7 @@ def terms_of(model: Model) -> list[Term]:
     raw, made = known.made, known.made if found is None else found.columns()
     if [one.column for one in made[: len(raw)]] != [one.column for one in raw]:
         raise RunDirectoryError("the model is damaged (its feature map is not that of its schema): train again.")
-    kinds = (known.encoded[one.column] for one in raw)
+    kinds = (known.encoded.get(one.column) for one in raw)
     return [_term(*one) for one in zip(raw, made, kinds, strict=False)]
 
 
