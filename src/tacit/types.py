@@ -127,6 +127,7 @@ class Federation:
     recipe: str = ""  # public: the feature map that the records have passed (tacit.features)
     inputs: tuple[str, ...] = ()  # names of the features before that map
     intercept: bool = False  # whether the last feature is an intercept that was appended to all others
+    rescaled: bool = False  # public: whether a record may have been divided by its own norm
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shards", tuple(self.shards))

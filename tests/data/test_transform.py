@@ -113,3 +113,21 @@ def test_unknown_choices_and_impossible_bounds_are_refused() -> None:
     for bound in (0.0, -1.0, float("inf"), float("nan")):
         with pytest.raises(SpecError, match="positive"):
             rescale_rows(some, "l1", bound)
+
+
+@pytest.mark.parametrize(("longest", "norm", "bound", "mode", "rescaled"), [
+    ((3.0, 1.5), "l2", 1.5, "clip", False),
+    ((3.0, 1.5), "l2", 1.4, "clip", True),
+    ((3.0, 1.5), "l1", 2.0, "clip", True),
+    ((3.0, 1.5), "l1", 3.0, "clip", False),
+    ((3.0, 1.5), "l2", 1.5, "unit", True),
+    (None, "l2", 1e6, "clip", True),
+])  # fmt: skip
+def test_whether_records_may_be_rescaled_follows_from_public_bounds_alone(
+    longest: tuple[float, float] | None, norm: str, bound: float, mode: str, rescaled: bool
+) -> None:
+    for x in (np.zeros((2, 3)), np.full((2, 3), 0.8)):
+        shard = Shard(x, np.array([0, 1]))
+        made = rescale_rows(Federation((shard,), shard, 2, longest=longest), norm, bound, mode)
+        assert made.rescaled is rescaled
+        assert rescale_rows(made, "l2", 1e6).rescaled is (rescaled or longest is None)

@@ -5,6 +5,9 @@ examples:
   tacit report runs/grid runs/other --out both.html       sweeps side by side
   tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
 
+The page of one run draws what each column adds to the score of the model, where the score is such a sum (--features
+columns --set data.row_mode=clip when training); --json prints the numbers.
+
 A source is the directory of a run or a sweep, the --out of `tacit reproduce` or one artefact in it, or a file of
 records. Records that were edited, or are not of the spec they name, are refused.
 """
@@ -34,8 +37,9 @@ def run(options: argparse.Namespace) -> int:
 
     output.write(options.sources, options.out, options.figures)
     if options.json:
-        rows = output.comparison(read_all(options.sources))
-        print(jsontext.dumps({"out": str(options.out), "comparison": rows}))
+        found = read_all(options.sources)
+        learnt = [{"source": one.name} | one.learnt.plain() for one in found if one.learnt is not None]
+        print(jsontext.dumps({"out": str(options.out), "comparison": output.comparison(found), "shapes": learnt}))
     else:
         print(options.out)
     if options.figures is not None and not options.quiet:

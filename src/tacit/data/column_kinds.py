@@ -26,6 +26,19 @@ from tacit.errors import SpecError
 from tacit.types import Array
 
 _BOOLEANS = {"true": "1", "false": "0"}
+DRAWN = 129  # values of a number whose effect is drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The values of a column whose effects a report draws, from its declaration alone.
+
+    A kind of column that can be drawn has a method `domain` which returns them.
+    """
+
+    cells: Array
+    number: bool  # a curve; else a mark a value
+    log: bool = False  # the axis of the curve
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,10 @@ class NumericColumn:
             raise SpecError(f"lo must be less than hi and both finite, got lo = {self.lo:g} and hi = {self.hi:g}.")
         if self.missing is not None and not self.lo <= self.missing <= self.hi:
             raise SpecError(f"missing = {self.missing:g} lies outside [{self.lo:g}, {self.hi:g}]: choose within.")
+
+    def domain(self) -> Values:
+        """Return numbers from lo to hi."""
+        return Values(np.linspace(self.lo, self.hi, DRAWN), number=True)
 
     def features(self, column: str) -> tuple[str, ...]:
         """Name the feature: as the column."""
@@ -98,6 +115,10 @@ class CategoricalColumn:
     def kept(self) -> tuple[str, ...]:
         """The values that have a feature."""
         return tuple(value for value in self.values if value != self.drop)
+
+    def domain(self) -> Values:
+        """Return every declared value."""
+        return Values(np.array(self.values, dtype=object), number=False)
 
     def features(self, column: str) -> tuple[str, ...]:
         """Name the features: smoker=former, ..."""

@@ -87,7 +87,11 @@ def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "c
             x[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
         return replace(shard, x=x)
 
-    return federation.map(change, bounds=_bounds(federation.bounds, bound, mode))
+    within = federation.longest is not None and federation.longest[NORMS.index(norm)] <= bound
+    return federation.map(
+        change, bounds=_bounds(federation.bounds, bound, mode),
+        rescaled=federation.rescaled or not (mode == "clip" and within),
+    )  # fmt: skip
 
 
 def _bounds(bounds: tuple[float, float] | None, bound: float, mode: str) -> tuple[float, float]:

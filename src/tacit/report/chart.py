@@ -56,6 +56,7 @@ class Line:
     high: tuple[float, ...] = ()
     style: int = 0
     aside: bool = False
+    missing: tuple[float, ...] = ()  # y, low and high of a point without a place on the x axis: a missing cell
 
     @property
     def colour(self) -> str | None:
@@ -80,14 +81,20 @@ class Line:
 
     def description(self) -> dict[str, Any]:
         """Return the line as page.js reads it."""
-        columns = {"x": self.x, "y": self.y, "low": self.low, "high": self.high}
+        columns = {"x": self.x, "y": self.y, "low": self.low, "high": self.high, "missing": self.missing}
         points = {key: [float(f"{value:.{DIGITS}g}") for value in column] for key, column in columns.items()}
         return {"name": self.name, **points, "colour": self.colour, "dashes": self.dashes, "marked": self.marked}
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines on two labelled axes; `averaged` are the same lines for the averaged iterate, where that is measured."""
+    """Lines on two labelled axes; `averaged` are the same lines for the averaged iterate, where that is measured.
+
+    levels    names in place of numbers x = 0, 1, ...: they stand below one another, and each has a mark of its own
+    y_ends    what the y axis of every chart of a set holds, so that they can be compared. The y axis is then linear,
+              and the set says what the charts have in common: the y axis, and what a single line is
+    odds      y is a logarithm of odds: whoever points at it is told the factor
+    """
 
     key: str
     title: str
@@ -97,6 +104,9 @@ class Chart:
     averaged: tuple[Line, ...] = ()
     log_x: bool = False
     log_y: bool = False
+    levels: tuple[str, ...] = ()
+    y_ends: tuple[float, float] | None = None
+    odds: bool = False
 
     def visible(self, lines: Sequence[Line], log_y: bool) -> list[Line]:
         """Return the parts of `lines` that these axes can show."""

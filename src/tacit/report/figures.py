@@ -25,6 +25,8 @@ INK = "#222222"
 PANEL = (4.6, 3.5)  # inches of a chart
 WIDTH, AROUND, ROW = 6.7, 1.25, 0.25  # inches of a dot chart: its width, its height without rows, a row
 CELL = (1.25, 1.6)  # inches of a record with its caption
+BESIDE = 1.14  # where a point without a place on the x axis goes, in widths of the frame
+LONGEST = 24  # letters of the name of a level
 ROOM = 0.06  # share of its range that a logarithmic axis adds, so that no line lies on the frame
 LEAST = 0.6  # decades of a logarithmic axis: noise around a constant should look like a constant
 FINEST = 0.04  # range of a linear axis, as a share of the largest value, for the same reason
@@ -117,6 +119,9 @@ def _draw(shown: Sequence[tuple[Chart, Sequence[Line]]], stem: Path, columns: in
 
 
 def _panel(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None:
+    if chart.levels:
+        _levels(place, chart, lines, suffix)
+        return
     log_y = chart.log_y and bool(chart.visible(lines, True))
     for line in chart.visible(lines, log_y):
         look: dict[str, Any] = {"color": line.colour or INK, "linewidth": 1.6, "clip_on": False}
@@ -129,8 +134,50 @@ def _panel(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None
             place.fill_between(line.x, line.low, line.high, color=line.colour or INK, alpha=0.2, linewidth=0)
     place.set(title=chart.title + suffix, xlabel=chart.x_label, ylabel=chart.y_label)
     _scale(place, "x", chart.log_x)
-    _scale(place, "y", log_y)
-    place.legend()
+    if chart.y_ends is None:
+        _scale(place, "y", log_y)
+        place.legend()
+        return
+    if not chart.log_x:
+        place.set_xlim(*place.xaxis.get_data_interval())
+    place.set_ylim(chart.y_ends)
+    place.axhline(0, color=INK, linewidth=0.8)
+    _beside(place, lines)
+    if len(lines) > 1:
+        place.legend()
+
+
+def _beside(place: Any, lines: Sequence[Line]) -> None:
+    """Mark to the right of the frame what has no place on the x axis."""
+    across = place.get_yaxis_transform()  # x as a share of the frame, y as data
+    shown = [line for line in lines if line.missing]
+    for n, line in enumerate(shown):
+        at, colour = BESIDE + 0.03 * (n - (len(shown) - 1) / 2), line.colour or INK
+        y, *ends = line.missing
+        look: dict[str, Any] = {"color": colour, "transform": across, "clip_on": False}
+        place.plot([at] * len(ends), ends, linewidth=5, alpha=0.2, solid_capstyle="butt", **look)
+        place.plot([at], [y], "o", markerfacecolor="white", **look)
+    if shown:
+        place.text(BESIDE, -0.02, "missing", transform=place.transAxes, ha="center", va="top")
+
+
+def _levels(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None:
+    """Draw the marks of levels, which stand below one another."""
+    for n, line in enumerate(lines):
+        rows = [x + 0.6 * ((n + 0.5) / len(lines) - 0.5) for x in line.x]
+        look: dict[str, Any] = {"color": line.colour or INK}
+        if line.low:
+            place.hlines(rows, line.low, line.high, linewidth=5, alpha=0.2, **look)
+        place.hlines(rows, 0, line.y, linewidth=1.6, **look)
+        place.plot(line.y, rows, "o", markersize=4, label=line.name, **look)
+    place.axvline(0, color=INK, linewidth=0.8)
+    names = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "\u2026" for name in chart.levels]
+    place.set_yticks(range(len(names)), names)
+    place.set(title=chart.title + suffix, xlabel=chart.y_label, xlim=chart.y_ends, ylim=(len(chart.levels) - 0.5, -0.5))
+    place.tick_params(axis="y", length=0)
+    place.grid(visible=False, axis="y")
+    if len(lines) > 1:
+        place.legend()
 
 
 def _scale(place: Any, axis: str, log: bool) -> None:

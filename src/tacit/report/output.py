@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.privacy.budget import upward
-from tacit.report import curves
+from tacit.report import curves, shapes
 from tacit.report.markup import Raw, badge, either, folded, html, table
 from tacit.report.runs import Group, grouped
 from tacit.report.section import section
@@ -68,6 +68,8 @@ def write_figures(sources: Sequence[Source], directory: Path) -> None:
             draw(curves.panels(source.artefact, source.runs), directory / key, source.artefact.columns)
         for chart in curves.standard(source.runs):
             draw([chart], directory / f"{key}-{chart.key}")
+        if source.learnt is not None:
+            draw(shapes.charts(source.learnt), directory / f"{key}-shapes", shapes.COLUMNS)
 
 
 def comparison(sources: Iterable[Source]) -> list[Row]:
@@ -120,7 +122,7 @@ def _page(sources: dict[str, Source]) -> str:
 {_comparison(comparison(sources.values()))}
 {sections}
 </main><script>
-{_own("page.js")}</script></body></html>
+{_own("axes.js")}{_own("page.js")}</script></body></html>
 """
 
 

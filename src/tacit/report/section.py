@@ -8,7 +8,7 @@ import io
 from collections.abc import Sequence
 from itertools import chain
 
-from tacit.report import curves
+from tacit.report import curves, shapes
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
@@ -26,7 +26,10 @@ def section(source: Source, key: str) -> str:
     if runs:
         drawn = figures(curves.standard(runs), key)
         shown_above = artefact is not None and bool(artefact.panels)
-        parts += [_guarantees(runs), folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
+        parts.append(_guarantees(runs))
+        if source.learnt is not None:
+            parts.append(shapes.section(source.learnt, key))
+        parts += [folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
         parts += [_result(runs[0]) if len(runs) == 1 else _results(runs), _spec(runs), _download(runs, key)]
     return "\n".join([*filter(None, parts), "</section>"])
 

@@ -13,6 +13,7 @@ from tacit import record, toml
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.report import artefact_file
 from tacit.report.runs import Recorded, identity
+from tacit.report.shapes import Learnt, learnt
 
 QUANTITIES = (
     "test_error", "test_error_averaged", "objective", "consensus_violation", "noise_gradient_units",
@@ -27,6 +28,7 @@ class Source:
     name: str
     runs: tuple[Recorded, ...]
     artefact: artefact_file.ArtefactFile | None = None
+    learnt: Learnt | None = None
 
     @property
     def title(self) -> str:
@@ -59,7 +61,8 @@ def read(path: Path) -> Source:
     if records.is_file():
         return Source(name, read(records).runs)
     if (path / "spec.toml").is_file():
-        return Source(name, (_directory(path, name),))
+        run = _directory(path, name)
+        return Source(name, (run,), learnt=learnt(path, run))
     found = f"{path} holds neither a run (spec.toml) nor records (records.jsonl)"
     raise RunDirectoryError(f"{found}: give the --out of `tacit train` or `tacit sweep`.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +19,7 @@ from tacit.errors import DataError, IncompatibleError, RunDirectoryError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
 from tacit.run.directory import RunDirectory, fitting, load_npz
+from tacit.run.shapes import Shapes, shapes_of
 from tacit.types import Array
 
 
@@ -46,6 +48,8 @@ class Model:
     schema: str = ""  # TOML; empty where records came as numbers
     recipe: str = ""  # of the feature map; empty where there is none
     trusted: str | None = None  # the function of the user's own that may be called, where the map is one
+    rescaled: bool = True  # whether training may have divided a record by its own norm
+    noise: tuple[float, float] = (math.nan, math.nan)  # std in an entry of w and of w_average (tacit.run.model_noise)
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -56,6 +60,8 @@ class Model:
             "intercept": np.array(self.intercept),
             "schema": np.array(self.schema, dtype=np.str_),
             "recipe": np.array(self.recipe, dtype=np.str_),
+            "rescaled": np.array(self.rescaled),
+            "noise": np.array(self.noise, dtype=np.float64),
         }
 
     @classmethod
@@ -73,13 +79,14 @@ class Model:
                 )
             directory.result()  # refuses a run that was edited
             path = path / "model.npz"
-        # models of version 0.1.0 have no schema, and earlier ones of 0.2.0 no map
-        arrays = {"schema": np.array(""), "recipe": np.array("")} | load_npz(path)
+        # models of version 0.1.0 have no schema, and earlier ones of 0.2.0 neither a map nor what shapes need
+        unsaid = {"rescaled": np.array(True), "noise": np.full(2, math.nan)}
+        arrays = {"schema": np.array(""), "recipe": np.array(""), **unsaid} | load_npz(path)
         fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
         w, named = arrays["w"], len(arrays["features"])
         fitting(path, arrays, {
             "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
-            "recipe": ("U", ()),
+            "recipe": ("U", ()), "rescaled": ("b", ()), "noise": ("f", (2,)),
         })  # fmt: skip
         model = cls(
             w,
@@ -90,6 +97,8 @@ class Model:
             str(arrays["schema"]),
             str(arrays["recipe"]),
             features,
+            bool(arrays["rescaled"]),
+            (float(arrays["noise"][0]), float(arrays["noise"][1])),
         )
         outputs = model.n_inputs if model.map is None else model.map.n_outputs
         if outputs + model.intercept != len(w) or named not in (0, model.n_inputs, model.n_inputs + model.intercept):
@@ -178,6 +187,10 @@ class Model:
         phi = x if self.map is None else apply(self.map, x)
         w = self.w_average if averaged else self.w
         return np.asarray(phi @ w[: phi.shape[1]] + (w[-1] if self.intercept else 0.0))
+
+    def shapes(self, averaged: bool = False) -> Shapes:
+        """Return what each column adds to the score, value by value; refuse a model whose score is no such sum."""
+        return shapes_of(self, averaged)
 
     def name(self, scores: Array) -> list[str]:
         """Return the class with the highest score of each record."""

@@ -23,6 +23,7 @@ from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import stated
 from tacit.run.model import Model
+from tacit.run.model_noise import gathered_noise
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
@@ -181,7 +182,8 @@ class Run:
         if self.directory is not None:
             known = self.federation
             names = known.inputs if known.recipe else known.features
-            model = Model(w, average, known.classes, names, known.intercept, known.schema, known.recipe)
+            model = Model(w, average, known.classes, names, known.intercept, known.schema, known.recipe,
+                          rescaled=known.rescaled, noise=gathered_noise(self.setup))  # fmt: skip
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
