@@ -137,7 +137,7 @@ class HuangStep:
         return 1 / (self.smoothness + math.sqrt(2 * self.dimension * t) * self.noise / self.c_w)
 
 
-LARGEST_STEP = 64.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
+LARGEST_STEP = 32.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
 
 
 def cooled_step(score_noise: float, std: float, rounds: int) -> float:

@@ -19,7 +19,7 @@ from tacit.data.column_kinds import NumericColumn
 from tacit.data.schema import Schema
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features import registry
-from tacit.features.columns import Columns
+from tacit.features.columns import ColumnsMap
 from tacit.features.map import Facts
 from tacit.features.spec import FeatureSpec
 from tacit.run.model import Model
@@ -112,7 +112,7 @@ def test_a_known_weight_gives_the_known_effect() -> None:
 
 def test_a_wave_of_the_columns_map_is_drawn_as_a_wave() -> None:
     made = model("columns")
-    assert isinstance(made.map, Columns)
+    assert isinstance(made.map, ColumnsMap)
     w = np.zeros_like(made.w)
     w[1, 1] = 5.0  # the second wave of age, for the second class
     age = shape(replace(made, w=w).shapes(), "age")
@@ -164,7 +164,7 @@ def test_a_model_that_is_no_sum_over_columns_has_no_shapes(made: Model, says: st
 
 
 def test_a_map_of_other_columns_and_effects_that_are_not_finite_are_refused() -> None:
-    other = Columns(6, tuple(replace(one, column="other") for one in known().made))
+    other = ColumnsMap(6, tuple(replace(one, column="other") for one in known().made))
     facts = Facts(len(known().features), bounds=(0.0, 1.0), columns=other.inputs)
     recipe = registry.chosen(FeatureSpec(map="columns"), facts)
     assert recipe is not None

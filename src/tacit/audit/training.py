@@ -106,7 +106,7 @@ def _longest(spec: Spec, base: Federation) -> float:
     """Return the largest value of a record with one feature that the spec allows."""
     if spec.data.row_norm != "none":
         return spec.data.row_bound * (1 - 1e-6)
-    return max(map(abs, base.bounds)) if base.bounds else max(1.0, spec.privacy.clip)
+    return max(map(abs, base.bounds)) if base.bounds else max(1.0, spec.privacy.clip or 1.0)
 
 
 def _tossed(agent: Agent, own: Canaries, break_: Callable[[Variant], Variant]) -> Agent:

@@ -122,6 +122,24 @@ def accounted_delta(spec: Spec) -> float:
     return spec.privacy.dp_delta * (1 - share)
 
 
+LEAST_CLIP, MOST_CLIP = 0.7, math.sqrt(2)  # the gradient of no record of norm one is longer than sqrt 2
+LOUD = 1e-3  # from so much noise on, as `clip_for` counts noise, LEAST_CLIP is best
+
+
+def clip_for(spec: Spec, federation: Federation) -> float:
+    """Return the clipping norm from public numbers: the less noise, the less is gained by cutting gradients short.
+
+    A small clip takes noise off and bends the objective. Noise falls with the number of records, and the bend does not.
+    The noise is that of a mean gradient, for a clip of one and all the budget in one release.
+    """
+    if math.isinf(spec.privacy.epsilon):
+        return MOST_CLIP
+    one = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
+    assert isinstance(one, GaussianRelease)
+    noise = float(one.multiplier * math.sqrt(federation.n_agents) / federation.n_records)
+    return float(min(MOST_CLIP, max(LEAST_CLIP, LEAST_CLIP * (LOUD / noise) ** 0.25)))
+
+
 def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p = spec.privacy
@@ -140,7 +158,7 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
     if p.sensitivity == "observed":
         return Observed(norm)
     if p.sensitivity == "clip":
-        return Clipped(norm, p.clip)
+        return Clipped(norm, clip_for(spec, federation) if p.clip is None else p.clip)
     if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
         return Declared(norm, float(len(shard)), public=False)
     if p.sensitivity == "row_norm":

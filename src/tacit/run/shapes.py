@@ -21,7 +21,7 @@ import numpy as np
 from tacit.data.cells import Cells
 from tacit.data.column_kinds import DRAWN, Tally, Values
 from tacit.errors import IncompatibleError, RunDirectoryError
-from tacit.features.columns import Columns
+from tacit.features.columns import ColumnsMap
 from tacit.features.map import apply
 from tacit.types import Array, ColumnFeatures
 
@@ -126,7 +126,7 @@ def shapes_of(model: Model, averaged: bool = False) -> Shapes:
 def terms_of(model: Model) -> list[Term]:
     """Return the columns that the score is a sum over; refuse a model whose score is none."""
     found, known = model.map, model.known
-    if known is None and not isinstance(found, Columns):
+    if known is None and not isinstance(found, ColumnsMap):
         raise IncompatibleError("the model has no schema, so that nothing is known of its columns.")
     if found is not None and not found.columns():
         raise IncompatibleError(
@@ -139,7 +139,7 @@ def terms_of(model: Model) -> list[Term]:
             "depends on all others; --features columns --set data.row_mode=clip keeps them apart."
         )
     if known is None:
-        assert isinstance(found, Columns)
+        assert isinstance(found, ColumnsMap)
         ends, names = (found.low, found.high), model.features
         raw = tuple(ColumnFeatures(names[j] if names else str(j), j, j + 1) for j in range(model.n_inputs))
         return [_term(own, to, ends) for own, to in zip(raw, found.columns(), strict=False)]

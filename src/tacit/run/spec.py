@@ -77,7 +77,7 @@ class PrivacySpec:
         "observed", "where the bound of a record comes from",
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
     )  # fmt: skip
-    clip: float = declare(1.0, "the clipping norm of sensitivity = clip")
+    clip: float | None = declare(1.0, "the clipping norm of sensitivity = clip; unset: from public numbers")
     adjacency: str = declare(
         "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
     )
