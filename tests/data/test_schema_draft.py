@@ -30,7 +30,8 @@ INFINITE = re.compile(r"[+-]?(inf|infinity|1e999)", re.IGNORECASE)
 )
 def test_a_draft_is_a_schema_of_its_own_file_and_is_refused_for_training(columns: dict[str, list[str]]) -> None:
     found = raw(columns | {"u": ["1", "2", "3", "4"], "label": ["é\x7f😀", '"', "\\", "\n#"]})
-    text, looked = draft_schema([found], "a\nb.csv", "label")
+    draft = draft_schema([found], "a\nb.csv", "label")
+    text, looked = draft.text, draft.looked
     schema = parse(text)
     assert schema.drafted == tuple(looked)
     assert {"u", "label"} <= set(looked)
@@ -57,8 +58,8 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
         "outcome": ["ill", "well"] * 30,
     }
     path = write_csv(tmp_path / "t.csv", columns)
-    text, looked = draft_schema(list(read_raw(path)), "t.csv", "outcome", "site")
-    schema = parse(text)
+    draft = draft_schema(list(read_raw(path)), "t.csv", "outcome", "site")
+    schema, looked = parse(draft.text), draft.looked
     assert (schema.label, schema.agent) == ("outcome", "site")
     assert schema.encoded == {
         "age": NumericColumn(20, 31.5),
