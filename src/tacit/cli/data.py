@@ -98,8 +98,9 @@ def run_init(options: argparse.Namespace) -> int:
             print(f"left out {name!r}: {why}")
         print(f"wrote {options.out}")
     warnings.warn(
-        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, draft.looked))} in {options.out} were READ FROM "
-        "THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses them.",
+        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, draft.looked))} in {options.out} were READ "
+        "FROM THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses "
+        "them.",
         NotPrivateWarning,
         stacklevel=2,
     )
@@ -108,7 +109,8 @@ def run_init(options: argparse.Namespace) -> int:
 
 def _in_words(layout: FileLayout) -> str:
     """Say how a text file is written."""
-    between = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}.get(layout.separator or ",", layout.separator)
+    signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+    between = signs.get(layout.separator or ",", layout.separator)
     quoted = f"quoted with {layout.quote}" if layout.quote else "never quoted"
     decimal = "decimal commas" if layout.decimal == "," else "decimal points"
     spans = ", quoted cells may hold line ends" if layout.newlines else ""
@@ -154,7 +156,8 @@ def run_check(options: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
     _warn(schema, counts)
-    for role, name, then in (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "leaves them out")):
+    roles = (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "leaves them out"))
+    for role, name, then in roles:
         odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
         if odd:
             raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.data.cells import Cells, Coded
+from tacit.data.cells import Cells, Coded, plain
 from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
 from tacit.data.table import MARKS
@@ -128,6 +128,13 @@ class ColumnFacts:
 
     def odd_texts(self, most: int = 3) -> list[str]:
         """The first few texts that are no numbers."""
-        piece = np.array(self.texts, dtype=object)
-        value, _ = as_numbers(piece, MARKS)
-        return [str(text) for text in piece[np.isnan(value)][:most]]
+        found: dict[str, None] = {}
+        for piece in self.pieces:
+            value, unreadable = as_numbers(piece, MARKS)
+            if unreadable:
+                cells = piece.tolist()
+                texts = (plain(cells[i]) for i in np.flatnonzero(np.isnan(value)).tolist())
+                found |= dict.fromkeys(text for text in texts if text and text not in MARKS)
+            if len(found) >= most:
+                break
+        return list(found)[:most]

@@ -43,7 +43,7 @@ class FileLayout:
         if type(self.newlines) is not bool:
             raise SpecError(f"newlines takes true or false, got {self.newlines!r}.")
         if self.newlines and not self.quote:
-            raise SpecError('newlines = true needs a quote: without one, nothing tells where a record ends. Drop quote = "".')
+            raise SpecError('newlines = true needs a quote, which tells where a record ends: drop quote = "".')
 
     @classmethod
     def of(cls, table: Any) -> FileLayout:

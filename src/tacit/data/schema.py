@@ -123,7 +123,8 @@ class Schema:
         needed = [name for name, c in self.columns.items() if c.kind != "ignore"] if training else self.encoded
         lacks = [name for name in needed if name not in found]
         if lacks:
-            raise DataError(f"{source} lacks {some(lacks)} of {self.source}: add, or take out of the schema.")
+            between = f" (cells are read between {self.file.separator!r}: [file])" if self.file.separator else ""
+            raise DataError(f"{source} lacks {some(lacks)} of {self.source}{between}: add, or take out of the schema.")
         adds = [name for name in found if name not in self.columns]
         if training and adds:
             raise DataError(f'{source} has {some(adds)}, not in {self.source}: declare, if unused as kind = "ignore".')

@@ -39,7 +39,7 @@ _FILE = """
 
 @dataclass(frozen=True)
 class Draft:
-    """A schema.toml, and what its writer should know. `ignored` and `notes` describe records: they are for their owner."""
+    """A schema.toml, and what its writer should know: `ignored` and `notes` are about records, for their owner."""
 
     text: str
     looked: list[str]  # the columns whose numbers or lists were read from the data
@@ -146,8 +146,8 @@ def _unreadable(facts: ColumnFacts) -> list[str]:
     if not facts.unreadable:
         return []
     such = ", ".join(map(repr, facts.odd_texts()))
-    share = 100 * facts.unreadable / facts.present
-    return [f"{facts.unreadable} cells ({share:.2g} %) hold no number, such as {such}: they are read as missing"]
+    share = f"{facts.unreadable} of {facts.present} cells ({100 * facts.unreadable / facts.present:.2g} %)"
+    return [f"no number in {share}, such as {such}: read as missing"]
 
 
 def _range(kind: str, facts: ColumnFacts) -> list[str]:

@@ -106,7 +106,8 @@ def _guess(sample: bytes, whole: bool, layout: FileLayout) -> _Guess | None:
 def _has_quoted(guess: _Guess, sample: bytes) -> bool:
     """Tell whether a cell stands in quotes."""
     sign, between = re.escape(guess.layout.quote.encode()), re.escape((guess.layout.separator or ",").encode())
-    return re.search(rb"(?m)(?:^|%b)%b[^%b\r\n]*%b(?:%b|\r?$)" % (between, sign, sign, sign, between), sample) is not None
+    quoted = rb"(?m)(?:^|%b)%b[^%b\r\n]*%b(?:%b|\r?$)" % (between, sign, sign, sign, between)
+    return re.search(quoted, sample) is not None
 
 
 def _without_quotes(best: _Guess, sample: bytes, whole: bool) -> _Guess:
@@ -134,5 +135,5 @@ def _decimal(guess: _Guess) -> tuple[FileLayout, list[str]]:
             sure, doubtful = sure or not only_thousands, doubtful or only_thousands
     if sure:
         return replace(guess.layout, decimal=","), []
-    doubt = "numbers such as 1,234 may have a decimal comma or none: say decimal = \",\" in [file] if they have one"
+    doubt = 'numbers such as 1,234 may have a decimal comma or none: say decimal = "," in [file] if they have one'
     return guess.layout, [doubt] * doubtful

@@ -1,8 +1,8 @@
 """CSV files without a schema: the first row names the columns, every cell is text, and a bad row is refused.
 
 Files that a schema declares are read by `lines`. The compiled reader (_csv.c), where it is installed, finds the cells
-and reads plain numbers. Whatever is not plain is Python's: `number` reads a cell in doubt, and csv.reader the file, from
-the first record on that is not well-formed. So both readers give the same table, and the same errors.
+and reads plain numbers. Whatever is not plain is Python's: `number` reads a cell in doubt, and csv.reader the file,
+from the first record on that is not well-formed. So both readers give the same table, and the same errors.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ and all its cells are empty, which is how missing cells are written. Not well-fo
 header has, a quote that is not closed in its line, text behind a closed quote, a cell of more than LIMIT bytes, bytes
 that are not UTF-8. A quote inside a cell that does not begin with one is a sign like others.
 
-Lines end as the header does: with a line feed (and perhaps a carriage return before it), or with carriage returns alone.
+Lines end as the header does: with a line feed (and perhaps a carriage return before it), or with a carriage return
+alone.
 
 With `FileLayout.newlines` a quoted cell may go on behind the end of its line, if what is read so is a well-formed
 record. If not, its first line alone is not well-formed, and the next line is read for itself: a stray quote costs one
@@ -96,9 +97,11 @@ def first_line(text: bytes, layout: FileLayout) -> tuple[bytes, bytes, bytes]:
 
 def names(header: bytes, separator: str, quote: str) -> list[str]:
     """Return the names of the columns, stripped."""
-    quoting = csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE
     text = io.StringIO(header.decode(), newline="")
-    rows = csv.reader(text, strict=True, delimiter=separator, quotechar=quote or None, quoting=quoting)
+    if quote:
+        rows = csv.reader(text, strict=True, delimiter=separator, quotechar=quote)
+    else:
+        rows = csv.reader(text, strict=True, delimiter=separator, quoting=csv.QUOTE_NONE)
     found = [name.strip() for name in next(rows, [])]
     if next(rows, None) is not None:
         raise csv.Error("the names of the columns hold a stray quote or line end")

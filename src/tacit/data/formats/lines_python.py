@@ -69,7 +69,8 @@ def _record(
 ) -> tuple[list[bytes] | None, int, int] | None:
     """Return (the cells or None, where the next record begins, lines); None where the record may go on."""
     assert after is not None
-    bad, cells, at, lines = (None, after, 1), [], start, 1
+    cells: list[bytes] = []
+    bad, at, lines = (None, after, 1), start, 1
     while len(cells) < rules.width:
         begin, doubled = at, False
         if rules.quote and text.startswith(rules.quote, at, stop):
@@ -109,6 +110,6 @@ def _record(
 
 def _decoded(cells: list[bytes] | None) -> list[str] | None:
     try:
-        return cells and [cell.decode() for cell in cells]
+        return None if cells is None else [cell.decode() for cell in cells]
     except UnicodeDecodeError:
         return None
