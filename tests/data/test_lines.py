@@ -352,6 +352,19 @@ def test_in_the_own_file_of_an_agent_it_is_absent_in_its_place(tmp_path: Path, h
     assert found.n_records == want.n_records
 
 
+@pytest.mark.parametrize("hostile", [b'"', b"\xff,red,a,9", b"1", b"1,2,3,4,5", b"1,red,?,"])
+def test_records_that_are_cut_into_agents_stay_where_they_are(tmp_path: Path, hostile: bytes) -> None:
+    (tmp_path / "schema.toml").write_text(COLUMNS.replace('"agent"', '"ignore"'))
+
+    def cut(rows: list[bytes]) -> Any:
+        (tmp_path / "t.csv").write_bytes(b"\n".join([b"u,c,label,agent", *rows]))
+        return load(str(tmp_path / "t.csv"), schema=str(tmp_path / "schema.toml"), agents=3)
+
+    with pytest.warns(OwnerWarning, match="no declared class"):
+        want, found = (cut([*ROWS[:5], row, *ROWS[6:]]) for row in (b"1,red,nobody,9", hostile))
+    assert found.checksum == want.checksum
+
+
 def test_a_file_that_names_no_agent_at_all_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no record names an agent"):
         federation_of(tmp_path, b"1,red,a,", b"2,red,b,")

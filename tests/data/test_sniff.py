@@ -80,6 +80,16 @@ def test_what_is_told_reads_back_what_was_written(
     assert list(zip(*(cells.tolist() for cells in raw.columns.values()), strict=True)) == rows
 
 
+def test_bytes_of_another_encoding_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    for encoding in ("utf-8", "cp1252"):
+        path.write_bytes(("a;b\n" + "Müller;1\n" * 40_000).encode(encoding))  # longer than the sample
+        found = sniff(path)
+        assert found is not None
+        assert found.layout == FileLayout(";")
+        assert any("not UTF-8" in note for note in found.notes) == (encoding == "cp1252")
+
+
 def test_the_first_text_file_of_a_directory_is_looked_at(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("a,b\n1,2\n")
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b"a;b\n1;2\n"))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import BY_LAYOUT, lines, lines_python, suffix_of, table_files
+from tacit.data.formats.chunk import is_utf8
 from tacit.data.formats.text_file import opened, readable, separator_of
 from tacit.data.table import MARKS
 from tacit.errors import DataError
@@ -58,6 +59,10 @@ def sniff(path: Path) -> Sniffed | None:
     sample = sample.removeprefix(codecs.BOM_UTF8)
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{file} is UTF-16: save it as UTF-8 text.")
+    if not is_utf8(sample[: sample.rfind(b"\n") + 1]):  # the last line may be cut in a letter
+        notes.append(
+            "it holds bytes that are not UTF-8 (Windows-1252?): save it as UTF-8, or their records are read as missing"
+        )
     guesses = list(_guesses(sample, whole))
     if not guesses:  # one column, or no header that can be read: the reader tells
         return Sniffed(FileLayout(separator_of(file)), tuple(notes))

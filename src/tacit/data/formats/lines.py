@@ -115,7 +115,7 @@ def longest(width: int) -> int:
 
 def _runs(file: BinaryIO, text: bytes, rules: Rules, decimal: str, lines: int) -> Iterator[tuple[_Run, int]]:
     """Give runs of records, each with the lines before it; `text` was read of the file already."""
-    kernels, final = compiled(), False
+    kernels, final, room = compiled(), False, _Room(0, rules.width)
     while not final:
         size = max(min(chunk_size(rules.width), LARGEST), len(text))  # twice as much for a record that is longer
         more = file.read(size)
@@ -124,7 +124,9 @@ def _runs(file: BinaryIO, text: bytes, rules: Rules, decimal: str, lines: int) -
             if kernels is None:
                 run = _by_python(text, at, final, rules, decimal)
             else:
-                run = _by_kernels(kernels, text, at, final, rules, decimal)
+                n = _room(text, at, rules)
+                room = room if len(room.numbers) >= n else _Room(n, rules.width)
+                run = _by_kernels(kernels, text, at, final, rules, decimal, room)
             yield run, lines
             at, lines = at + run.used, lines + run.lines
             if run.long or not run.used:
@@ -151,23 +153,30 @@ def _room(text: bytes, at: int, rules: Rules) -> int:
     return (len(text) - at) // rules.width + 1
 
 
-def _by_kernels(kernels: ModuleType, text: bytes, at: int, final: bool, rules: Rules, decimal: str) -> _Run:
-    room = _room(text, at, rules)
-    spans, numbers = np.empty((room, rules.width, 2), np.uint32), np.empty(room, np.int32)
-    begins, bad = np.empty(room, np.uint32), np.empty(room, np.uint8)
+class _Room:
+    """Where the compiled reader writes, chunk after chunk: memory that was used before is faster than new memory."""
+
+    def __init__(self, n: int, width: int) -> None:
+        self.spans, self.numbers = np.empty((n, width, 2), np.uint32), np.empty(n, np.int32)
+        self.begins, self.bad = np.empty(n, np.uint32), np.empty(n, np.uint8)
+
+
+def _by_kernels(
+    kernels: ModuleType, text: bytes, at: int, final: bool, rules: Rules, decimal: str, room: _Room
+) -> _Run:
     n, used, lines, why = kernels.split_lines(
         memoryview(text)[at:], final, rules.end, rules.separator, rules.quote, rules.newlines, rules.width, LIMIT,
-        rules.most, spans, numbers, begins, bad,
+        rules.most, room.spans, room.numbers, room.begins, room.bad,
     )  # fmt: skip
-    spans, bad, own = spans[:n].copy(), bad[:n], text[at : at + used]
+    spans, bad, own = room.spans[:n].copy(), room.bad[:n], text[at : at + used]
     if not is_utf8(own):
-        ends = [*begins[1:n].tolist(), used]
-        for i, (begin, end) in enumerate(zip(begins[:n].tolist(), ends, strict=True)):
+        ends = [*room.begins[1:n].tolist(), used]
+        for i, (begin, end) in enumerate(zip(room.begins[:n].tolist(), ends, strict=True)):
             if not is_utf8(own[begin:end]):
                 spans[i], bad[i] = 0, 1
     chunk = Chunk(kernels, own, spans, rules.quote.decode(), decimal)
     columns: list[Column | _Texts] = [Column(chunk, j) for j in range(rules.width)] if n else []
-    return _Run(columns, numbers[:n].astype(np.int64), np.flatnonzero(bad), used, lines, why == kernels.ODD)
+    return _Run(columns, room.numbers[:n].astype(np.int64), np.flatnonzero(bad), used, lines, why == kernels.ODD)
 
 
 def _by_python(text: bytes, at: int, final: bool, rules: Rules, decimal: str) -> _Run:

@@ -69,8 +69,11 @@ def _record(
 ) -> tuple[list[bytes] | None, int, int] | None:
     """Return (the cells or None, where the next record begins, lines); None where the record may go on."""
     assert after is not None
-    cells: list[bytes] = []
     bad, at, lines = (None, after, 1), start, 1
+    if not rules.quote or text.find(rules.quote, start, stop) < 0:
+        cells = text[start:stop].split(rules.separator)
+        return (cells, after, 1) if len(cells) == rules.width and max(map(len, cells)) <= LIMIT else bad
+    cells = []
     while len(cells) < rules.width:
         begin, doubled = at, False
         if rules.quote and text.startswith(rules.quote, at, stop):
