@@ -44,7 +44,8 @@ def publish(path: Path = Path("schema.toml")) -> None:
 def test_init_says_loudly_what_it_read_and_training_waits(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(INIT) == 0
     out, err = capsys.readouterr()
-    assert out == 't.csv: cells between commas, quoted with ", decimal points\nwrote schema.toml\n'
+    assert out.startswith('t.csv: cells between commas, quoted with ", decimal points\nagent: ')
+    assert out.endswith("label: 'outcome'\nnumeric: 'age'\nwrote schema.toml\n")
     assert "NOT PRIVATE YET: the ranges and lists of 'age', 'drug', 'outcome'" in err
     assert main([*TRAIN, "--out", "run", "-qq"]) == 2
     assert "still hold numbers or lists read from the data" in capsys.readouterr().err
@@ -83,6 +84,10 @@ def test_init_says_how_a_file_is_written_and_what_it_left_out_and_writes_that_do
         "1 of 90 records are not well-formed, and are read as if every cell were missing: line 51",
         "note: it begins with a byte order mark, which is no part of the first name",
         "note: 'weight': no number in 1 of 89 cells (1.1 %), such as 'ca. 39,8': read as missing",
+        "agent: 'hospital'",
+        "categorical: 'drug'",
+        "label: 'outcome'",
+        "numeric: 'weight', 'age'",
         "left out 'no': an identifier? it is called a number or key, and nearly every record has a value of its own",
         "left out 'remark': free text (89 of them)",
         "wrote schema.toml",
@@ -91,6 +96,7 @@ def test_init_says_how_a_file_is_written_and_what_it_left_out_and_writes_that_do
     assert main([*init, "--out", "again.toml", "--json", "-qq"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["file"] == {"separator": ";", "quote": '"', "decimal": ",", "newlines": False}
+    assert found["kinds"]["weight"] == "numeric"
     assert (found["records"], found["malformed"], list(found["ignored"])) == (90, ["line 51"], ["no", "remark"])
 
 

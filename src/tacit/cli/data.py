@@ -68,6 +68,7 @@ def run_init(options: argparse.Namespace) -> int:
     from tacit.data.formats import read_raw
     from tacit.data.schema_draft import draft_schema
     from tacit.data.sniff import sniff
+    from tacit.data.table import some
 
     sniffed = sniff(options.file)
     layout = None if sniffed is None else sniffed.layout
@@ -84,8 +85,9 @@ def run_init(options: argparse.Namespace) -> int:
     odd = [raw.place(i) for raw in tables for i in raw.unreadable]
     if options.json:
         print(json.dumps({
-            "out": str(options.out), "read_from_data": draft.looked, "file": layout and asdict(layout),
-            "records": sum(map(len, tables)), "malformed": odd, "ignored": draft.ignored, "notes": notes,
+            "out": str(options.out), "file": layout and asdict(layout), "kinds": draft.kinds,
+            "read_from_data": draft.looked, "records": sum(map(len, tables)), "malformed": odd,
+            "ignored": draft.ignored, "notes": notes,
         }))  # fmt: skip
     else:
         if layout is not None:
@@ -94,6 +96,8 @@ def run_init(options: argparse.Namespace) -> int:
             print(_malformed(odd, sum(map(len, tables))))
         for note in notes:
             print(f"note: {note}")
+        for kind in sorted({*draft.kinds.values()} - {"ignore"}):
+            print(f"{kind}: {some([name for name, own in draft.kinds.items() if own == kind])}")
         for name, why in draft.ignored.items():
             print(f"left out {name!r}: {why}")
         print(f"wrote {options.out}")

@@ -42,6 +42,7 @@ class Draft:
     """A schema.toml, and what its writer should know: `ignored` and `notes` are about records, for their owner."""
 
     text: str
+    kinds: dict[str, str]  # column -> its kind
     looked: list[str]  # the columns whose numbers or lists were read from the data
     ignored: dict[str, str]  # column -> why it was left out
     notes: list[str]
@@ -89,6 +90,7 @@ def draft_schema(
     sections = ["\n".join([f"\n[columns.{_key(name)}]", *draft.lines]) for name, draft in drafts.items()]
     return Draft(
         head + "\n".join(sections) + "\n",
+        {name: draft.lines[0].split('"')[1] for name, draft in drafts.items()},
         [name for name, draft in drafts.items() if _FLAG in draft.lines],
         {name: draft.ignored for name, draft in drafts.items() if draft.ignored},
         [f"{name!r}: {note}" for name, draft in drafts.items() for note in draft.notes],
