@@ -139,7 +139,7 @@ PROSE = [f"the patient was seen at {i} and sent home" for i in range(N)]
     ("cells", "kind", "unknown", "known"),
     [
         (DAYS, "date", "dates", ['kind = "date"', 'lo = "2024-01-01"', 'hi = "2024-12-28"', "read_from_data = true"]),
-        ([f"{day}T12:30:00Z" for day in DAYS], "date", "dates", ['lo = "2024-01-01"', 'hi = "2024-12-28"']),
+        ([f"{day}T12:30:00Z" for day in DAYS], "date", "dates", ['lo = "2024-01-01T00:00"', 'hi = "2024-12-28T23:59"']),
         (PROSE, "text", "free text (1000 of them)", ['kind = "text"']),
     ],
 )
@@ -156,8 +156,27 @@ def test_dates_and_prose_are_known_and_drafted_once_a_schema_has_kinds_for_them(
         assert line in draft.text
 
 
-def test_dates_of_another_form_are_left_out_by_name() -> None:
-    assert drafted(c=[f"{i % 28 + 1}.{i % 12 + 1}.2024" for i in range(N)]).ignored["c"].startswith("dates")
+@pytest.mark.parametrize(
+    ("cells", "lines"),
+    [
+        ([f"{i % 28 + 1}.{i % 12 + 1}.2024" for i in range(N)], ['format = "%d.%m.%Y"', 'lo = "2024-01-01"']),
+        ([f"{i % 12 + 1}/{i % 28 + 1}/2024" for i in range(N)], ['format = "%m/%d/%Y"', 'hi = "2024-12-28"']),
+        ([f"{i % 12 + 1}/{i % 12 + 1}/2024" for i in range(N)], ["dates, and it is not sure what is the day"]),
+        (["2024-02-30", "2024-02-29"] * 50 + DAYS, ['lo = "2024-01-01"']),  # a day that there is not
+        (["2024-02-29"] * N, ['lo = "2024-02-29"', 'hi = "2024-02-29T23:59"']),
+        ([f"{day} 08:15" for day in DAYS], ['lo = "2024-01-01T00:00"', 'hi = "2024-12-28T23:59"']),
+    ],
+)
+def test_the_form_of_dates_is_drafted_where_it_is_sure(
+    cells: list[str], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_draft, "KINDS", schema_draft.KINDS | {"date": IgnoredColumn})
+    text = drafted(c=cells).text
+    for line in lines:
+        assert line in text
+
+
+def test_columns_of_many_texts_are_left_out_by_name() -> None:
     towns = [f"town {i % 70}" for i in range(N)]
     assert drafted(c=towns).ignored == {"c": "many different texts: a name, a place, a code? (70 of them)"}
     assert "70" not in drafted(c=towns).text
@@ -173,6 +192,8 @@ def test_a_label_that_is_a_quantity_is_said_to_be_one(monkeypatch: pytest.Monkey
     monkeypatch.setattr(schema_draft, "KINDS", kinds | {"target": NumericColumn})
     text = draft_schema([table], "t.csv").text
     assert re.search(r'kind = "target"\nlo = 0 .*\nhi = 29.5 .*\nread_from_data = true', text)
+    real = draft_schema([raw({"u": ["1", "2"] * 30, "label": ["0.5", "1.5"] * 30})], "t.csv")
+    assert 'kind = "target"' in real.text
     few = draft_schema([raw({"u": ["1", "2"] * 30, "label": ["1", "2", "3"] * 20})], "t.csv")
     assert few.notes == []
 

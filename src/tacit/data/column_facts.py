@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from datetime import datetime
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,6 +20,7 @@ FEW_NUMBERS = 10  # a column of no more different numbers, beside texts, is a li
 UNIQUE_SHARE = 0.9  # different values over records of an identifier, at least
 LEAST = 20  # records, below which nothing is taken for an identifier
 SPREAD = 1.1  # numbers that fill their range so densely, each once, were counted
+TRIED = 1000  # texts of a column that are read as dates of every form, at most
 WORDS = 4  # of a free text on average, at least
 
 _KEY = re.compile(
@@ -32,6 +34,8 @@ _ISO = re.compile(
 _OTHER_DATE = re.compile(
     r"(?:[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[0-9]{4}|[0-9]{2})|[0-9]{4}[./][0-9]{1,2}[./][0-9]{1,2})(?:[T ,].*)?"
 )
+# how dates are written elsewhere, as strptime takes it; the month may come first where there are slashes
+_FORMS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%y")
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +110,7 @@ class ColumnFacts:
     @cached_property
     def is_iso_date(self) -> bool:
         """Whether texts are dates as in 2024-01-31, perhaps with a time."""
-        return self._all_like(_ISO)
+        return self._all_like(_ISO) and bool(self.days())
 
     @cached_property
     def is_other_date(self) -> bool:
@@ -117,9 +121,22 @@ class ColumnFacts:
         return bool(self.texts) and sum(map(bool, map(pattern.fullmatch, self.texts))) >= SHARE * len(self.texts)
 
     @cached_property
-    def iso_dates(self) -> list[str]:
-        """The different days, in order."""
-        return sorted({text[:10] for text in self.texts if _ISO.fullmatch(text)})
+    def date_form(self) -> str:
+        """The one form that dates, not as in 2024-01-31, are all written in; "" where several fit, or none does."""
+        some = self.texts[:: -(-len(self.texts) // TRIED)] if self.texts else []  # from all over: they are sorted
+        fit = [form for form in _FORMS if sum(_day(text, form) is not None for text in some) > SHARE * len(some)]
+        return fit[0] if len(fit) == 1 else ""
+
+    def days(self, form: str = "") -> list[str]:
+        """The different days, in order, as in 2024-01-31; of texts in a form of strptime, or in that of these days."""
+        if form:
+            return sorted({f"{day:%Y-%m-%d}" for day in map(partial(_day, form=form), self.texts) if day})
+        return sorted({text[:10] for text in self.texts if _ISO.fullmatch(text) and _day(text[:10], "%Y-%m-%d")})
+
+    @property
+    def has_times(self) -> bool:
+        """Whether dates have a time of day."""
+        return any(":" in text for text in self.texts)
 
     @cached_property
     def is_prose(self) -> bool:
@@ -138,3 +155,11 @@ class ColumnFacts:
             if len(found) >= most:
                 break
         return list(found)[:most]
+
+
+def _day(text: str, form: str) -> datetime | None:
+    """Return the day that a text says in a form of strptime, None where it says none."""
+    try:
+        return datetime.strptime(text, form)
+    except ValueError:
+        return None

@@ -108,7 +108,9 @@ def _label(source: str, facts: ColumnFacts) -> _Column:
     name, classes = facts.name, facts.names
     if len(classes) < 2:
         raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
-    if len(classes) <= MOST_NUMBERS or len(facts.numbers) < NUMBERS_SHARE * facts.present:
+    real = len(facts.numbers) == facts.present and bool((facts.numbers % 1).any())
+    many = len(classes) > MOST_NUMBERS and len(facts.numbers) >= NUMBERS_SHARE * facts.present
+    if not (real or many):
         return _Column(_looked_up("label", ("classes", _list(classes), "the list of all classes there can be")))
     looks = f"{len(classes)} different values, nearly all of them numbers: it looks like the target of a regression"
     if "target" in KINDS:
@@ -125,18 +127,29 @@ def _feature(facts: ColumnFacts) -> _Column:
         return _ignored(f"an identifier? {facts.identifies}")
     if facts.is_numeric:
         return _Column(_range("numeric", facts), notes=_unreadable(facts))
-    if facts.is_iso_date and "date" in KINDS:
-        ends = ((key, _text(day), f"the {end} day there can be") for key, day, end in (
-            ("lo", facts.iso_dates[0], "first"), ("hi", facts.iso_dates[-1], "last")))  # fmt: skip
-        return _Column(_looked_up("date", *ends))
     if facts.is_iso_date or facts.is_other_date:
-        return _ignored("dates" + (", not written as 2024-01-31" if "date" in KINDS else ""))
+        return _date(facts)
     if len(facts.texts) <= MOST_VALUES and not facts.identifies:
         return _Column(_looked_up("categorical", ("values", _list(facts.texts), "the list of all values there can be")))
     if facts.is_prose and "text" in KINDS:
         return _Column(['kind = "text"  # words are hashed with a public seed: nothing of them is read from the data'])
     what = "free text" if facts.is_prose else "many different texts: a name, a place, a code?"
     return _ignored(f"{what} ({len(facts.texts)} of them)")
+
+
+def _date(facts: ColumnFacts) -> _Column:
+    """Draft a column of dates, if there is a kind for them and one form is sure."""
+    if "date" not in KINDS:
+        return _ignored("dates")
+    form = "" if facts.is_iso_date else facts.date_form
+    if not form and not facts.is_iso_date:
+        return _ignored("dates, and it is not sure what is the day and what the month")
+    lo, hi = facts.days(form)[0], facts.days(form)[-1]
+    first, last = ("T00:00", "T23:59") if facts.has_times and not form else ("", "")
+    last = last or ("T23:59" if lo == hi else "")  # a range has two ends
+    ends = (("lo", lo + first, "first"), ("hi", hi + last, "last"))
+    lines = _looked_up("date", *((key, _text(day), f"the {end} day there can be") for key, day, end in ends))
+    return _Column([lines[0], f"format = {_text(form)}", *lines[1:]] if form else lines)
 
 
 def _ignored(why: str) -> _Column:
