@@ -65,7 +65,7 @@ def export(table: Path) -> None:
     rows = [row.split(",") for row in table.read_text().splitlines()]
     lines = ["\ufeffno;weight;" + ";".join(rows[0]) + ";remark"]
     for i, row in enumerate(rows[1:]):
-        remark = f'"came in on day {i}; went home after {i + 1}"'
+        remark = f'"seen; case {i}"'
         lines.append(f"{7 * i + 1000};{i % 40},{i % 4 + 5};{';'.join(row)};{remark}")
     lines[40] = lines[40].replace(";", ";ca. ", 1)  # a weight that is no number
     lines[50] = '"' + lines[50]
@@ -89,7 +89,7 @@ def test_init_says_how_a_file_is_written_and_what_it_left_out_and_writes_that_do
         "label: 'outcome'",
         "numeric: 'weight', 'age'",
         "left out 'no': an identifier? it is called a number or key, and nearly every record has a value of its own",
-        "left out 'remark': free text (89 of them)",
+        "left out 'remark': an identifier? nearly every record has a text of its own",
         "wrote schema.toml",
     ]
     assert "[file]" in Path("schema.toml").read_text()
