@@ -344,14 +344,20 @@ MUTANTS = (
            "yield partial(_fail, error)", "raise",
            "tests/data/test_csv.py::test_the_first_of_two_faults_is_told_though_threads_run_ahead"),
     Mutant("a table takes bytes that are not UTF-8", "data/formats/csv.py",
-           "if not _is_utf8(chunk.text):", "if False:",
+           "if not is_utf8(chunk.text):", "if False:",
            "tests/data/test_csv.py::test_a_bad_byte_far_from_the_header_is_refused_as_one_near_it"),
-    Mutant("a table loses a number that needs Python", "data/formats/csv.py",
+    Mutant("a table loses a number that needs Python", "data/formats/chunk.py",
            "x[i, j] = [number(cell) for cell", "x[i, j] = [0.0 for cell",
            "tests/data/test_csv.py::test_both_readers_agree_on_every_file"),
-    Mutant("a table takes powers of ten in fewer bits", "data/formats/csv.py",
+    Mutant("a table takes powers of ten in fewer bits", "data/formats/chunk.py",
            "(1 << -e) // large, e", "(1 << -e) // large & ~15, e",
            "tests/data/test_csv.py::test_a_compiled_number_is_that_of_python_or_left_to_python"),
+    Mutant("a record with bad bytes keeps its cells", "data/formats/lines.py",
+           "spans[i], bad[i] = 0, 1", "bad[i] = 1",
+           "tests/data/test_lines.py::test_a_line_of_any_bytes_leaves_every_other_record_as_it_is"),
+    Mutant("a record without agent decides the order of agents", "data/tables.py",
+           'names = distinct({*agents.names} - {""})', 'names = [n for n in distinct(agents.names) if n]',
+           "tests/data/test_lines.py::test_a_record_whose_agent_cannot_be_read_is_nobodys_in_a_file_of_several_agents"),
 )  # fmt: skip
 
 

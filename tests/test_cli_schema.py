@@ -44,7 +44,8 @@ def publish(path: Path = Path("schema.toml")) -> None:
 def test_init_says_loudly_what_it_read_and_training_waits(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(INIT) == 0
     out, err = capsys.readouterr()
-    assert out == "wrote schema.toml\n"
+    assert out.startswith('t.csv: cells between commas, quoted with ", decimal points\nagent: ')
+    assert out.endswith("label: 'outcome'\nnumeric: 'age'\nwrote schema.toml\n")
     assert "NOT PRIVATE YET: the ranges and lists of 'age', 'drug', 'outcome'" in err
     assert main([*TRAIN, "--out", "run", "-qq"]) == 2
     assert "still hold numbers or lists read from the data" in capsys.readouterr().err
@@ -53,6 +54,72 @@ def test_init_says_loudly_what_it_read_and_training_waits(capsys: pytest.Capture
     assert "schema.toml exists" in capsys.readouterr().err
     assert main([*INIT, "--out", "no/where.toml"]) == 2
     assert "cannot write" in capsys.readouterr().err
+
+
+EXPORT = Path("export.csv")
+
+
+@pytest.fixture
+def export(table: Path) -> None:
+    """The same patients as another program writes them, with a number of the patient and a remark."""
+    rows = [row.split(",") for row in table.read_text().splitlines()]
+    lines = ["\ufeffno;weight;" + ";".join(rows[0]) + ";remark"]
+    for i, row in enumerate(rows[1:]):
+        remark = f'"seen; case {i}"'
+        lines.append(f"{7 * i + 1000};{i % 40},{i % 4 + 5};{';'.join(row)};{remark}")
+    lines[40] = lines[40].replace(";", ";ca. ", 1)  # a weight that is no number
+    lines[50] = '"' + lines[50]
+    EXPORT.write_text("\r\n".join(lines), encoding="utf-8", newline="")
+
+
+@pytest.mark.usefixtures("export")
+def test_init_says_how_a_file_is_written_and_what_it_left_out_and_writes_that_down(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    init = ["data", "schema", "init", str(EXPORT), *INIT[4:]]
+    assert main(init) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out == [
+        'export.csv: cells between semicolons, quoted with ", decimal commas',
+        "1 of 90 records are not well-formed, and are read as if every cell were missing: line 51",
+        "note: it begins with a byte order mark, which is no part of the first name",
+        "note: 'weight': no number in 1 of 89 cells (1.1 %), such as 'ca. 39,8': read as missing",
+        "agent: 'hospital'",
+        "categorical: 'drug'",
+        "label: 'outcome'",
+        "numeric: 'weight', 'age'",
+        "left out 'no': an identifier? it is called a number or key, and nearly every record has a value of its own",
+        "left out 'remark': an identifier? nearly every record has a text of its own",
+        "wrote schema.toml",
+    ]
+    assert "[file]" in Path("schema.toml").read_text()
+    assert main([*init, "--out", "again.toml", "--json", "-qq"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == {"separator": ";", "quote": '"', "decimal": ",", "newlines": False}
+    assert found["kinds"]["weight"] == "numeric"
+    assert (found["records"], found["malformed"], list(found["ignored"])) == (90, ["line 51"], ["no", "remark"])
+
+
+@pytest.mark.usefixtures("export")
+def test_a_stray_quote_ends_no_run_and_the_model_reads_files_as_it_was_trained(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["data", "schema", "init", str(EXPORT), *INIT[4:], "-qq"])
+    publish()
+    assert main([*TRAIN[:2], str(EXPORT), *TRAIN[3:], "--out", "run", "-qq"]) == 0
+    capsys.readouterr()
+    assert main(["data", "check", str(EXPORT), "--schema", "schema.toml"]) == 2
+    out, err = capsys.readouterr()
+    assert "1 of 90 records are not well-formed" in out
+    assert "training counts them as absent" in err
+    assert main(["data", "describe", str(EXPORT), "--schema", "schema.toml", "-qq", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["P"] == 3
+    EXPORT.write_text('drug;age;weight\nx;44;70,5\n"y;50;60\nz;60;1,5\n')
+    assert main(["predict", "--model", "run", "--data", str(EXPORT)]) == 0
+    assert len(capsys.readouterr().out.split()) == 3  # a malformed line has its prediction too
+    EXPORT.write_text("drug,age,weight\nx,44,70\n")
+    assert main(["predict", "--model", "run", "--data", str(EXPORT)]) == 2
+    assert "cells are read between ';'" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("table")

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,9 @@ import pytest
 
 from tacit import record, toml
 from tacit.audit import methods as audit
+from tacit.data.column_kinds import KINDS
+from tacit.data.file_layout import FileLayout
+from tacit.data.schema import parse
 from tacit.methods.registry import METHODS
 from tacit.paper.archive import Archive
 from tacit.paper.artefact import Scale, read_all
@@ -124,3 +128,15 @@ def test_the_walk_through_one_round_names_every_file_that_is_entered(tmp_path):
     assert [file for file in files if f"`{file}`" not in page] == []
     named = set(re.findall(r"`([\w/]+\.py)`", page)) - {"tests/test_docs.py"}
     assert [file for file in named if not (ROOT / "src" / "tacit" / file).exists()] == []
+
+
+def test_the_page_of_schemas_lists_every_kind_and_key_and_its_example_is_a_schema():
+    page = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert {column.kind for column in parse(example).columns.values()} <= set(KINDS)
+    for kind, column in KINDS.items():
+        (row,) = re.findall(rf'^\| `"{kind}"` .*$', page, re.MULTILINE)
+        for key in fields(column):
+            assert f"`{key.name}`" in row
+    for key in fields(FileLayout):
+        assert re.search(rf"^\| `{key.name}` ", page, re.MULTILINE)

@@ -21,14 +21,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.data import feature_table, load
-from tacit.data.cells import Coded
+from tacit.data.cells import Coded, number
 from tacit.data.feature_table import read_encoded, read_numbers
-from tacit.data.formats import csv as reader
-from tacit.data.formats import read_raw
+from tacit.data.formats import chunk, read_raw
 from tacit.data.schema import parse
 from tacit.errors import DataError
 
-KERNELS = reader.compiled()
+KERNELS = chunk.compiled()
 needs_kernels = pytest.mark.skipif(KERNELS is None, reason="the compiled reader is not built")
 
 # a number in every dress, and what is none: exponents, many digits, denormals, hexadecimal, underscores, blanks, signs
@@ -104,7 +103,7 @@ def files(draw: st.DrawFn) -> bytes:
 
 @contextmanager
 def chunks_of(size: int) -> Iterator[None]:
-    with mock.patch.object(reader, "CHUNK", size), mock.patch.object(reader, "CHUNK_ROWS", 0):
+    with mock.patch.object(chunk, "CHUNK", size), mock.patch.object(chunk, "CHUNK_ROWS", 0):
         yield
 
 
@@ -138,7 +137,7 @@ def cells_of(texts: list[str]) -> Any:
     assert KERNELS is not None
     ends = np.cumsum([len(text.encode()) for text in texts])
     spans = np.stack([np.r_[0, ends[:-1]], ends], axis=1).astype(np.uint32)[:, None]
-    return reader._Column(reader._Chunk(KERNELS, "".join(texts).encode(), spans), 0)
+    return chunk.Column(chunk.Chunk(KERNELS, "".join(texts).encode(), spans), 0)
 
 
 def bits(value: float) -> bytes:
@@ -163,7 +162,7 @@ HARD = st.builds(
 def test_a_compiled_number_is_that_of_python_or_left_to_python(texts: list[str]) -> None:
     for text, found in zip(texts, cells_of(texts).numbers().tolist(), strict=True):
         if not math.isnan(found):
-            assert bits(found) == bits(reader.number(text))
+            assert bits(found) == bits(number(text))
 
 
 @needs_kernels
@@ -251,30 +250,30 @@ def test_the_first_of_two_faults_is_told_though_threads_run_ahead(tmp_path: Path
 @needs_kernels
 def test_the_compiled_loops_read_and_write_inside_their_buffers_alone() -> None:
     assert KERNELS is not None
-    powers, out = reader._powers(KERNELS.MOST), np.empty((1, 1))
+    powers, out = chunk.powers(KERNELS.MOST), np.empty((1, 1))
     spans, text = np.array([[[0, 2]]], np.uint32), b"12"
     one = np.empty(1, np.int32)
-    KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), powers, out)
+    KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), b".", powers, out)
     assert out == 12
     for begin, end in ((0, 3), (2, 1), (0, 2**31 - 1), (2**32 - 1, 2**32 - 1)):
         outside = np.array([[[begin, end]]], np.uint32)
         with pytest.raises(ValueError, match="outside the text"):
-            KERNELS.numbers(text, outside, 1, np.zeros(1, np.int32), powers, out)
+            KERNELS.numbers(text, outside, 1, np.zeros(1, np.int32), b".", powers, out)
         with pytest.raises(ValueError, match="outside the text"):
             KERNELS.intern(text, outside, 1, 0, one, one.copy())
     for wanted in (-1, 1):
         with pytest.raises(ValueError, match="records x wanted"):
-            KERNELS.numbers(text, spans, 1, np.full(1, wanted, np.int32), powers, out)
+            KERNELS.numbers(text, spans, 1, np.full(1, wanted, np.int32), b".", powers, out)
     with pytest.raises(ValueError, match="records x wanted"):
-        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), powers, np.empty((2, 1)))
+        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), b".", powers, np.empty((2, 1)))
     with pytest.raises(ValueError, match="records x wanted"):
-        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), powers[1:], out)
+        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), b".", powers[1:], out)
     with pytest.raises(ValueError, match="one of each record"):
         KERNELS.intern(text, spans, 1, 0, one, np.empty(2, np.int32))
     with pytest.raises(ValueError, match="room for the records"):
-        KERNELS.split(text, True, 2, 9, spans, one)
+        KERNELS.split(text, True, 2, 9, b",", spans, one)
     with pytest.raises(BufferError):
-        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), powers, bytes(8))
+        KERNELS.numbers(text, spans, 1, np.zeros(1, np.int32), b".", powers, bytes(8))
 
 
 def test_a_table_is_not_held_twice_while_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import feature_table, formats, load, sources
-from tacit.data.formats import csv
+from tacit.data.formats import chunk
 from tacit.data.partition import PARTITIONS
 from tacit.data.tables import deal, hold_out
 from tacit.errors import DataError, IncompatibleError, InputError, OwnerWarning, SpecError
@@ -341,7 +341,7 @@ def test_a_federation_does_not_depend_on_how_long_the_runs_are(
     with pytest.warns(OwnerWarning, match="99 numbers"):
         whole = load(path, bounds=(0.0, 100.0))
     monkeypatch.setattr(feature_table, "RUN", 100)
-    monkeypatch.setattr(csv, "CHUNK", 50)
-    monkeypatch.setattr(csv, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(chunk, "CHUNK", 50)
+    monkeypatch.setattr(chunk, "CHUNK_ROWS", 1)
     with pytest.warns(OwnerWarning, match="99 numbers"):
         assert load(path, bounds=(0.0, 100.0)).checksum == whole.checksum

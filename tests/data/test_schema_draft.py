@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.column_kinds import CategoricalColumn, NumericColumn
+from tacit.data import schema_draft
+from tacit.data.column_kinds import CategoricalColumn, IgnoredColumn, NumericColumn
 from tacit.data.feature_table import count
+from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw
 from tacit.data.schema import parse
-from tacit.data.schema_draft import draft_schema
+from tacit.data.schema_draft import Draft, draft_schema
 from tacit.errors import DataError, InputError, SpecError
 from tests.data.test_schema import RECORDS, TEXT, raw, without, write_csv
 
@@ -30,7 +32,8 @@ INFINITE = re.compile(r"[+-]?(inf|infinity|1e999)", re.IGNORECASE)
 )
 def test_a_draft_is_a_schema_of_its_own_file_and_is_refused_for_training(columns: dict[str, list[str]]) -> None:
     found = raw(columns | {"u": ["1", "2", "3", "4"], "label": ["é\x7f😀", '"', "\\", "\n#"]})
-    text, looked = draft_schema([found], "a\nb.csv", "label")
+    draft = draft_schema([found], "a\nb.csv", "label")
+    text, looked = draft.text, draft.looked
     schema = parse(text)
     assert schema.drafted == tuple(looked)
     assert {"u", "label"} <= set(looked)
@@ -57,8 +60,8 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
         "outcome": ["ill", "well"] * 30,
     }
     path = write_csv(tmp_path / "t.csv", columns)
-    text, looked = draft_schema(list(read_raw(path)), "t.csv", "outcome", "site")
-    schema = parse(text)
+    draft = draft_schema(list(read_raw(path)), "t.csv", "outcome", "site")
+    schema, looked = parse(draft.text), draft.looked
     assert (schema.label, schema.agent) == ("outcome", "site")
     assert schema.encoded == {
         "age": NumericColumn(20, 31.5),
@@ -66,6 +69,139 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
         "constant": NumericColumn(7, 14),
     }
     assert looked == ["age", "blood group", "constant", "outcome"]
+    unique = "an identifier? nearly every record has a text of its own"
+    assert draft.ignored == {"id": unique, "empty": "every cell is missing"}
+    assert draft.notes == []
+
+
+N = 1000
+
+
+def drafted(**columns: list[str]) -> Draft:
+    """The draft of these columns beside one that is never left out, and a label."""
+    n = len(next(iter(columns.values())))
+    sure = {"x": [str(i % 7) for i in range(n)], "label": ["ill", "well"] * (n // 2)}
+    return draft_schema([raw(columns | sure)], "t.csv")
+
+
+def test_a_numeric_column_with_a_few_unreadable_cells_is_kept_and_they_are_named() -> None:
+    cells = [str(i % 90) for i in range(N)]
+    cells[10:13] = ["unknown", "ca. 40", "unknown"]
+    draft = drafted(age=cells)
+    assert parse(draft.text).columns["age"] == NumericColumn(0, 89)
+    assert draft.notes == ["'age': no number in 3 of 1000 cells (0.3 %), such as 'unknown', 'ca. 40': read as missing"]
+    assert "unknown" not in draft.text  # what a record holds is for the terminal of its owner
+    assert draft.ignored == {}
+
+
+def test_a_column_of_few_codes_beside_a_text_stays_a_list() -> None:
+    draft = drafted(children=(["0", "1", "2"] * N)[: N - 10] + ["3+"] * 10)
+    assert parse(draft.text).columns["children"] == CategoricalColumn(("0", "1", "2", "3+"))
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "why"),
+    [
+        ("id", [str(7 * i + 1000) for i in range(N)], "called a number or key"),
+        ("patient_no", [str(7 * i % 7919) for i in range(N)], "called a number or key"),
+        ("patientId", [str(7 * i % 7919) for i in range(N)], "called a number or key"),
+        ("SSN", [f"{i * i + 10**8}" for i in range(N)], "called a number or key"),
+        ("anything", [str(N - i) for i in range(N)], "they count the records"),
+        ("surname", [f"name{i}" for i in range(N)], "a text of its own"),
+    ],
+)
+def test_an_identifier_is_not_proposed(name: str, cells: list[str], why: str) -> None:
+    draft = drafted(**{name: cells})
+    assert why in draft.ignored[name]
+    assert isinstance(parse(draft.text).columns[name], IgnoredColumn)
+    assert name not in draft.looked
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("income", [str(37 * i * i) for i in range(N)]),  # each once, and a quantity
+        ("paid", [str(7 * i % 7919) for i in range(N)]),  # the name ends in id
+        ("score", [str(i / 8) for i in range(N)]),
+        ("id", [str(i % 40) for i in range(N)]),  # few: codes of something
+        ("age", [str(20 + i) for i in range(18)]),  # too few records to tell
+    ],
+)
+def test_a_quantity_is_no_identifier(name: str, cells: list[str]) -> None:
+    assert drafted(**{name: cells}).ignored == {}
+
+
+DAYS = [f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(N)]
+PROSE = [f"the patient was seen at {i} and sent home" for i in range(N)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "unknown", "known"),
+    [
+        (DAYS, "date", "dates", ['kind = "date"', 'lo = "2024-01-01"', 'hi = "2024-12-28"', "read_from_data = true"]),
+        ([f"{day}T12:30:00Z" for day in DAYS], "date", "dates", ['lo = "2024-01-01T00:00"', 'hi = "2024-12-28T23:59"']),
+        (PROSE, "text", "free text (1000 of them)", ['kind = "text"']),
+    ],
+)
+def test_dates_and_prose_are_known_and_drafted_once_a_schema_has_kinds_for_them(
+    cells: list[str], kind: str, unknown: str, known: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {name: column for name, column in schema_draft.KINDS.items() if name != kind}
+    monkeypatch.setattr(schema_draft, "KINDS", kinds)
+    assert drafted(c=cells).ignored == {"c": unknown}
+    monkeypatch.setattr(schema_draft, "KINDS", kinds | {kind: IgnoredColumn})
+    draft = drafted(c=cells)
+    assert draft.ignored == {}
+    for line in known:
+        assert line in draft.text
+
+
+@pytest.mark.parametrize(
+    ("cells", "lines"),
+    [
+        ([f"{i % 28 + 1}.{i % 12 + 1}.2024" for i in range(N)], ['format = "%d.%m.%Y"', 'lo = "2024-01-01"']),
+        ([f"{i % 12 + 1}/{i % 28 + 1}/2024" for i in range(N)], ['format = "%m/%d/%Y"', 'hi = "2024-12-28"']),
+        ([f"{i % 12 + 1}/{i % 12 + 1}/2024" for i in range(N)], ["dates, and it is not sure what is the day"]),
+        (["2024-02-30", "2024-02-29"] * 50 + DAYS, ['lo = "2024-01-01"']),  # a day that there is not
+        (["2024-02-29"] * N, ['lo = "2024-02-29"', 'hi = "2024-02-29T23:59"']),
+        ([f"{day} 08:15" for day in DAYS], ['lo = "2024-01-01T00:00"', 'hi = "2024-12-28T23:59"']),
+    ],
+)
+def test_the_form_of_dates_is_drafted_where_it_is_sure(
+    cells: list[str], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schema_draft, "KINDS", schema_draft.KINDS | {"date": IgnoredColumn})
+    text = drafted(c=cells).text
+    for line in lines:
+        assert line in text
+
+
+def test_columns_of_many_texts_are_left_out_by_name() -> None:
+    towns = [f"town {i % 70}" for i in range(N)]
+    assert drafted(c=towns).ignored == {"c": "many different texts: a name, a place, a code? (70 of them)"}
+    assert "70" not in drafted(c=towns).text
+
+
+def test_a_label_that_is_a_quantity_is_said_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = raw({"u": ["1", "2"] * 30, "label": [str(i / 2) for i in range(60)]})
+    kinds = {name: column for name, column in schema_draft.KINDS.items() if name != "target"}
+    monkeypatch.setattr(schema_draft, "KINDS", kinds)
+    draft = draft_schema([table], "t.csv")
+    assert "it looks like the target of a regression" in draft.notes[0]
+    assert len(parse(draft.text).classes) == 60
+    monkeypatch.setattr(schema_draft, "KINDS", kinds | {"target": NumericColumn})
+    text = draft_schema([table], "t.csv").text
+    assert re.search(r'kind = "target"\nlo = 0 .*\nhi = 29.5 .*\nread_from_data = true', text)
+    real = draft_schema([raw({"u": ["1", "2"] * 30, "label": ["0.5", "1.5"] * 30})], "t.csv")
+    assert 'kind = "target"' in real.text
+    few = draft_schema([raw({"u": ["1", "2"] * 30, "label": ["1", "2", "3"] * 20})], "t.csv")
+    assert few.notes == []
+
+
+@pytest.mark.parametrize("layout", [FileLayout(), FileLayout("\t", "'", ",", newlines=True), FileLayout("|", "")])
+def test_the_layout_is_written_and_read_back(layout: FileLayout) -> None:
+    assert parse(draft_schema([raw()], "t.csv", "outcome", layout=layout).text).file == layout
+    assert parse(draft_schema([raw()], "t.npz", "outcome").text).file == FileLayout()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import argparse
 import json
 import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from tacit.errors import DataError, NotPrivateWarning, SpecError
 
 if TYPE_CHECKING:
     from tacit.data.feature_table import Counts
+    from tacit.data.file_layout import FileLayout
     from tacit.data.schema import Schema
 
 
@@ -58,29 +61,70 @@ def run_describe(options: argparse.Namespace) -> int:
 
 
 def run_init(options: argparse.Namespace) -> int:
-    """Draft a schema.toml by looking at a file. Numbers and lists read from the data are marked, and training refuses
-    them until public knowledge stands in their place.
+    """Draft a schema.toml by looking at a file: how its cells are separated, quoted and written, and what each column
+    holds. What was found, left out or is in doubt is said here, for the owner of the records. Numbers and lists read
+    from the data are marked in the draft, and training refuses them until public knowledge stands in their place.
     """
     from tacit.data.formats import read_raw
     from tacit.data.schema_draft import draft_schema
+    from tacit.data.sniff import sniff
+    from tacit.data.table import some
 
-    tables = list(read_raw(options.file))
-    text, looked = draft_schema(tables, options.file.name, options.label_column, options.agent_column)
+    sniffed = sniff(options.file)
+    layout = None if sniffed is None else sniffed.layout
+    tables = list(read_raw(options.file, layout))
+    draft = draft_schema(tables, options.file.name, options.label_column, options.agent_column, layout)
     try:
         with options.out.open("x", encoding="utf-8") as file:  # never over a schema someone has edited
-            file.write(text)
+            file.write(draft.text)
     except FileExistsError:
         raise SpecError(f"{options.out} exists: name another --out, or remove it first.") from None
     except OSError as error:
         raise SpecError(f"cannot write {options.out}: {error.strerror}. Choose another --out.") from None
-    print(json.dumps({"out": str(options.out), "read_from_data": looked}) if options.json else f"wrote {options.out}")
+    notes = [*(sniffed.notes if sniffed else ()), *draft.notes]
+    odd = [raw.place(i) for raw in tables for i in raw.unreadable]
+    if options.json:
+        print(json.dumps({
+            "out": str(options.out), "file": layout and asdict(layout), "kinds": draft.kinds,
+            "read_from_data": draft.looked, "records": sum(map(len, tables)), "malformed": odd,
+            "ignored": draft.ignored, "notes": notes,
+        }))  # fmt: skip
+    else:
+        if layout is not None:
+            print(f"{options.file}: {_in_words(layout)}")
+        if odd:
+            print(_malformed(odd, sum(map(len, tables))))
+        for note in notes:
+            print(f"note: {note}")
+        for kind in sorted({*draft.kinds.values()} - {"ignore"}):
+            print(f"{kind}: {some([name for name, own in draft.kinds.items() if own == kind])}")
+        for name, why in draft.ignored.items():
+            print(f"left out {name!r}: {why}")
+        print(f"wrote {options.out}")
     warnings.warn(
-        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, looked))} in {options.out} were READ FROM "
-        "THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses them.",
+        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, draft.looked))} in {options.out} were READ "
+        "FROM THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses "
+        "them.",
         NotPrivateWarning,
         stacklevel=2,
     )
     return 0
+
+
+def _in_words(layout: FileLayout) -> str:
+    """Say how a text file is written."""
+    signs = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+    between = signs.get(layout.separator or ",", layout.separator)
+    quoted = f"quoted with {layout.quote}" if layout.quote else "never quoted"
+    decimal = "decimal commas" if layout.decimal == "," else "decimal points"
+    spans = ", quoted cells may hold line ends" if layout.newlines else ""
+    return f"cells between {between}, {quoted}, {decimal}{spans}"
+
+
+def _malformed(places: Sequence[str], records: int) -> str:
+    """Say which records are not well-formed."""
+    few = ", ".join(places[:8]) + (f" and {len(places) - 8} more" if len(places) > 8 else "")
+    return f"{len(places)} of {records} records are not well-formed, and are read as if every cell were missing: {few}"
 
 
 def run_check(options: argparse.Namespace) -> int:
@@ -95,16 +139,19 @@ def run_check(options: argparse.Namespace) -> int:
     from tacit.data.formats import read_raw
 
     schema = schemas.read(options.schema)
-    counts = count(read_raw(options.file), schema)
+    counts = count(read_raw(options.file, schema.file), schema)
     tallies = counts.as_dict()
     bounds = dict(zip(("l1", "l2"), schema.longest, strict=True))
     if options.json:
         facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
-        print(json.dumps({**facts, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
+        found = {"row_bound": bounds, "counts": tallies, "malformed": list(counts.places)}
+        print(json.dumps({**facts, **found, "read_from_data": list(schema.drafted)}))
     else:
         kinds = ("clipped", "missing", "unreadable", "unknown")
         rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]
         print(table(("column", "kind", *kinds), rows, right=kinds))
+        if counts.places:
+            print(f"\n{_malformed(counts.places, counts.records)}")
         print(
             f"\n{counts.records} records, {len(schema.features)} features from {len(schema.encoded)} columns, "
             f"each in [0, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
@@ -112,7 +159,8 @@ def run_check(options: argparse.Namespace) -> int:
         )
         sys.stdout.flush()
     _warn(schema, counts)
-    for role, name, then in (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "refuses them")):
+    roles = (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "leaves them out"))
+    for role, name, then in roles:
         odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
         if odd:
             raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")

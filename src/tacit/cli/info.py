@@ -19,7 +19,7 @@ def run(options: argparse.Namespace) -> int:
     """Print which code runs here."""
     import numpy as np
 
-    from tacit.data.formats import csv
+    from tacit.data.formats import chunk
     from tacit.engine.kernels import compiled
     from tacit.machine import cores
     from tacit.privacy import exact
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
         "blas": f"{blas.get('name')} {blas.get('version')}",
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
         "noise": "exact noise: compiled" if exact.compiled() else "exact noise: not built, NumPy draws it",
-        "csv": "compiled" if csv.compiled() else "not built: Python reads CSV files",
+        "csv": "compiled" if chunk.compiled() else "not built: Python reads CSV files",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }

@@ -3,7 +3,7 @@
     "mnist"                  the digits shipped with tacit
     "synthetic"              drawn from a softmax model
     a LEAF directory         train/ and test/ folders of JSON, one agent a user
-    a table                  one .csv, .parquet or .npz, with an agent column or cut into agents
+    a table                  one .csv, .tsv (or .gz of these), .parquet or .npz, with an agent column or cut into agents
     a directory of tables    one file an agent, or files with an agent column
 
 The way of a table: `formats` reads a file as a `RawTable`; `feature_table` makes a `FeatureTable` of it, by a schema

@@ -10,7 +10,8 @@ import numpy as np
 
 from tacit.data.cells import Coded, number
 from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
-from tacit.data.formats import read_raw, table_files
+from tacit.data.file_layout import FileLayout
+from tacit.data.formats import read_raw, stem_of, table_files
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
 from tacit.data.threads import in_order, pool
@@ -97,15 +98,19 @@ def _joined(columns: list[Coded | None]) -> Coded | None:
     return Coded.stacked(there) if len(there) == len(columns) else None
 
 
-def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> FeatureTable:
+def _read(
+    path: str | Path, convert: Callable[[RawTable], FeatureTable], layout: FileLayout | None = None
+) -> FeatureTable:
     """Read a file or directory, each raw table through `convert`, as one table.
 
-    The files of a directory all have an agent column, or each file is the records of one agent.
+    The files of a directory all have an agent column, or each file is the records of one agent. Where all records of a
+    file that name an agent name the same one, those that name none are that agent's too: the file is.
     """
     path = Path(path)
     with pool() as threads:
         tables = {
-            file.stem: _stack(str(file), in_order(threads, convert, read_raw(file))) for file in table_files(path)
+            stem_of(file): _of_one_agent(_stack(str(file), in_order(threads, convert, read_raw(file, layout))))
+            for file in table_files(path)
         }
     unnamed = [table for table in tables.values() if table.agents is None]
     if path.is_dir() and unnamed:
@@ -114,6 +119,14 @@ def _read(path: str | Path, convert: Callable[[RawTable], FeatureTable]) -> Feat
         for stem, table in tables.items():
             tables[stem] = replace(table, agents=Coded(np.zeros(len(table), np.int32), (stem,)))
     return _stack(str(path), list(tables.values()))
+
+
+def _of_one_agent(table: FeatureTable) -> FeatureTable:
+    """Give the records that name no agent to the only agent that the others name; leave them where there are more."""
+    if table.agents is None or "" not in table.agents.names or len(table.agents.names) != 2:
+        return table
+    (name,) = {*table.agents.names} - {""}
+    return replace(table, agents=Coded(np.zeros(len(table), np.int32), (name,)))
 
 
 # --- without a schema: every column but the labels and the agents holds numbers, which are the features
@@ -205,10 +218,11 @@ class Counts:
 
     records: int
     columns: dict[str, Tally]
+    places: tuple[str, ...] = ()  # of the records that are not well-formed, all of whose cells are missing
 
     def __add__(self, other: Counts) -> Counts:
         both = {name: self.columns.get(name, Tally()) + tally for name, tally in other.columns.items()}
-        return Counts(self.records + other.records, self.columns | both)
+        return Counts(self.records + other.records, self.columns | both, self.places + other.places)
 
     def as_dict(self) -> dict[str, dict[str, int]]:
         """Return plain numbers by column, fit for JSON."""
@@ -216,8 +230,12 @@ class Counts:
 
 
 def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) -> FeatureTable:
-    """Read the table in a file or directory, encoded by a schema; `training` as for `encode`."""
-    return _read(path, lambda raw: encode(raw, schema, training=training)[0])
+    """Read the table in a file or directory by a schema alone; `training` as for `encode`.
+
+    Nothing that a record holds ends the reading, or changes another record. A record that names no agent is that of the
+    only agent of its file; where a file names several agents (it simulates several holders), the name is "".
+    """
+    return _read(path, lambda raw: encode(raw, schema, training=training)[0], schema.file)
 
 
 def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
@@ -232,8 +250,8 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
         block, tallies[name] = column.encode(raw.columns[name], schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
-    # classes are declared: a label that names none, or nothing, is no error
-    labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent)
+    # classes are declared: a label that names none, or nothing, is no error; nor is an agent that cannot be read
+    labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent, blank=True)
     return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
 
 
@@ -246,5 +264,5 @@ def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
         for name, column in schema.columns.items():
             if isinstance(column, LabelColumn | AgentColumn):
                 tallies[name] = column.tally(raw.columns[name])
-        total += Counts(len(raw), tallies)
+        total += Counts(len(raw), tallies, tuple(raw.place(i) for i in raw.unreadable))
     return total

@@ -2,6 +2,9 @@
 
     missing_marks = ["?", "NA"]          texts that count as missing, beside empty cells
 
+    [file]                               how text files are written (`file_layout`); optional
+    separator = ";"
+
     [columns.age]
     kind = "numeric"
     lo = 0
@@ -41,6 +44,7 @@ from typing import Any
 from tacit import toml
 from tacit.data.cells import plain
 from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
+from tacit.data.file_layout import FileLayout
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import ColumnFeatures
@@ -55,6 +59,7 @@ class Schema:
     drafted: tuple[str, ...] = ()  # columns whose numbers or lists still come from the data
     text: str = ""  # the TOML it was read from
     source: str = "schema"
+    file: FileLayout = FileLayout()
 
     def __post_init__(self) -> None:
         for kind, least in (("label", 1), ("agent", 0)):
@@ -125,7 +130,8 @@ class Schema:
         needed = [name for name, c in self.columns.items() if c.kind != "ignore"] if training else self.encoded
         lacks = [name for name in needed if name not in found]
         if lacks:
-            raise DataError(f"{source} lacks {some(lacks)} of {self.source}: add, or take out of the schema.")
+            between = f" (cells are read between {self.file.separator!r}: [file])" if self.file.separator else ""
+            raise DataError(f"{source} lacks {some(lacks)} of {self.source}{between}: add, or take out of the schema.")
         adds = [name for name in found if name not in self.columns]
         if training and adds:
             raise DataError(f'{source} has {some(adds)}, not in {self.source}: declare, if unused as kind = "ignore".')
@@ -149,8 +155,8 @@ def parse(text: str, source: str = "schema") -> Schema:
     document = toml.loads(text, source)
     try:
         for key in document:
-            if key not in ("columns", "missing_marks"):
-                raise unknown("key", key, ("columns", "missing_marks"))
+            if key not in ("columns", "missing_marks", "file"):
+                raise unknown("key", key, ("columns", "missing_marks", "file"))
         columns = document.get("columns")
         if not isinstance(columns, dict) or not columns:
             raise SpecError('no columns: write [columns.NAME] and kind = "..." for each.')
@@ -160,6 +166,7 @@ def parse(text: str, source: str = "schema") -> Schema:
             tuple(name for name, keys in columns.items() if keys.get("read_from_data")),
             text,
             source,
+            FileLayout.of(document.get("file", {})),
         )
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None

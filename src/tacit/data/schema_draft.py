@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 
-import numpy as np
-
-from tacit.data.cells import Cells, Coded
-from tacit.data.column_kinds import as_numbers
-from tacit.data.partition import distinct
+from tacit.data.classes import MOST_NUMBERS, NUMBERS_SHARE
+from tacit.data.column_facts import ColumnFacts
+from tacit.data.column_kinds import KINDS
+from tacit.data.file_layout import FileLayout
 from tacit.data.table import MARKS, RawTable, missing_column
 from tacit.errors import DataError, SpecError
 
@@ -32,10 +32,36 @@ missing_marks = {marks}  # count as missing, beside empty cells; not read from t
 _FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
 
 
+_FILE = """
+[file]  # how text files are written: they are read by this alone, so it must hold for the files of every agent
+"""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A schema.toml, and what its writer should know: `ignored` and `notes` are about records, for their owner."""
+
+    text: str
+    kinds: dict[str, str]  # column -> its kind
+    looked: list[str]  # the columns whose numbers or lists were read from the data
+    ignored: dict[str, str]  # column -> why it was left out
+    notes: list[str]
+
+
+@dataclass
+class _Column:
+    """The lines that declare a column; why it is left out, if it is; what else to say of it."""
+
+    lines: list[str]
+    ignored: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
 def draft_schema(
-    tables: Sequence[RawTable], source: str, label_column: str | None = None, agent_column: str | None = None
-) -> tuple[str, list[str]]:
-    """Return (the TOML text, the columns whose numbers or lists were read from the data).
+    tables: Sequence[RawTable], source: str, label_column: str | None = None, agent_column: str | None = None,
+    layout: FileLayout | None = None,
+) -> Draft:  # fmt: skip
+    """Draft the schema of tables, which were read by `layout` if they are text.
 
     Without `label_column`, the label is the column that the format names, else "label". Without `agent_column`, a
     column called "agent" is taken for it if there is one.
@@ -53,50 +79,105 @@ def draft_schema(
             raise DataError(f"{odd!r} is a column of only one of {first.source} and {other.source}: make them alike.")
     drafts = {}
     for name in first.columns:
-        cells = [table.columns[name] for table in tables]
+        facts = ColumnFacts(name, [table.columns[name] for table in tables])
         if name == label_column:
-            drafts[name] = _label(source, name, cells)
+            drafts[name] = _label(source, facts)
+        elif name == (agent_column or "agent"):
+            drafts[name] = _Column(['kind = "agent"'])
         else:
-            drafts[name] = ['kind = "agent"'] if name == (agent_column or "agent") else _feature(cells)
-    head = _HEAD.format(source=_text(source), marks=_list(MARKS))
-    sections = ["\n".join([f"\n[columns.{_key(name)}]", *lines]) for name, lines in drafts.items()]
-    return head + "\n".join(sections) + "\n", [name for name, lines in drafts.items() if _FLAG in lines]
+            drafts[name] = _feature(facts)
+    head = _HEAD.format(source=_text(source), marks=_list(MARKS)) + ("" if layout is None else _file(layout))
+    sections = ["\n".join([f"\n[columns.{_key(name)}]", *draft.lines]) for name, draft in drafts.items()]
+    return Draft(
+        head + "\n".join(sections) + "\n",
+        {name: draft.lines[0].split('"')[1] for name, draft in drafts.items()},
+        [name for name, draft in drafts.items() if _FLAG in draft.lines],
+        {name: draft.ignored for name, draft in drafts.items() if draft.ignored},
+        [f"{name!r}: {note}" for name, draft in drafts.items() for note in draft.notes],
+    )
 
 
-def _label(source: str, name: str, columns: list[Cells]) -> list[str]:
-    """Draft the lines of the label column."""
-    classes = _values(columns)
+def _file(layout: FileLayout) -> str:
+    """Draft the [file] table."""
+    keys = {key: value for key, value in asdict(layout).items() if value is not None}
+    return _FILE + "".join(f"{key} = {json.dumps(value)}\n" for key, value in keys.items())
+
+
+def _label(source: str, facts: ColumnFacts) -> _Column:
+    """Draft the label column: its classes, or the range of a target where it is a quantity and there are targets."""
+    name, classes = facts.name, facts.names
     if len(classes) < 2:
         raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
-    return _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
+    real = len(facts.numbers) == facts.present and bool((facts.numbers % 1).any())
+    many = len(classes) > MOST_NUMBERS and len(facts.numbers) >= NUMBERS_SHARE * facts.present
+    if not (real or many):
+        return _Column(_looked_up("label", ("classes", _list(classes), "the list of all classes there can be")))
+    looks = f"{len(classes)} different values, nearly all of them numbers: it looks like the target of a regression"
+    if "target" in KINDS:
+        return _Column(_range("target", facts), notes=[looks])
+    listed = _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
+    return _Column(listed, notes=[f"{looks}. tacit trains classifiers: bin it into classes"])
 
 
-def _feature(columns: list[Cells]) -> list[str]:
-    """Draft the lines of another column: numeric where all cells are numbers, categorical where values are few."""
-    parsed = [as_numbers(column, MARKS) for column in columns]
-    value = np.concatenate([numbers for numbers, _ in parsed])
-    finite = value[np.isfinite(value)]
-    if len(finite) and not sum(unreadable for _, unreadable in parsed):
-        lo, hi = float(finite.min()), float(finite.max())
-        note = " (all values are the same)" if lo == hi else ""
-        hi = lo + max(1.0, abs(lo)) if lo == hi else hi
-        ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
-        return _looked_up("numeric", *((key, _number(v), f"the {e} value there can be{note}") for key, v, e in ends))
-    values = [value for value in _values(columns) if value not in MARKS]
-    if 0 < len(values) <= MOST_VALUES:
-        return _looked_up("categorical", ("values", _list(values), "the list of all values there can be"))
-    return ['kind = "ignore"  # many different texts, or none: a name, a date, a remark? Declare it to use it']
+def _feature(facts: ColumnFacts) -> _Column:
+    """Choose the draft of another column. Kinds that a schema does not know yet are left out, with their reason."""
+    if not facts.present:
+        return _ignored("every cell is missing")
+    if facts.identifies and not (facts.is_iso_date or facts.is_other_date or facts.is_prose):
+        return _ignored(f"an identifier? {facts.identifies}")
+    if facts.is_numeric:
+        return _Column(_range("numeric", facts), notes=_unreadable(facts))
+    if facts.is_iso_date or facts.is_other_date:
+        return _date(facts)
+    if len(facts.texts) <= MOST_VALUES and not facts.identifies:
+        return _Column(_looked_up("categorical", ("values", _list(facts.texts), "the list of all values there can be")))
+    if facts.is_prose and "text" in KINDS:
+        return _Column(['kind = "text"  # words are hashed with a public seed: nothing of them is read from the data'])
+    what = "free text" if facts.is_prose else "many different texts: a name, a place, a code?"
+    return _ignored(f"{what} ({len(facts.texts)} of them)")
+
+
+def _date(facts: ColumnFacts) -> _Column:
+    """Draft a column of dates, if there is a kind for them and one form is sure."""
+    if "date" not in KINDS:
+        return _ignored("dates")
+    form = "" if facts.is_iso_date else facts.date_form
+    if not form and not facts.is_iso_date:
+        return _ignored("dates, and it is not sure what is the day and what the month")
+    lo, hi = facts.days(form)[0], facts.days(form)[-1]
+    first, last = ("T00:00", "T23:59") if facts.has_times and not form else ("", "")
+    last = last or ("T23:59" if lo == hi else "")  # a range has two ends
+    ends = (("lo", lo + first, "first"), ("hi", hi + last, "last"))
+    lines = _looked_up("date", *((key, _text(day), f"the {end} day there can be") for key, day, end in ends))
+    return _Column([lines[0], f"format = {_text(form)}", *lines[1:]] if form else lines)
+
+
+def _ignored(why: str) -> _Column:
+    return _Column([f'kind = "ignore"  # {re.sub(" [(][0-9].*", "", why)}. Declare it to use it'], ignored=why)
+
+
+def _unreadable(facts: ColumnFacts) -> list[str]:
+    """Say which cells of a numeric column are no numbers."""
+    if not facts.unreadable:
+        return []
+    such = ", ".join(map(repr, facts.odd_texts()))
+    share = f"{facts.unreadable} of {facts.present} cells ({100 * facts.unreadable / facts.present:.2g} %)"
+    return [f"no number in {share}, such as {such}: read as missing"]
+
+
+def _range(kind: str, facts: ColumnFacts) -> list[str]:
+    """Draft a column of numbers by its ends."""
+    lo, hi = float(facts.numbers.min()), float(facts.numbers.max())
+    note = " (all values are the same)" if lo == hi else ""
+    hi = lo + max(1.0, abs(lo)) if lo == hi else hi
+    ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
+    return _looked_up(kind, *((key, _number(v), f"the {e} value there can be{note}") for key, v, e in ends))
 
 
 def _looked_up(kind: str, *keys: tuple[str, str, str]) -> list[str]:
     """Draft the lines of a column whose keys (name, value, what should replace the value) were read from the data."""
     marked = [f"{key} = {value}  # READ FROM THE DATA: replace by {public}" for key, value, public in keys]
     return [f'kind = "{kind}"', *marked, _FLAG]
-
-
-def _values(columns: list[Cells]) -> list[str]:
-    """List the texts in a column, sorted."""
-    return distinct({name for column in columns for name in Coded.of(column).names} - {""})
 
 
 def _key(name: str) -> str:

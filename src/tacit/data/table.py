@@ -27,6 +27,7 @@ class RawTable:
     roles: tuple[str, str] | None = None  # the columns of labels and of agents, where the format names them itself
     # names of columns -> their numbers (n, J), where the format has these at hand; None where a cell holds no number
     matrix: Callable[[Sequence[str]], Array | None] = lambda _: None
+    unreadable: Sequence[int] | Array = ()  # the records that are not well-formed: all their cells are empty
     not_numbers: Mapping[str, str] = field(default_factory=dict)  # column -> type, where the format has other types
 
     def __post_init__(self) -> None:
@@ -38,8 +39,11 @@ class RawTable:
 
     def where(self, i: int, column: str) -> str:
         """Name a cell in an error: its source, line or record, and column."""
-        place = f"line {self.lines[i]}" if len(self.lines) else f"record {self.first + i + 1}"
-        return f"{self.source}, {place}, column {column!r}"
+        return f"{self.source}, {self.place(i)}, column {column!r}"
+
+    def place(self, i: int) -> str:
+        """Name a record: its line where the format has lines."""
+        return f"line {self.lines[i]}" if len(self.lines) else f"record {self.first + i + 1}"
 
     def texts(self, column: str | None, blank: bool = False) -> Coded | None:
         """Return labels or agents as text, None without such a column; an empty cell is refused unless `blank`."""

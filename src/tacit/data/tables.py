@@ -10,6 +10,7 @@ import numpy as np
 from tacit.data.cells import Coded
 from tacit.data.classes import class_numbers, found_classes, tell_owner, without_unknown
 from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
+from tacit.data.formats import stem_of
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
@@ -54,7 +55,7 @@ def load(spec: DataSpec) -> Federation:
         y_test = class_numbers(test_labels, known)
     shards = tuple(Shard(own, y[part].clip(0)) for own, part in zip(x, parts, strict=True))
     federation = Federation(
-        shards, Shard(x_test, y_test.clip(0)), len(known), Path(spec.source).resolve().stem, tuple(agents), known,
+        shards, Shard(x_test, y_test.clip(0)), len(known), stem_of(Path(spec.source).resolve()), tuple(agents), known,
         table.features, bounds, public_classes=classes is not None, longest=schema.longest if schema else None,
         schema=schema.text if schema else "", columns=schema.made if schema else (),
     )  # fmt: skip
@@ -66,7 +67,7 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
     if table.agents is not None:
         if spec.agents is not None or spec.partition is not None:
             raise DataError(f"{spec.source} already names its agents: drop agents and partition.")
-        return by_column(table.agents), distinct(table.agents.names)
+        return _named(table, table.agents)
     if spec.agents is None and schema is not None:
         raise DataError(f'{schema.source} names no agents: give a column kind = "agent", or say into how many to cut.')
     if spec.agents is None or spec.agent_column != "agent":
@@ -81,6 +82,26 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
         # the labels decide how large the agents are, and must not decide whether a fraction is refused
         _check_fraction(spec.test_fraction, largest=-(-len(table) // spec.agents))
     return parts, []
+
+
+def _named(table: FeatureTable, agents: Coded) -> tuple[list[Array], list[str]]:
+    """Return (the records of each agent, their names).
+
+    A file with several agents is a simulation of several holders. A record there whose agent cannot be read belongs to
+    none of them: nobody trains on it and nobody tests on it, and its owner is told. It is not given to any agent,
+    because it would change the number of that agent's records, which is public. So who holds a record is not protected
+    in a simulation; the own file of one agent has no such record (`feature_table.read_encoded`), and keeps its size.
+    """
+    names = distinct({*agents.names} - {""})  # their order must not depend on whether there is such a record
+    if not names:
+        raise DataError(f"{table.source}: no record names an agent: fill in the agent column, or drop it.")
+    parts = dict(zip(distinct(agents.names), by_column(agents), strict=True))
+    if "" in parts:
+        tell_owner(
+            f"{len(parts[''])} of {len(table)} records of {table.source} name no agent: nobody holds them, so they are "
+            "left out. Fill in their agent (with a schema, tacit data check counts them)."
+        )
+    return [parts[name] for name in names], names
 
 
 def _move_within(table: FeatureTable, bounds: tuple[float, float] | None) -> None:

@@ -3,6 +3,7 @@
    These loops read what is plain and leave everything else to Python. split stops in front of a record that is not
    plain, and csv.reader goes on from there; numbers gives NaN for a cell that is not plainly a number, and float()
    looks at it. So Python alone decides what is refused, how it is worded, and what a number in doubt is.
+   split_lines reads by a declared layout (formats/lines.py): it refuses nothing, and no line changes another.
 
    A span is two uint32, where a cell begins and ends; DOUBLED is set in the end of a quoted cell that holds quotes,
    each written twice. Spans are (records, columns, 2). Every function releases the GIL and writes to no argument but
@@ -31,7 +32,7 @@ typedef struct { uint64_t mantissa; int64_t exponent; } Power;     /* 10^q is in
 static const double exact[EXACT + 1] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                         1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-static unsigned char ends_cell[256], is_space[256];     /* what may end a cell without quotes; blanks as in float() */
+static unsigned char is_space[256];     /* blanks as in float() */
 
 /* ---- eight bytes at a time, the first in the lowest bits; elsewhere than on little-endian machines one by one */
 
@@ -51,8 +52,13 @@ static uint64_t eight(const unsigned char *p)
     return v;
 }
 
+static inline int ends_cell(unsigned char byte, unsigned char separator)
+{
+    return byte == separator || byte == '\n' || byte == '\r' || !byte;
+}
+
 /* The first byte from p on that may end a cell, or `stop`. All that may are below '-', and little in a number is. */
-static const unsigned char *cell_end(const unsigned char *p, const unsigned char *stop)
+static inline const unsigned char *cell_end(const unsigned char *p, const unsigned char *stop, unsigned char separator)
 {
     for (;; p++) {
         while (WORDS && stop - p >= 8) {
@@ -63,9 +69,22 @@ static const unsigned char *cell_end(const unsigned char *p, const unsigned char
             }
             p += 8;
         }
-        if (p >= stop || ends_cell[*p])
+        if (p >= stop || ends_cell(*p, separator))
             return p;
     }
+}
+
+/* The first such byte from p on, or `stop`. */
+static inline const unsigned char *find(const unsigned char *p, const unsigned char *stop, unsigned char byte)
+{
+    for (; WORDS && stop - p >= 8; p += 8) {
+        uint64_t v = eight(p) ^ EACH(byte), zero = (v - EACH(1)) & ~v & EACH(0x80);      /* the lowest is exact */
+        if (zero)
+            return p + __builtin_ctzll(zero) / 8;
+    }
+    while (p < stop && *p != byte)
+        p++;
+    return p;
 }
 
 /* Append the digits from p on to w, and return where they end. `stop` is the end of the text: beyond `end` of the cell
@@ -99,7 +118,7 @@ static inline const unsigned char *read_digits(const unsigned char *p, const uns
 typedef struct { int64_t rows, used, lines; int why; } Split;
 
 static Split split(const unsigned char *text, int64_t size, int final, int64_t columns, int64_t limit,
-                   uint32_t *span, int64_t room, int32_t *line)
+                   unsigned char separator, uint32_t *span, int64_t room, int32_t *line)
 {
     Split s = {0, 0, 0, MORE};
     int64_t at = 0, lines = 0;
@@ -150,12 +169,12 @@ static Split split(const unsigned char *text, int64_t size, int final, int64_t c
                     break;
                 }
                 end = at++;
-                if (at < size && !ends_cell[text[at]]) {
+                if (at < size && !ends_cell(text[at], separator)) {
                     s.why = ODD;            /* text behind a quoted cell */
                     return s;
                 }
             } else {
-                end = at = cell_end(text + at, text + size) - text;
+                end = at = cell_end(text + at, text + size, separator) - text;
             }
             if (end - begin > limit || (at < size && !text[at])) {
                 s.why = ODD;
@@ -163,7 +182,7 @@ static Split split(const unsigned char *text, int64_t size, int final, int64_t c
             }
             own[2 * c] = (uint32_t)begin;
             own[2 * c + 1] = (uint32_t)end | mark;
-            if (at < size && text[at] == ',') {
+            if (at < size && text[at] == separator) {
                 at++;
                 continue;
             }
@@ -180,6 +199,104 @@ static Split split(const unsigned char *text, int64_t size, int final, int64_t c
         line[s.rows++] = (int32_t)++lines;
         s.used = at;
         s.lines = lines;
+    }
+    return s;
+}
+
+/* ---- cells by a declared layout: a line is a record, and one that is not well-formed is a record of empty cells */
+
+typedef struct { unsigned char end, separator, quote; int quotes, newlines; int64_t limit, most; } Layout;
+
+enum { BAD = -1, PENDING = -2 };
+
+typedef struct { int64_t stop, next; } Line;        /* where its text stops, and where the next one begins */
+
+/* The line that begins at `at`; next is PENDING where its end is not among the bytes. */
+static inline Line line_at(const Layout *l, const unsigned char *text, int64_t at, int64_t size, int final)
+{
+    const unsigned char *end = memchr(text + at, l->end, (size_t)(size - at));
+    Line found = {end ? end - text : size, end ? end - text + 1 : final ? size : PENDING};
+    found.stop -= l->end == '\n' && found.next != PENDING && found.stop > at && text[found.stop - 1] == '\r';
+    return found;
+}
+
+/* Write the cells of the record that begins at `start`, on `line`; return where the next record begins, BAD or PENDING.
+   With `newlines`, a cell whose quote is open at the end of a line goes on behind it. */
+static int64_t record_at(const Layout *l, const unsigned char *text, int64_t start, Line line, int64_t size, int final,
+                         int64_t columns, uint32_t *own, int64_t *lines)
+{
+    int64_t at = start;
+    *lines = 1;
+    for (int64_t c = 0; c < columns; c++) {
+        int64_t begin = at, end;
+        uint32_t mark = 0;
+        if (l->quotes && at < line.stop && text[at] == l->quote) {
+            for (begin = ++at;;) {
+                const unsigned char *quote = memchr(text + at, l->quote, (size_t)(line.stop - at));
+                if (quote) {
+                    at = quote - text + 1;
+                    if (at == line.stop || text[at] != l->quote)
+                        break;
+                    mark = DOUBLED;
+                    at++;
+                    continue;
+                }
+                if (!l->newlines || (line.next == size && final) || line.stop - begin > l->limit)
+                    return BAD;             /* never closed, or too long */
+                at = line.stop;
+                line = line.next < size ? line_at(l, text, line.next, size, final) : (Line){size, PENDING};
+                ++*lines;
+                if (line.stop - start > l->most + (line.next == PENDING))
+                    return BAD;
+                if (line.next == PENDING)
+                    return PENDING;
+            }
+            end = at - 1;
+            if (at < line.stop && text[at] != l->separator)
+                return BAD;                 /* text behind a quoted cell */
+        } else {
+            end = at = find(text + at, text + line.stop, l->separator) - text;
+        }
+        if (end - begin > l->limit)
+            return BAD;
+        own[2 * c] = (uint32_t)begin;
+        own[2 * c + 1] = (uint32_t)end | mark;
+        if (at == line.stop)
+            return c + 1 < columns ? BAD : line.next;
+        at++;
+    }
+    return BAD;                             /* one cell more than the header has */
+}
+
+/* Find the records; begin[i] is where record i begins, bad[i] whether it is not well-formed. */
+static Split split_lines(const Layout *l, const unsigned char *text, int64_t size, int final, int64_t columns,
+                         uint32_t *span, int64_t room, int32_t *number, uint32_t *begin, unsigned char *bad)
+{
+    Split s = {0, 0, 0, MORE};
+    while (s.rows < room && s.used < size) {
+        Line line = line_at(l, text, s.used, size, final);
+        if (line.next == PENDING) {
+            s.why = size - s.used > l->most + 1 ? ODD : MORE;       /* longer than any record, wherever it ends */
+            return s;
+        }
+        int64_t next = line.next, lines = 1;
+        if (line.stop > s.used) {           /* not blank */
+            uint32_t *own = span + 2 * columns * s.rows;
+            int fits = line.stop - s.used <= l->most;
+            next = fits ? record_at(l, text, s.used, line, size, final, columns, own, &lines) : BAD;
+            if (next == PENDING)
+                return s;
+            bad[s.rows] = next == BAD;
+            if (next == BAD) {
+                memset(own, 0, 2 * (size_t)columns * sizeof *own);
+                next = line.next;
+                lines = 1;
+            }
+            begin[s.rows] = (uint32_t)s.used;
+            number[s.rows++] = (int32_t)(s.lines + lines);
+        }
+        s.lines += lines;
+        s.used = next;
     }
     return s;
 }
@@ -211,8 +328,10 @@ static int scaled(uint64_t w, int64_t q, const Power *powers, double *out)
 #endif
 }
 
-/* The number in a cell that is written in digits with perhaps a sign, a point and an exponent; else NaN. */
-static double number(const unsigned char *p, const unsigned char *end, const unsigned char *stop, const Power *powers)
+/* The number in a cell that is written in digits with perhaps a sign, a decimal point or comma and an exponent; else
+   NaN. */
+static inline double number(const unsigned char *p, const unsigned char *end, const unsigned char *stop,
+                            unsigned char decimal, const Power *powers)
 {
     while (p < end && is_space[*p])
         p++;
@@ -226,13 +345,13 @@ static double number(const unsigned char *p, const unsigned char *end, const uns
     uint64_t w = 0;
     while (p < end && (unsigned)(*p - '0') < 10)      /* few, most often: eight at a time would take longer */
         w = w * 10 + (*p++ - '0');
-    if (p < end && *p == '.') {
+    if (p < end && *p == decimal) {
         point = p;
         p = read_digits(p + 1, end, stop, &w);
     }
     int64_t digits = p - first - (point != NULL), q = point ? -(p - point - 1) : 0;
     if (digits > DIGITS)                    /* zeros in front count for nothing */
-        for (const unsigned char *zero = first; zero < p && (*zero == '0' || *zero == '.'); zero++)
+        for (const unsigned char *zero = first; zero < p && (*zero == '0' || *zero == decimal); zero++)
             digits -= *zero == '0';
     if (p == first + (point != NULL) || digits > DIGITS)
         return NAN;
@@ -359,19 +478,52 @@ static PyObject *py_split(PyObject *self, PyObject *args)
     PyObject *o[3];
     Buffers list = {.n = 0};
     int final;
+    char separator;
     long long columns, limit;
     int64_t size = 0, cells = 0, rows = 0;
     Split s = {0, 0, 0, MORE};
     (void)self;
-    if (!PyArg_ParseTuple(args, "OpLLOO", o, &final, &columns, &limit, o + 1, o + 2))
+    if (!PyArg_ParseTuple(args, "OpLLcOO", o, &final, &columns, &limit, &separator, o + 1, o + 2))
         return NULL;
     const unsigned char *text = borrow(&list, o[0], 0, 1, &size);
     uint32_t *span = borrow(&list, o[1], 1, 2 * sizeof *span, &cells);
     int32_t *line = borrow(&list, o[2], 1, sizeof *line, &rows);
-    if (!refuse(size >= DOUBLED || columns < 1 || limit < 0 || rows < 1 || cells / columns < rows,
-                "the text must be below 2^31 bytes, and the spans have room for the records")) {
+    if (!refuse(size >= DOUBLED || columns < 1 || limit < 0 || separator >= '-' || rows < 1 || cells / columns < rows,
+                "the text must be below 2^31 bytes, the separator below '-', and the spans have room for the records")) {
         Py_BEGIN_ALLOW_THREADS
-        s = split(text, size, final, columns, limit, span, rows, line);
+        s = split(text, size, final, columns, limit, (unsigned char)separator, span, rows, line);
+        Py_END_ALLOW_THREADS
+    }
+    return give_back(&list, Py_BuildValue("LLLi", (long long)s.rows, (long long)s.used, (long long)s.lines, s.why));
+}
+
+static PyObject *py_split_lines(PyObject *self, PyObject *args)
+{
+    PyObject *o[5];
+    Buffers list = {.n = 0};
+    int final, newlines;
+    char end, separator;
+    const char *quote;
+    Py_ssize_t quotes;
+    long long columns, limit, most;
+    int64_t size = 0, cells = 0, rows = 0, n_begins = 0, n_bad = 0;
+    Split s = {0, 0, 0, MORE};
+    (void)self;
+    if (!PyArg_ParseTuple(args, "Opccy#pLLLOOOO", o, &final, &end, &separator, &quote, &quotes, &newlines, &columns,
+                          &limit, &most, o + 1, o + 2, o + 3, o + 4))
+        return NULL;
+    const unsigned char *text = borrow(&list, o[0], 0, 1, &size);
+    uint32_t *span = borrow(&list, o[1], 1, 2 * sizeof *span, &cells);
+    int32_t *line = borrow(&list, o[2], 1, sizeof *line, &rows);
+    uint32_t *begin = borrow(&list, o[3], 1, sizeof *begin, &n_begins);
+    unsigned char *bad = borrow(&list, o[4], 1, 1, &n_bad);
+    if (!refuse(size >= DOUBLED || columns < 1 || limit < 0 || most < 0 || quotes > 1 || rows < 1
+                || cells / columns < rows || n_begins < rows || n_bad < rows,
+                "the text must be below 2^31 bytes, and the results have room for the records")) {
+        Layout layout = {(unsigned char)end, (unsigned char)separator, quotes ? (unsigned char)*quote : 0, (int)quotes,
+                         newlines, limit, most};
+        Py_BEGIN_ALLOW_THREADS
+        s = split_lines(&layout, text, size, final, columns, span, rows, line, begin, bad);
         Py_END_ALLOW_THREADS
     }
     return give_back(&list, Py_BuildValue("LLLi", (long long)s.rows, (long long)s.used, (long long)s.lines, s.why));
@@ -381,10 +533,11 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
 {
     PyObject *o[5];
     Buffers list = {.n = 0};
+    char decimal;
     long long columns;
     int64_t size = 0, cells = 0, width = 0, n_powers = 0, room = 0, odd = 0;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOLOOO", o, o + 1, &columns, o + 2, o + 3, o + 4))
+    if (!PyArg_ParseTuple(args, "OOLOcOO", o, o + 1, &columns, o + 2, &decimal, o + 3, o + 4))
         return NULL;
     const unsigned char *text = borrow(&list, o[0], 0, 1, &size);
     const uint32_t *span = borrow(&list, o[1], 0, 2 * sizeof *span, &cells);
@@ -405,7 +558,8 @@ static PyObject *py_numbers(PyObject *self, PyObject *args)
                     odd = -1;
                     break;
                 }
-                double v = own[1] & DOUBLED ? NAN : number(text + own[0], text + own[1], text + size, powers);
+                double v = own[1] & DOUBLED ? NAN : number(text + own[0], text + own[1], text + size,
+                                                           (unsigned char)decimal, powers);
                 odd += v != v;
                 if (single)
                     ((float *)out)[i * width + j] = (float)v;
@@ -453,9 +607,12 @@ static PyObject *py_intern(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"split", py_split, METH_VARARGS,
-     "split(text, final, columns, limit, spans, lines) -> (records, bytes, lines, why)"},
+     "split(text, final, columns, limit, separator, spans, lines) -> (records, bytes, lines, why)"},
+    {"split_lines", py_split_lines, METH_VARARGS,
+     "split_lines(text, final, line end, separator, quote, newlines, columns, limit, most, spans, lines, begins, bad) -> "
+     "(records, bytes, lines, why)"},
     {"numbers", py_numbers, METH_VARARGS,
-     "numbers(text, spans, columns, wanted, powers, out) -> how many cells are not plainly numbers, NaN in out"},
+     "numbers(text, spans, columns, wanted, decimal, powers, out) -> how many cells are not plainly numbers, NaN in out"},
     {"intern", py_intern, METH_VARARGS, "intern(text, spans, columns, column, codes, firsts) -> how many are distinct"},
     {NULL, NULL, 0, NULL}};
 
@@ -464,9 +621,6 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_csv", "Cells of CSV
 
 PyMODINIT_FUNC PyInit__csv(void)
 {
-    for (const char *end = ",\n\r"; *end; end++)
-        ends_cell[(unsigned char)*end] = 1;
-    ends_cell[0] = 1;
     for (const char *space = "\t\n\v\f\r\x1c\x1d\x1e\x1f "; *space; space++)
         is_space[(unsigned char)*space] = 1;
     PyObject *m = PyModule_Create(&module);
