@@ -22,10 +22,11 @@ from tacit.features.map import BELOW, PublicFacts, bound_of
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
-WAVES = 8
-DECAY = 0.75  # a_m ~ m^-DECAY
+WAVES = 16
+FEW = 4
+DECAY = 1.0  # a_m ~ m^-DECAY
 MOST = 64
-WIDEST = 800  # features that the waves of all numbers may be in all
+WIDEST = 1024  # features that the waves of all numbers may be in all, where there are more than FEW of each
 ROOM = 1e9  # numbers that the waves of all records may take
 
 
@@ -125,4 +126,5 @@ def _simplex(own: Array) -> Array:
 def waves_for(facts: PublicFacts) -> int:
     """Return how many waves a number gets: fewer where columns are many, or records do not fit otherwise."""
     numbers = max(1, sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs)
-    return max(1, min(WAVES, WIDEST // (2 * numbers), int(ROOM / (2 * facts.n_records * numbers))))
+    fitting = min(WAVES, max(FEW, WIDEST // (2 * numbers)))
+    return max(1, min(fitting, int(ROOM / (2 * facts.n_records * numbers))))
