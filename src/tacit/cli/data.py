@@ -107,7 +107,7 @@ def run_check(options: argparse.Namespace) -> int:
         print(table(("column", "kind", *kinds), rows, right=kinds))
         print(
             f"\n{counts.records} records, {len(schema.features)} features from {len(schema.encoded)} columns, "
-            f"each in [0, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
+            f"each in [{schema.bounds[0]:g}, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
             "These counts are about private records: they are for you, and training tells them to nobody."
         )
         sys.stdout.flush()

@@ -193,7 +193,7 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
     raise AssertionError("every cell of the column is a finite number")
 
 
-# --- with a schema: features in [0, 1], and counts for the owner
+# --- with a schema: features in public bounds, and counts for the owner
 
 
 @dataclass(frozen=True)
@@ -221,19 +221,27 @@ def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) ->
 
 
 def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
-    """Encode features to [0, 1], each row from its own record and the schema alone; labels and agents as text.
+    """Encode features to [0, 1], text to [-1, 1], each row from its own record and the schema alone.
+
+    Labels become classes, and agents stay text.
 
     For training all columns of the schema must be there and no others; else (testing, predicting) the columns of the
     features are enough.
     """
     schema.check_columns(raw.source, raw.columns, training)
-    x, tallies, place = np.empty((len(raw), len(schema.features)), np.float32), {}, 0
+    x, tallies, done, place = np.empty((len(raw), len(schema.features)), np.float32), {}, {}, 0
     for name, column in schema.encoded.items():
         block, tallies[name] = column.encode(raw.columns[name], schema.marks)
+        done[name] = x[:, place : place + block.shape[1]]
+        done[name][:] = block
+        place += block.shape[1]
+    for cross in schema.crosses.values():
+        block = cross.encode(schema.encoded, done, raw.columns, schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
     # classes are declared: a label that names none, or nothing, is no error
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent)
+    labels = labels and schema.labels.read(labels)
     return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
 
 
