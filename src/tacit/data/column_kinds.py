@@ -46,9 +46,9 @@ class LabelColumn:
             raise SpecError("groups name the classes: drop the list of classes.")
         if self.groups:
             object.__setattr__(self, "classes", tuple(name for name, _ in self.groups))
-            check_list("groups", tuple(label for _, labels in self.groups for label in labels), least=2)
             for name, labels in self.groups:
                 check_list(f"the group {name!r}", labels, least=1)
+            check_list("groups", tuple(label for _, labels in self.groups for label in labels), least=2)
         check_list("classes", self.classes, least=2)
 
     @property

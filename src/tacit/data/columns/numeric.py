@@ -167,7 +167,7 @@ def _written(values: Sequence[float]) -> list[str]:
     """Write numbers with few digits that tell them apart, and whole ones as such."""
     for digits in (6, 9):
         whole = 10**digits
-        texts = [f"{v:.0f}" if abs(v) < whole and v.is_integer() else f"{v:.{digits}g}" for v in values]
+        texts = [f"{v:.0f}" if abs(v) < whole and v % 1 == 0 else f"{v:.{digits}g}" for v in values]
         if len(set(texts)) == len(texts):
             return texts
     return [repr(value) for value in values]
