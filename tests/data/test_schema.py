@@ -18,9 +18,19 @@ from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from tacit.data import load
-from tacit.data.column_kinds import CategoricalColumn, DateColumn, LabelColumn, NumericColumn, Tally, TextColumn
+from tacit.data.column_kinds import (
+    KINDS,
+    CategoricalColumn,
+    DateColumn,
+    FeatureColumn,
+    LabelColumn,
+    NumericColumn,
+    Tally,
+    TextColumn,
+)
 from tacit.data.columns.cross import Cross
 from tacit.data.columns.date import PARTS
+from tacit.data.columns.encoding import Block
 from tacit.data.feature_table import Counts, count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import Schema, parse
@@ -509,6 +519,49 @@ def test_a_federation_knows_what_the_schema_declares_and_no_counts(tmp_path: Pat
     assert not any(isinstance(value, Counts | Tally) for value in held)
 
 
+EVERY = f"""
+[columns.age]
+kind = "numeric"
+lo = 20
+hi = 120
+missing = "level"
+[columns.smoker]
+kind = "categorical"
+values = ["never", "former"]
+other = "level"
+[columns.stage]
+kind = "numeric"
+lo = 1
+hi = 4
+spline = 3
+[columns.name]
+kind = "text"
+size = 8
+[columns.day]
+{DAYS}
+[columns.outcome]
+kind = "label"
+groups = {{ ill = ["ill"], well = ["well"] }}
+[columns.hospital]
+kind = "agent"
+[crosses]
+age_smoker = ["age", "smoker"]
+"""
+
+
+def test_every_kind_comes_through_the_feature_map_of_columns_within_its_bounds(tmp_path: Path) -> None:
+    days = ["2020-01-31", "2020-06-01T10:00", "never", "", "1000-01-01", "31.1.2020"]
+    table = write_csv(tmp_path / "t.csv", RECORDS | {"day": days})
+    federation = load(str(table), schema=write_schema(tmp_path / "s.toml", EVERY), test_fraction=0.0)
+    assert federation.bounds == (-1.0, 1.0)
+    assert federation.longest == (7 + math.sqrt(8), math.sqrt(8))  # a date has three parts here
+    values = {"data.row_norm": "l2", "features.map": "columns", "privacy.sensitivity": "clip"}
+    mapped = build.transformed(Spec().with_values(values), federation)
+    assert [one.column for one in mapped.columns] == [*(one.column for one in federation.columns), "intercept"]
+    for shard in mapped.shards:
+        assert Norm.L2.of_rows(shard.x).max() <= 1
+
+
 def test_the_order_of_the_columns_in_the_file_is_no_matter(tmp_path: Path) -> None:
     schema = write_schema(tmp_path / "s.toml")
     turned = dict(reversed(RECORDS.items()))
@@ -579,3 +632,51 @@ def test_a_record_that_is_longer_than_declared_is_refused(tmp_path: Path) -> Non
     federation = load(str(write_csv(tmp_path / "t.csv")), schema=write_schema(tmp_path / "s.toml"))
     with pytest.raises(DataError, match="norm is above the declared"):
         dataclasses.replace(federation, longest=(3, 0.5))
+
+
+# --- the page and the room for more
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schema-kinds.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_every_schema_of_the_page_can_be_read(text: str) -> None:
+    label = '\n[columns.y]\nkind = "label"\nclasses = [0, 1]\n'
+    feature = '\n[columns.x]\nkind = "numeric"\nlo = 0\nhi = 1\n'
+    whole = (feature if "[columns.num]" in text else label) + text
+    assert parse(whole).features
+
+
+def test_the_page_names_every_kind_and_every_key() -> None:
+    for kind, column in KINDS.items():
+        assert f"`{kind}`" in PAGE
+        for key in dataclasses.fields(column):
+            assert f"`{key.name}" in PAGE
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag(FeatureColumn):
+    """1 where a cell is not empty."""
+
+    kind = "flag"
+    weight: float = 1.0
+
+    def blocks(self, column: str) -> tuple[Block, ...]:
+        return (Block(column, (f"{column} is there",), l1=self.weight, l2=self.weight),)
+
+    def levels(self) -> None: ...
+
+    def encode(self, cells: Any, marks: Any) -> tuple[Array, Tally]:  # noqa: ARG002
+        return np.array([[self.weight * bool(cell)] for cell in cells.tolist()], np.float32), Tally()
+
+
+def test_a_new_kind_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "flag", Flag)
+    schema = parse('[columns]\nf={kind="flag",weight=0.5}\ny={kind="label",classes=[0,1]}')
+    table, _ = encode(RawTable("t", {"f": np.array(["", "x"], dtype=object)}), schema)
+    assert table.x.tolist() == [[0], [0.5]]
+    assert schema.longest == (0.5, 0.5)
+    assert schema.features == ("f is there",)
+    with pytest.raises(SpecError, match="did you mean 'flag'"):
+        parse('[columns]\nf={kind="flagg"}\ny={kind="label",classes=[0,1]}')

@@ -105,4 +105,4 @@ def test_a_hundred_thousand_times_are_read_at_once() -> None:
     begin = time.process_time()
     _, tally = CENTURY.encode(found, ())
     assert tally == Tally()
-    assert time.process_time() - begin < 2  # 0.15 s; datetime.strptime takes ten times as long
+    assert time.process_time() - begin < 2  # it takes 0.12 s, and datetime.strptime 0.6
