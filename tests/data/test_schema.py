@@ -30,8 +30,8 @@ from tacit.data.column_kinds import (
 )
 from tacit.data.columns.cross import Cross
 from tacit.data.columns.date import PARTS
-from tacit.data.columns.encoding import Block
-from tacit.data.feature_table import Counts, count, encode, read_encoded
+from tacit.data.columns.encoding import Block, Counts
+from tacit.data.feature_table import count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable

@@ -13,7 +13,7 @@ from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignmen
 from tacit.errors import DataError, NotPrivateWarning, SpecError
 
 if TYPE_CHECKING:
-    from tacit.data.feature_table import Counts
+    from tacit.data.columns.encoding import Counts
     from tacit.data.schema import Schema
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
+from tacit.data.column_kinds import AgentColumn, LabelColumn
+from tacit.data.columns.encoding import Counts
 from tacit.data.formats import read_raw, table_files
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
@@ -194,25 +195,6 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
 
 
 # --- with a schema: features in public bounds, and counts for the owner
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many cells of each column were changed. The counts describe private records: they stay with their owner.
-
-    No federation, message or result holds one.
-    """
-
-    records: int
-    columns: dict[str, Tally]
-
-    def __add__(self, other: Counts) -> Counts:
-        both = {name: self.columns.get(name, Tally()) + tally for name, tally in other.columns.items()}
-        return Counts(self.records + other.records, self.columns | both)
-
-    def as_dict(self) -> dict[str, dict[str, int]]:
-        """Return plain numbers by column, fit for JSON."""
-        return {name: asdict(tally) for name, tally in self.columns.items()}
 
 
 def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) -> FeatureTable:

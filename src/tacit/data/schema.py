@@ -132,7 +132,7 @@ class Schema:
                 raise SpecError(f"crosses.{name}: {error}") from None
         return tuple(found)
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """The names of the features: age, smoker=former, ..."""
         return tuple(feature for block in self.blocks for feature in block.features)

@@ -99,6 +99,19 @@ def test_dates_of_typed_files_are_read_as_their_text() -> None:
     )[0][:, :4].tolist()
 
 
+@pytest.mark.parametrize("unit", ["Y", "M", "D", "h", "s", "ms", "us", "ns"])
+def test_arrays_of_dates_are_read_whatever_their_unit_and_the_format(unit: str) -> None:
+    typed = np.array(["2020-01-01", "NaT", "1970-01-01"], dtype=f"datetime64[{unit}]")
+    clock = ("month", "hour") if unit in ("h", "s", "ms", "us", "ns") else ("month",)
+    for form in (None, "%d.%m.%Y %H:%M"):
+        kind = DateColumn("1960-01-01", "2030-01-01", clock, form, "level")
+        x, tally = kind.encode(typed, ())
+        ones = [[kind.features("t")[j] for j in np.flatnonzero(row)] for row in x]
+        assert ones[0] == ones[2] == ["t month=1", *(["t hour=0"] if len(clock) == 2 else [])]
+        assert ones[1] == ["t=missing"]
+        assert tally == Tally(missing=1)
+
+
 def test_a_hundred_thousand_times_are_read_at_once() -> None:
     start = np.datetime64("2001-01-01T00:00:00")
     found = cells(*map(str, start + 7919 * np.arange(100_000)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import date
 from typing import ClassVar
 
 import numpy as np
@@ -85,7 +86,7 @@ class DateColumn(FeatureColumn):
 
     def encode(self, cells: Cells, marks: Collection[str]) -> tuple[Array, Tally]:
         """Return ((n, features) float32 in [0, 1], what was changed)."""
-        text = Coded.of(cells, _spelled)
+        text = Coded.of(_as_objects(cells), self._spelled)
         found, gone = moments.read(text.names, self.format), {"", *marks, *self.marks}
         absent = np.array([name in gone for name in text.names], dtype=bool)
         there = found.known & ~absent
@@ -104,7 +105,18 @@ class DateColumn(FeatureColumn):
         counts = (text.count(some.tolist()) for some in (outside, absent, ~there & ~absent))
         return text.each(np.concatenate(columns, axis=1)), Tally(*counts)
 
+    def _spelled(self, cell: object) -> str:
+        """Return a cell as `plain` does; a date of a typed file as `format` writes it."""
+        if type(cell) is str and cell[4:5] == "-":  # soon done: most cells are such texts
+            return cell.strip()
+        text = plain(cell)
+        return cell.strftime(self.format) if self.format and text and isinstance(cell, date) else text
 
-def _spelled(cell: object) -> str:
-    """Return a cell as `plain` does: at once where it is the text of a date."""
-    return cell.strip() if type(cell) is str and cell[4:5] == "-" else plain(cell)
+
+def _as_objects(cells: Cells) -> Cells:
+    """Return an array of NumPy's dates as Python's, which have no nanoseconds; other cells as they are."""
+    if not isinstance(cells, np.ndarray) or cells.dtype.kind != "M":
+        return cells
+    if np.datetime_data(cells.dtype)[0] in ("ns", "ps", "fs", "as"):
+        cells = cells.astype("datetime64[us]")
+    return np.array(cells.tolist(), dtype=object)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from operator import add
 from typing import ClassVar
 
@@ -34,6 +34,25 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(*map(add, astuple(self), astuple(other)))
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many cells of each column were changed. The counts describe private records: they stay with their owner.
+
+    No federation, message or result holds one.
+    """
+
+    records: int
+    columns: dict[str, Tally]
+
+    def __add__(self, other: Counts) -> Counts:
+        both = {name: self.columns.get(name, Tally()) + tally for name, tally in other.columns.items()}
+        return Counts(self.records + other.records, self.columns | both)
+
+    def as_dict(self) -> dict[str, dict[str, int]]:
+        """Return plain numbers by column, fit for JSON."""
+        return {name: asdict(tally) for name, tally in self.columns.items()}
 
 
 @dataclass(frozen=True)

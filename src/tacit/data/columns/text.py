@@ -22,6 +22,7 @@ from tacit.features.map import BELOW
 from tacit.types import Array
 
 MOST = 1 << 16  # features
+ROOM = 1 << 20  # numbers that are summed together: 8 MB
 
 _WORD = re.compile(r"\w+")
 
@@ -54,17 +55,24 @@ class TextColumn(FeatureColumn):
         code = int.from_bytes(digest.digest(), "little")
         return (code >> 1) % self.size, 2 * (code & 1) - 1
 
+    def _summed(self, found: list[list[tuple[int, int]]]) -> Array:
+        """Return the places and signs of each text's words as features of norm one."""
+        x = np.zeros((len(found), self.size))
+        rows = np.repeat(np.arange(len(found)), [len(own) for own in found])
+        at = np.array([place for own in found for place in own], np.int64).reshape(-1, 2)
+        np.add.at(x, (rows, at[:, 0]), at[:, 1])  # whole numbers: their order changes nothing
+        size = np.sqrt(np.square(x).sum(axis=1, keepdims=True))
+        return np.asarray(np.divide(x * BELOW, size, out=np.zeros_like(x), where=size > 0))
+
     def encode(self, cells: Cells, marks: Collection[str]) -> tuple[Array, Tally]:
         """Return ((n, size) float32 of norm at most one, what was changed)."""
         text, gone = Coded.of(cells), {"", *marks, *self.marks}
         absent = [name in gone for name in text.names]
         words = [[] if no else _WORD.findall(name.lower()) for name, no in zip(text.names, absent, strict=True)]
         known = {word: self.place(word) for word in {word for own in words for word in own}}
-        x = np.zeros((len(words), self.size))
-        rows = np.repeat(np.arange(len(words)), [len(own) for own in words])
-        at = np.array([known[word] for own in words for word in own], np.int64).reshape(-1, 2)
-        np.add.at(x, (rows, at[:, 0]), at[:, 1])  # whole numbers: their order changes nothing
-        size = np.sqrt(np.square(x).sum(axis=1, keepdims=True))
-        x = np.divide(x * BELOW, size, out=np.zeros_like(x), where=size > 0).astype(np.float32)
+        x = np.empty((len(words), self.size), np.float32)
+        step = max(1, ROOM // self.size)
+        for start in range(0, len(words), step):
+            x[start : start + step] = self._summed([[known[w] for w in own] for own in words[start : start + step]])
         wordless = [not no and not own for own, no in zip(words, absent, strict=True)]
         return text.each(x), Tally(missing=text.count(absent), unreadable=text.count(wordless))
