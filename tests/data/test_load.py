@@ -296,7 +296,7 @@ def test_a_new_source_is_one_line(pipes: Path, monkeypatch: pytest.MonkeyPatch) 
     assert load("pipes", agents=3, records=4).n_records == 12
     with pytest.raises(IncompatibleError, match="class_count is for LEAF, and this is pipes"):
         load("pipes", class_count=2)
-    with pytest.raises(SpecError, match="choose from a file or directory that exists, mnist, pipes, synthetic"):
+    with pytest.raises(SpecError, match="choose from a file or directory that exists, heart, mnist, pipes, synthetic"):
         load("xyz")
     here = sources.DataSource("pipes", "pipes:load", fits=lambda path: path.endswith("pipes.py"))
     monkeypatch.setattr(sources, "AT_PATHS", [*sources.AT_PATHS, here])

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 from tacit.data import load
-from tacit.data.column_kinds import CategoricalColumn, LabelColumn, NumericColumn, Tally
-from tacit.data.feature_table import Counts, count, encode, read_encoded
+from tacit.data.column_kinds import (
+    KINDS,
+    CategoricalColumn,
+    DateColumn,
+    FeatureColumn,
+    LabelColumn,
+    NumericColumn,
+    Tally,
+    TextColumn,
+)
+from tacit.data.columns.cross import Cross
+from tacit.data.columns.date import PARTS
+from tacit.data.columns.encoding import Block, Counts
+from tacit.data.feature_table import count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable
@@ -57,6 +70,8 @@ kind = "agent"
 [columns.name]
 kind = "ignore"
 """
+
+DAYS = 'kind = "date"\nlo = 2020-01-01\nhi = 2021-01-01'
 
 RECORDS: dict[str, list[Any]] = {
     "name": ["Ada", "Bo", "Cy", "Di", "Ed", "Flo"],
@@ -115,43 +130,89 @@ def test_each_cell_is_encoded_by_its_declaration_and_what_changed_is_counted() -
 
 TEXT = st.one_of(
     st.text(max_size=5),
+    st.datetimes().map(str),
+    st.sampled_from(["2020-02-29", "2020-02-30", "2020", "31.12.2019", "2020-02-29T25:00", "2020-02-29 10:00 PM"]),
+    st.sampled_from(["the heart, the HEART", "!!!", "\ud800", "a\0", "level", "missing", "other"]),
     st.floats().map(repr),
     st.integers(-(10**400), 10**400).map(lambda n: f"{n:.1e}" if abs(n) < 10**300 else "9" * 400),
     st.sampled_from(["a", "b", "?", " 3.0 ", "3", "nan", "-inf", "1e999", "True", "1_000", "٣"]),
 )
 FINITE = st.floats(-1e300, 1e300)
 NUMERIC = st.tuples(FINITE, FINITE).filter(lambda ends: ends[0] < ends[1]).map(lambda ends: NumericColumn(*ends))
-CATEGORICAL = st.lists(st.sampled_from(["a", "b", "3", "c", "0.5"]), min_size=2, unique=True).flatmap(
+CATEGORICAL = st.lists(st.sampled_from(["a", "b", "3", "c", "0.5", "level"]), min_size=2, unique=True).flatmap(
     lambda values: st.builds(
         CategoricalColumn,
         st.just(tuple(values)),
-        *(st.none() | st.sampled_from(values) for _ in ("drop", "other", "missing")),
+        *(st.none() | st.sampled_from(values) for _ in ("drop",)),
+        *(st.none() | st.just("level") | st.sampled_from(values) for _ in ("other", "missing")),
+        st.sampled_from([(), ("unsure", "-1")]),
     )
 )
+DATE = st.builds(
+    DateColumn,
+    st.sampled_from(["1000", "2010-01-01"]),
+    st.sampled_from(["2020-02-28", "2024-05-06T07:08"]),
+    st.lists(st.sampled_from(PARTS), unique=True).map(tuple),
+    st.sampled_from([None, "%d.%m.%Y", "%Y-%m-%d %H:%M:%S"]),
+    st.sampled_from([None, "level"]),
+)
+WORDS = st.builds(TextColumn, st.integers(2, 9), st.integers(0, 3))
+
+
+@st.composite
+def any_numeric(draw: st.DrawFn) -> NumericColumn:
+    """A number that is bent in any way."""
+    ends = ((FINITE, FINITE), (st.just(0.0), FINITE), (st.floats(1, 99), st.floats(1, 99)))
+    lo, hi = sorted(draw(st.one_of(*(st.tuples(*two) for two in ends))))
+    assume(lo < hi)
+    bent = draw(st.sampled_from([{}, {"bins": 2}, {"bins": 7}, {"spline": 2}, {"spline": 5}, {"edges": 2}]))
+    if "edges" in bent:
+        bent = {"edges": tuple(sorted(draw(st.lists(st.floats(lo, hi), min_size=1, max_size=3))))}
+    missing = draw(st.none() | st.just("level") | st.floats(lo, hi))
+    scale = draw(st.sampled_from([None, "linear", "log"]))
+    try:
+        return NumericColumn(lo, hi, missing, scale=scale, marks=("7",), **bent)
+    except SpecError:  # ends or edges that are too close, or a log scale of what is negative
+        reject()
+
+
+CELLS = st.one_of(
+    TEXT, st.none(), st.booleans(), st.floats(), st.integers(), st.binary(max_size=4), st.dates(), st.datetimes(),
+    st.just(Decimal("1e400")),
+)  # fmt: skip
 
 
 @st.composite
 def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Array]]:
     """Any schema, and columns of text or of numbers that need not fit it."""
-    kinds = draw(st.lists(NUMERIC | CATEGORICAL, min_size=1, max_size=4))
+    kinds = draw(st.lists(any_numeric() | CATEGORICAL | DATE | WORDS, min_size=1, max_size=4))
     declared = {f"c{j}": kind for j, kind in enumerate(kinds)}
+    crossed = [name for name, kind in declared.items() if kind.levels() is not None]
+    crosses = {"both": Cross(tuple(crossed))} if len(crossed) > 1 and draw(st.booleans()) else {}
     n = draw(st.integers(1, 6))
     columns = {}
     for name in declared:
-        texts = st.lists(TEXT, min_size=n, max_size=n).map(lambda found: np.array(found, dtype=object))
+        texts = st.lists(CELLS, min_size=n, max_size=n).map(lambda found: np.array(found, dtype=object))
         numbers = st.lists(st.floats(width=32), min_size=n, max_size=n).map(lambda found: np.array(found, np.float32))
         columns[name] = draw(texts | numbers)
-    return Schema(declared | {"y": LabelColumn(("0", "1"))}, marks=("?", "-9")), columns
+    return Schema(declared | {"y": LabelColumn(("0", "1"))}, marks=("?", "-9"), crosses=crosses), columns
 
 
 @given(tables())
-def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
+def test_any_table_becomes_features_within_the_public_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
     schema, columns = found
     table, counts = encode(RawTable("t", columns), schema)
     assert table.x.shape == (counts.records, len(schema.features))
     assert table.x.dtype == np.float32
-    assert table.x.min() >= 0
-    assert table.x.max() <= 1
+    low, high = schema.bounds
+    assert table.x.min() >= low
+    assert table.x.max() <= high == 1
+    assert (low < 0) is any(isinstance(kind, TextColumn) for kind in schema.encoded.values())
+    assert [one.start for one in schema.made] == [0, *(one.stop for one in schema.made[:-1])]
+    assert schema.made[-1].stop == len(schema.features)
+    for one in schema.made:
+        block = table.x[:, one.start : one.stop].astype(np.float64)
+        assert np.sqrt(np.square(block).sum(axis=1)).max() <= one.bound
     for norm, most in zip((Norm.L1, Norm.L2), schema.longest, strict=True):
         assert norm.of_rows(table.x).max() <= most
 
@@ -228,6 +289,36 @@ def test_csv_parquet_and_npz_encode_alike(tmp_path: Path) -> None:
         assert counts == {"u": Tally(clipped=1, missing=1), "c": Tally(unknown=1), "y": Tally(), "agent": Tally()}
 
 
+KINDS_OF_NUMBERS = {
+    "bins": "kind = 'numeric'\nlo = 0\nhi = 9\nbins = 4\nmissing = 'level'",
+    "log": "kind = 'numeric'\nlo = 0\nhi = 9\nscale = 'log'",
+    "spline": "kind = 'numeric'\nlo = 0\nhi = 9\nspline = 4\nmarks = [3]",
+    "list": "kind = 'categorical'\nvalues = [1, 2]\nother = 'level'\nmissing = 'level'",
+    "year": "kind = 'date'\nlo = 1000\nhi = 3000\nmissing = 'level'",
+    "words": "kind = 'text'\nsize = 5",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_NUMBERS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_])
+def test_text_compiled_text_and_numbers_of_any_type_encode_alike(tmp_path: Path, kind: str, dtype: type) -> None:
+    schema = parse(f"[columns.c]\n{KINDS_OF_NUMBERS[kind]}\n[columns.y]\nkind = 'label'\nclasses = [0, 1]")
+    values = np.array([0, 1, 2, 3, 9, 200, 2020] * 20).astype(dtype)
+    if values.dtype.kind == "f":
+        values[::8] = np.nan
+        values[1::8] = np.inf
+        values[2::8] = 0.1
+    texts = ["" if v != v else str(v).lower() for v in values.tolist()]
+    write_csv(tmp_path / "t.csv", {"c": texts, "y": [0] * len(texts)})
+    if dtype is np.float32:  # such a column has other digits than those that it was read from
+        texts = ["" if v != v else repr(float(v)) for v in values]
+        write_csv(tmp_path / "t.csv", {"c": texts, "y": [0] * len(texts)})
+    numbers, _ = encode(RawTable("t", {"c": values}), schema)
+    text, _ = encode(RawTable("t", {"c": np.array(texts, dtype=object)}), schema)
+    np.testing.assert_array_equal(text.x, numbers.x)
+    np.testing.assert_array_equal(read_encoded(tmp_path / "t.csv", schema).x, numbers.x)
+
+
 def test_columns_of_bytes_lists_and_nulls_can_be_ignored_or_missing(tmp_path: Path) -> None:
     columns = {"u": pa.array([None, None], pa.int64()), "b": [b"\xff", b""], "l": [[1], None], "y": [0, 1]}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
@@ -282,6 +373,47 @@ def test_numbered_arrays_of_an_npz_are_agents(tmp_path: Path) -> None:
         ("hi = 120", "", "columns.age has no hi"),
         ("hi = 120", "hi = 120\nmissing = 121", "missing = 121 lies outside"),
         ("hi = 120", "hi = 120\nread_from_data = 1", "takes true or false"),
+        ("hi = 120", "hi = 120\nbins = 1", "columns.age: bins takes a whole number from 2 to 4096, got 1"),
+        ("hi = 120", "hi = 120\nbins = 4097", "from 2 to 4096"),
+        ("hi = 120", "hi = 120\nbins = 2.0", "bins takes a whole number, got 2.0"),
+        ("hi = 120", "hi = 120\nbins = true", "bins takes a whole number, got True"),
+        ("hi = 120", "hi = 120\nspline = 1", "spline takes a whole number from 2"),
+        ("hi = 120", "hi = 120\nspline = 3\nbins = 4", "bins and spline each say what becomes of the number"),
+        ("hi = 120", "hi = 120\nedges = [30]\nbins = 4", "bins and edges each say"),
+        ("hi = 120", "hi = 120\nedges = 30", "edges takes a list of numbers"),
+        ("hi = 120", 'hi = 120\nedges = ["30"]', "edges takes a number, got '30'"),
+        ("hi = 120", "hi = 120\nedges = [50, 30]", "edges must increase and lie between lo = 20 and hi = 120"),
+        ("hi = 120", "hi = 120\nedges = [20, 30]", "which are ends already"),
+        ("hi = 120", "hi = 120\nedges = [30, 130]", "edges must increase and lie between"),
+        ("hi = 120", "hi = 120\nedges = [nan]", "edges must increase"),
+        ("hi = 120", 'hi = 120\nscale = "ln"', "scale takes 'linear' or 'log', got 'ln'"),
+        ("lo = 20", 'lo = -1\nscale = "log"', "a log scale needs lo >= 0, got lo = -1"),
+        ("hi = 120", 'hi = 120\nscale = "log"\nedges = [30]', "a log scale changes nothing"),
+        ("hi = 120", "hi = 20.000000000000004\nbins = 9", "too close for so many bins or knots"),
+        ("lo = 20", 'lo = 119.99999999999999\nscale = "log"', "too close for a log scale"),
+        ("hi = 120", 'hi = 120\nmissing = "lvl"', "missing takes a number or \"level\", got 'lvl'"),
+        ("hi = 120", "hi = 120\nmarks = 0", "marks takes a list"),
+        ("drop = 1", 'drop = "level"', "drop = 'level' is not among the values"),
+        ("drop = 1", "marks = [2]", "columns.stage: '2' is a value and a missing mark"),
+        ('kind = "ignore"', 'kind = "date"\nlo = 2020-01-01', "columns.name has no hi: a date column needs it"),
+        ('kind = "ignore"', 'kind = "date"\nlo = 2020-01-01\nhi = 2020-01-01', "lo must be before hi"),
+        ('kind = "ignore"', 'kind = "date"\nlo = "1.1.2020"\nhi = 2020-01-01', "'1.1.2020' is no date"),
+        ('kind = "ignore"', f"{DAYS}\nparts = ['years']", "unknown part of a date 'years': did you mean 'year'?"),
+        ('kind = "ignore"', f"{DAYS}\nparts = ['year', 'year']", "parts holds 'year' 2 times"),
+        ('kind = "ignore"', f"{DAYS}\nmissing = 3", "missing takes \"level\" here"),
+        ('kind = "ignore"', f"{DAYS}\nformat = '%d.%m'", "must say the year"),
+        ('kind = "ignore"', f"{DAYS}\nformat = '%Y %Y'", "each thing once"),
+        ('kind = "ignore"', f"{DAYS}\nformat = '%Q %Y'", "holds %Q: use %Y"),
+        ('kind = "ignore"', f"{DAYS}\nformat = '%Y %'", "holds %: use %Y"),
+        ('kind = "ignore"', f"{DAYS}\nbins = 3", "unknown key of date column 'name' 'bins'"),
+        ('kind = "ignore"', 'kind = "text"\nsize = 1', "size takes a whole number from 2 to 65536, got 1"),
+        ('kind = "ignore"', 'kind = "text"\nseed = -1', "seed takes a whole number from 0"),
+        ('classes = ["ill", "well", "unsure"]', "", "classes needs at least 2"),
+        ('classes = ["ill"', 'groups = { a = [1], b = [2] }\nclasses = ["ill"', "drop the list of classes"),
+        ('classes = ["ill", "well", "unsure"]', "groups = { a = [1], b = [1.0] }", "groups holds '1' 2 times"),
+        ('classes = ["ill", "well", "unsure"]', "groups = { a = [1], b = [] }", "the group 'b' needs at least 1"),
+        ('classes = ["ill", "well", "unsure"]', "groups = { a = [1, 2] }", "classes needs at least 2"),
+        ('classes = ["ill", "well", "unsure"]', "groups = [1]", "groups takes classes and their labels"),
         ("[1, 2, 3]", "[]", "columns.stage: values needs at least 2 of them, got 0"),
         ("[1, 2, 3]", "[1]", "values needs at least 2"),
         ('["never", "former", "current"]', "[]", "values needs at least 1 of them, got 0"),
@@ -357,6 +489,20 @@ def test_ignored_columns_may_be_absent_and_predicting_needs_features_only() -> N
         encode(raw(without("age")), schema)
 
 
+# --- labels that mean one class together
+
+
+def test_labels_in_groups_are_the_class_of_their_group_and_the_name_of_a_group_is_no_label() -> None:
+    text = PATIENTS.replace('classes = ["ill", "well", "unsure"]', 'groups = { well = [0], ill = [1, 2, "bad"] }')
+    schema = parse(text)
+    assert schema.classes == ("well", "ill")
+    records = raw(RECORDS | {"outcome": ["0", "1.0", 2, "bad", "ill", ""]})
+    table, _ = encode(records, schema, training=True)
+    assert table.labels is not None
+    assert table.labels.tolist() == ["well", "ill", "ill", "ill", "", ""]
+    assert count([records], schema).columns["outcome"] == Tally(missing=1, unknown=1)
+
+
 # --- federations
 
 
@@ -371,6 +517,49 @@ def test_a_federation_knows_what_the_schema_declares_and_no_counts(tmp_path: Pat
     assert federation.schema == PATIENTS
     held = [getattr(federation, field.name) for field in dataclasses.fields(federation)]
     assert not any(isinstance(value, Counts | Tally) for value in held)
+
+
+EVERY = f"""
+[columns.age]
+kind = "numeric"
+lo = 20
+hi = 120
+missing = "level"
+[columns.smoker]
+kind = "categorical"
+values = ["never", "former"]
+other = "level"
+[columns.stage]
+kind = "numeric"
+lo = 1
+hi = 4
+spline = 3
+[columns.name]
+kind = "text"
+size = 8
+[columns.day]
+{DAYS}
+[columns.outcome]
+kind = "label"
+groups = {{ ill = ["ill"], well = ["well"] }}
+[columns.hospital]
+kind = "agent"
+[crosses]
+age_smoker = ["age", "smoker"]
+"""
+
+
+def test_every_kind_comes_through_the_feature_map_of_columns_within_its_bounds(tmp_path: Path) -> None:
+    days = ["2020-01-31", "2020-06-01T10:00", "never", "", "1000-01-01", "31.1.2020"]
+    table = write_csv(tmp_path / "t.csv", RECORDS | {"day": days})
+    federation = load(str(table), schema=write_schema(tmp_path / "s.toml", EVERY), test_fraction=0.0)
+    assert federation.bounds == (-1.0, 1.0)
+    assert federation.longest == (7 + math.sqrt(8), math.sqrt(8))  # a date has three parts here
+    values = {"data.row_norm": "l2", "features.map": "columns", "privacy.sensitivity": "clip"}
+    mapped = build.transformed(Spec().with_values(values), federation)
+    assert [one.column for one in mapped.columns] == [*(one.column for one in federation.columns), "intercept"]
+    for shard in mapped.shards:
+        assert Norm.L2.of_rows(shard.x).max() <= 1
 
 
 def test_the_order_of_the_columns_in_the_file_is_no_matter(tmp_path: Path) -> None:
@@ -443,3 +632,51 @@ def test_a_record_that_is_longer_than_declared_is_refused(tmp_path: Path) -> Non
     federation = load(str(write_csv(tmp_path / "t.csv")), schema=write_schema(tmp_path / "s.toml"))
     with pytest.raises(DataError, match="norm is above the declared"):
         dataclasses.replace(federation, longest=(3, 0.5))
+
+
+# --- the page and the room for more
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "schema-kinds.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("text", re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+def test_every_schema_of_the_page_can_be_read(text: str) -> None:
+    label = '\n[columns.y]\nkind = "label"\nclasses = [0, 1]\n'
+    feature = '\n[columns.x]\nkind = "numeric"\nlo = 0\nhi = 1\n'
+    whole = (feature if "[columns.num]" in text else label) + text
+    assert parse(whole).features
+
+
+def test_the_page_names_every_kind_and_every_key() -> None:
+    for kind, column in KINDS.items():
+        assert f"`{kind}`" in PAGE
+        for key in dataclasses.fields(column):
+            assert f"`{key.name}" in PAGE
+
+
+@dataclasses.dataclass(frozen=True)
+class Flag(FeatureColumn):
+    """1 where a cell is not empty."""
+
+    kind = "flag"
+    weight: float = 1.0
+
+    def blocks(self, column: str) -> tuple[Block, ...]:
+        return (Block(column, (f"{column} is there",), l1=self.weight, l2=self.weight),)
+
+    def levels(self) -> None: ...
+
+    def encode(self, cells: Any, marks: Any) -> tuple[Array, Tally]:  # noqa: ARG002
+        return np.array([[self.weight * bool(cell)] for cell in cells.tolist()], np.float32), Tally()
+
+
+def test_a_new_kind_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(KINDS, "flag", Flag)
+    schema = parse('[columns]\nf={kind="flag",weight=0.5}\ny={kind="label",classes=[0,1]}')
+    table, _ = encode(RawTable("t", {"f": np.array(["", "x"], dtype=object)}), schema)
+    assert table.x.tolist() == [[0], [0.5]]
+    assert schema.longest == (0.5, 0.5)
+    assert schema.features == ("f is there",)
+    with pytest.raises(SpecError, match="did you mean 'flag'"):
+        parse('[columns]\nf={kind="flagg"}\ny={kind="label",classes=[0,1]}')

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from tacit import jsontext
 from tacit.data import schema as schemas
-from tacit.data.column_kinds import NumericColumn
+from tacit.data.column_kinds import CategoricalColumn
 from tacit.data.schema import Schema
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features import registry
 from tacit.features.columns import ColumnsMap
-from tacit.features.map import Facts
+from tacit.features.map import PublicFacts
 from tacit.features.spec import FeatureSpec
 from tacit.run.model import Model
 from tacit.run.shapes import Shapes
@@ -53,7 +53,7 @@ def known() -> Schema:
 
 def model(name: str = "columns", n_classes: int = 2, intercept: bool = False, seed: int = 0, **more: Any) -> Model:
     """A model of random weights over SCHEMA, with or without a feature map."""
-    facts = Facts(len(known().features), 1000, bounds=(0.0, 1.0), columns=known().made)
+    facts = PublicFacts(len(known().features), 1000, bounds=(0.0, 1.0), columns=known().made)
     found = registry.chosen(FeatureSpec(map=name), facts)
     size = (facts.n_inputs if found is None else found[0].n_outputs) + intercept
     w, average = np.random.default_rng(seed).normal(size=(2, size, n_classes))
@@ -131,14 +131,14 @@ def test_shapes_are_plain_and_the_largest_comes_first() -> None:
 
 def test_a_kind_without_a_domain_is_named_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = model().shapes()
-    monkeypatch.setattr("tacit.run.shapes.Drawable", NumericColumn)
+    monkeypatch.setattr(CategoricalColumn, "domain", lambda _: None)
     found = model().shapes()
     assert found.undrawn == ["smoker", "intercept"]
     assert found.columns == [shape(whole, "age")]
 
 
 def test_columns_without_a_schema_have_the_declared_range() -> None:
-    map_of = registry.chosen(FeatureSpec(map="columns"), Facts(2, bounds=(-3.0, 7.0)))
+    map_of = registry.chosen(FeatureSpec(map="columns"), PublicFacts(2, bounds=(-3.0, 7.0)))
     assert map_of is not None
     w = np.random.default_rng(0).normal(size=(map_of[0].n_outputs, 2))
     made = Model(w, w, ("a", "b"), ("height", "weight"), recipe=map_of[1], rescaled=False)
@@ -165,12 +165,12 @@ def test_a_model_that_is_no_sum_over_columns_has_no_shapes(made: Model, says: st
 
 def test_a_map_of_other_columns_and_effects_that_are_not_finite_are_refused() -> None:
     other = ColumnsMap(6, tuple(replace(one, column="other") for one in known().made))
-    facts = Facts(len(known().features), bounds=(0.0, 1.0), columns=other.inputs)
+    facts = PublicFacts(len(known().features), bounds=(0.0, 1.0), columns=other.inputs)
     recipe = registry.chosen(FeatureSpec(map="columns"), facts)
     assert recipe is not None
     with pytest.raises(RunDirectoryError, match="not that of its schema"):
         model(recipe=recipe[1]).shapes()
-    flat = registry.chosen(FeatureSpec(map="columns"), Facts(2, bounds=(0.0, 1.0)))
+    flat = registry.chosen(FeatureSpec(map="columns"), PublicFacts(2, bounds=(0.0, 1.0)))
     assert flat is not None
     made = Model(np.ones((flat[0].n_outputs, 2)), np.ones((flat[0].n_outputs, 2)), ("a", "b"), (),
                  recipe=flat[1].replace('"high": 1.0', '"high": Infinity'), rescaled=False)  # fmt: skip

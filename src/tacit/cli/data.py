@@ -15,7 +15,7 @@ from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignmen
 from tacit.errors import DataError, NotPrivateWarning, SpecError
 
 if TYPE_CHECKING:
-    from tacit.data.feature_table import Counts
+    from tacit.data.columns.encoding import Counts
     from tacit.data.file_layout import FileLayout
     from tacit.data.schema import Schema
 
@@ -154,7 +154,7 @@ def run_check(options: argparse.Namespace) -> int:
             print(f"\n{_malformed(counts.places, counts.records)}")
         print(
             f"\n{counts.records} records, {len(schema.features)} features from {len(schema.encoded)} columns, "
-            f"each in [0, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
+            f"each in [{schema.bounds[0]:g}, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
             "These counts are about private records: they are for you, and training tells them to nobody."
         )
         sys.stdout.flush()

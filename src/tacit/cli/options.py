@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Flags = tuple[tuple[str, str, type, str, str], ...]  # flag, spec key, type, metavar, help
 
 DATA_FLAGS: Flags = (
-    ("--data", "data.source", str, "SOURCE", "mnist (bundled), synthetic, a LEAF directory, a table "
+    ("--data", "data.source", str, "SOURCE", "mnist or heart (bundled), synthetic, a LEAF directory, a table "
      "(.csv, .parquet, .npz), or a directory with one table per agent"),
     ("--agents", "data.agents", int, "P", "number of agents, where the data do not name them"),
     ("--partition", "data.partition", str, "HOW", "contiguous, shuffled, dirichlet or unequal"),

@@ -1,6 +1,7 @@
 """Data in, a `Federation` out: `load` takes a name or a path.
 
     "mnist"                  the digits shipped with tacit
+    "heart"                  patients of four hospitals, shipped with tacit
     "synthetic"              drawn from a softmax model
     a LEAF directory         train/ and test/ folders of JSON, one agent a user
     a table                  one .csv, .tsv (or .gz of these), .parquet or .npz, with an agent column or cut into agents

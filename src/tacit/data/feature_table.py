@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
+from tacit.data.column_kinds import AgentColumn, LabelColumn
+from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
 from tacit.data.schema import Schema
@@ -206,27 +207,7 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
     raise AssertionError("every cell of the column is a finite number")
 
 
-# --- with a schema: features in [0, 1], and counts for the owner
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many cells of each column were changed. The counts describe private records: they stay with their owner.
-
-    No federation, message or result holds one.
-    """
-
-    records: int
-    columns: dict[str, Tally]
-    places: tuple[str, ...] = ()  # of the records that are not well-formed, all of whose cells are missing
-
-    def __add__(self, other: Counts) -> Counts:
-        both = {name: self.columns.get(name, Tally()) + tally for name, tally in other.columns.items()}
-        return Counts(self.records + other.records, self.columns | both, self.places + other.places)
-
-    def as_dict(self) -> dict[str, dict[str, int]]:
-        """Return plain numbers by column, fit for JSON."""
-        return {name: asdict(tally) for name, tally in self.columns.items()}
+# --- with a schema: features in public bounds, and counts for the owner
 
 
 def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) -> FeatureTable:
@@ -239,19 +220,27 @@ def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) ->
 
 
 def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
-    """Encode features to [0, 1], each row from its own record and the schema alone; labels and agents as text.
+    """Encode features to [0, 1], text to [-1, 1], each row from its own record and the schema alone.
+
+    Labels become classes, and agents stay text.
 
     For training all columns of the schema must be there and no others; else (testing, predicting) the columns of the
     features are enough.
     """
     schema.check_columns(raw.source, raw.columns, training)
-    x, tallies, place = np.empty((len(raw), len(schema.features)), np.float32), {}, 0
+    x, tallies, done, place = np.empty((len(raw), len(schema.features)), np.float32), {}, {}, 0
     for name, column in schema.encoded.items():
         block, tallies[name] = column.encode(raw.columns[name], schema.marks)
+        done[name] = x[:, place : place + block.shape[1]]
+        done[name][:] = block
+        place += block.shape[1]
+    for cross in schema.crosses.values():
+        block = cross.encode(schema.encoded, done, raw.columns, schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
     # classes are declared: a label that names none, or nothing, is no error; nor is an agent that cannot be read
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent, blank=True)
+    labels = labels and schema.labels.read(labels)
     return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
 
 

@@ -18,9 +18,17 @@
     other = "former"                     optional: unknown values are read as this; default: all zeros
     missing = "never"                    optional: missing cells are read as this; default: all zeros
 
+    [columns.admitted]
+    kind = "date"
+    lo = 2015-01-01
+    hi = 2025-01-01
+
+    [columns.remark]
+    kind = "text"
+
     [columns.outcome]
     kind = "label"
-    classes = ["ill", "well"]
+    classes = ["ill", "well"]            or groups = { ill = [1, 2, 3], well = [0] }
 
     [columns.hospital]
     kind = "agent"
@@ -28,23 +36,32 @@
     [columns.name]
     kind = "ignore"
 
+    [crosses]
+    age_smoker = ["age", "smoker"]       a feature for each pair of their levels
+
+docs/schema-kinds.md lists every kind and key.
+
 A column with `read_from_data = true` holds numbers or lists that `tacit data schema init` took from the data;
-it can be looked at and not trained on. Features come in the order of the schema, whatever that of the file.
+it can be looked at and not trained on. Features come in the order of the schema, whatever that of the file; those of
+crosses come last.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tacit import toml
-from tacit.data.cells import plain
-from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
+from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn
+from tacit.data.columns.cross import Cross
+from tacit.data.columns.encoding import Block
 from tacit.data.file_layout import FileLayout
+from tacit.data.schema_keys import READ, texts
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import ColumnFeatures
@@ -60,6 +77,7 @@ class Schema:
     text: str = ""  # the TOML it was read from
     source: str = "schema"
     file: FileLayout = FileLayout()
+    crosses: Mapping[str, Cross] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for kind, least in (("label", 1), ("agent", 0)):
@@ -67,7 +85,10 @@ class Schema:
             if not least <= found <= 1:
                 raise SpecError(f'{found or "no"} columns have kind = "{kind}": give it to one.')
         if not self.encoded:
-            raise SpecError("no column is numeric or categorical: a model needs at least one.")
+            raise SpecError("no column is numeric, categorical, a date or text: a model needs at least one.")
+        for name in self.crosses:
+            if name in self.columns:
+                raise SpecError(f"crosses.{name} has the name of a column: give it another.")
         for column, feature in self.encoded.items():
             both = sorted(set(feature.values) & set(self.marks)) if isinstance(feature, CategoricalColumn) else []
             if both:
@@ -93,31 +114,52 @@ class Schema:
     @property
     def classes(self) -> tuple[str, ...]:
         """The classes that the label column declares."""
-        return next(column.classes for column in self.columns.values() if isinstance(column, LabelColumn))
+        return self.labels.classes
+
+    @property
+    def labels(self) -> LabelColumn:
+        """What the label column declares."""
+        return next(column for column in self.columns.values() if isinstance(column, LabelColumn))
 
     @property
     def encoded(self) -> dict[str, FeatureColumn]:
         """The columns that become features."""
-        return {name: c for name, c in self.columns.items() if isinstance(c, NumericColumn | CategoricalColumn)}
+        return {name: c for name, c in self.columns.items() if isinstance(c, FeatureColumn)}
 
-    @property
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """The features, those of a column or of a cross together."""
+        found = [block for name, column in self.encoded.items() for block in column.blocks(name)]
+        for name, cross in self.crosses.items():
+            try:
+                found.append(cross.block(name, self.encoded))
+            except SpecError as error:
+                raise SpecError(f"crosses.{name}: {error}") from None
+        return tuple(found)
+
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """The names of the features: age, smoker=former, ..."""
-        return tuple(feature for name, kind in self.encoded.items() for feature in kind.features(name))
+        return tuple(feature for block in self.blocks for feature in block.features)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The range of every feature: [0, 1], and [-1, 1] where text is hashed."""
+        return (-1.0 if any(block.signed for block in self.blocks) else 0.0), 1.0
 
     @property
     def longest(self) -> tuple[float, float]:
-        """sup |x|_1 and sup |x|_2: n and sqrt(n) for n columns, against J and sqrt(J) for a box of J features."""
-        return float(len(self.encoded)), math.sqrt(len(self.encoded))
+        """sup |x|_1 and sup |x|_2: n and sqrt(n) for n one-hot columns, against J and sqrt(J) for J features."""
+        return sum(block.l1 for block in self.blocks), math.sqrt(sum(block.l2**2 for block in self.blocks))
 
     @property
     def made(self) -> tuple[ColumnFeatures, ...]:
-        """Which features each column becomes."""
+        """Which features each column becomes: one of these a part for a date."""
         found, at = [], 0
-        for name, kind in self.encoded.items():
-            size = len(kind.features(name))
-            number = isinstance(kind, NumericColumn)
-            found.append(ColumnFeatures(name, at, at + size, number=number, shares=not number))
+        for block in self.blocks:
+            size = len(block.features)
+            shares = not (block.number or block.signed)
+            found.append(ColumnFeatures(block.column, at, at + size, block.l2, block.number, shares))
             at += size
         return tuple(found)
 
@@ -155,18 +197,19 @@ def parse(text: str, source: str = "schema") -> Schema:
     document = toml.loads(text, source)
     try:
         for key in document:
-            if key not in ("columns", "missing_marks", "file"):
-                raise unknown("key", key, ("columns", "missing_marks", "file"))
+            if key not in (known := ("columns", "missing_marks", "file", "crosses")):
+                raise unknown("key", key, known)
         columns = document.get("columns")
         if not isinstance(columns, dict) or not columns:
             raise SpecError('no columns: write [columns.NAME] and kind = "..." for each.')
         return Schema(
             {name: _column(name, keys) for name, keys in columns.items()},
-            _texts("missing_marks", document.get("missing_marks", [])),
+            texts("missing_marks", document.get("missing_marks", [])),
             tuple(name for name, keys in columns.items() if keys.get("read_from_data")),
             text,
             source,
             FileLayout.of(document.get("file", {})),
+            _crosses(document.get("crosses", {})),
         )
     except SpecError as error:
         raise SpecError(f"{source}: {error}") from None
@@ -182,44 +225,29 @@ def _column(name: str, keys: Any) -> Column:
         raise SpecError(f"{where} needs a kind: one of {', '.join(KINDS)}.")
     if kind not in KINDS:
         raise unknown(f"kind of column {name!r}", kind, KINDS)
-    known = {field.name: field for field in fields(KINDS[kind])}
+    known = {key.name: key for key in fields(KINDS[kind])}
     for key in keys:
         if key not in (valid := (*known, "kind", "read_from_data")):
             raise unknown(f"key of {kind} column {name!r}", key, valid)
-    for key, field in known.items():
-        if field.default is MISSING and key not in keys:
+    for key, declared in known.items():
+        if declared.default is MISSING and key not in keys:
             raise SpecError(f"{where} has no {key}: a {kind} column needs it.")
     if not isinstance(keys.get("read_from_data", False), bool):
         raise SpecError(f"{where}.read_from_data takes true or false, got {keys['read_from_data']!r}.")
     try:
-        return KINDS[kind](**{key: _READ[str(known[key].type)](key, keys[key]) for key in known if key in keys})
+        return KINDS[kind](**{key: READ[str(known[key].type)](key, keys[key]) for key in known if key in keys})
     except SpecError as error:
         raise SpecError(f"{where}: {error}") from None
 
 
-def _real(key: str, value: Any) -> float:
-    if type(value) not in (int, float):
-        raise SpecError(f"{key} takes a number, got {value!r}.")
-    try:
-        return float(value)
-    except OverflowError:
-        raise SpecError(f"{key} is beyond the range of a float: choose a smaller number.") from None
-
-
-def _texts(key: str, values: Any) -> tuple[str, ...]:
-    """Read a list of texts or numbers, as the texts that a file would hold."""
-    if not isinstance(values, list):
-        raise SpecError(f"{key} takes a list, got {values!r}.")
-    for value in values:
-        if type(value) not in (str, int, float):
-            raise SpecError(f"{key} takes texts and numbers, got {value!r}: write it in quotes, as the file does.")
-    return tuple(plain(value) for value in values)
-
-
-# the type of a column's key, as its class writes it -> how the key is read
-_READ: dict[str, Callable[[str, Any], Any]] = {
-    "float": _real,
-    "float | None": _real,
-    "tuple[str, ...]": _texts,
-    "str | None": lambda key, value: _texts(key, [value])[0],
-}
+def _crosses(found: Any) -> dict[str, Cross]:
+    """Read the section [crosses]."""
+    if not isinstance(found, dict):
+        raise SpecError(f'crosses is {found!r}: write [crosses] and NAME = ["COLUMN", "COLUMN"] under it.')
+    crosses = {}
+    for name, columns in found.items():
+        try:
+            crosses[name] = Cross(texts("the list of columns", columns))
+        except SpecError as error:
+            raise SpecError(f"crosses.{name}: {error}") from None
+    return crosses

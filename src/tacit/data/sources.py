@@ -45,6 +45,7 @@ def is_leaf(source: str) -> bool:
 
 NAMED = {
     "mnist": DataSource("MNIST", "tacit.data.mnist:load"),
+    "heart": DataSource("heart", "tacit.data.heart:load"),
     "synthetic": DataSource("synthetic data", "tacit.data.synthetic:load"),
 }
 

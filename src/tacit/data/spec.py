@@ -16,7 +16,7 @@ from tacit.speckey import key
 class DataSpec:
     """The records that a run is about, as plain values."""
 
-    source: str = key("mnist", "mnist, synthetic, a LEAF directory, a table, or a directory of tables")
+    source: str = key("mnist", "mnist, heart, synthetic, a LEAF directory, a table, or a directory of tables")
     agents: int | None = key(None, "number of agents, where the source does not say")
     partition: str | None = key(None, "how records are dealt to agents", choices=PARTITIONS)
     alpha: float = key(0.5, "concentration of the dirichlet partition: smaller is more skewed")

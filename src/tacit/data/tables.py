@@ -29,7 +29,7 @@ def load(spec: DataSpec) -> Federation:
     """
     schema = None if spec.schema is None else _schema(spec, spec.schema)
     classes = spec.declared_classes if schema is None else schema.classes
-    bounds = spec.bounds if schema is None else (0.0, 1.0)
+    bounds = spec.bounds if schema is None else schema.bounds
 
     def read(path: str, training: bool) -> FeatureTable:
         if schema is not None:
@@ -180,7 +180,7 @@ def _schema(spec: DataSpec, path: str) -> Schema:
             says = f"{declared!r}" if declared else "not declared"
             raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
     if spec.class_names is not None or spec.bounds is not None:
-        says = "declares the classes and scales features to [0, 1]"
+        says = "declares the classes and the range of the features"
         raise IncompatibleError(f"{schema.source} {says}: drop yours (--classes, data.low, data.high).")
     return schema
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.data.cells import Cells
-from tacit.data.column_kinds import DRAWN, Tally, Values
+from tacit.data.columns.encoding import FeatureColumn, Values
+from tacit.data.columns.numeric import DRAWN
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features.columns import ColumnsMap
 from tacit.features.map import apply
@@ -65,15 +65,6 @@ class Shapes:
     undrawn: list[str]
 
 
-@runtime_checkable
-class Drawable(Protocol):
-    """A kind of column whose effect can be drawn."""
-
-    def domain(self) -> Values: ...
-
-    def encode(self, cells: Cells, marks: tuple[str, ...]) -> tuple[Array, Tally]: ...
-
-
 @dataclass(frozen=True)
 class Term:
     """One column of a model: which inputs and which features it is; its kind, or its range where it has no schema."""
@@ -89,9 +80,9 @@ class Term:
             low, high = self.kind
             x = np.linspace(low, high, DRAWN)
             return Values(x, number=True), x[:, None]
-        if not isinstance(self.kind, Drawable):
+        known = self.kind.domain() if isinstance(self.kind, FeatureColumn) else None
+        if known is None or not isinstance(self.kind, FeatureColumn):
             return None
-        known = self.kind.domain()
         cells = np.array([*known.cells.tolist(), None], dtype=object)
         return known, self.kind.encode(cells, ())[0]  # without marks: a number that marks missing cells is a number
 
