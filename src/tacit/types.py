@@ -95,6 +95,18 @@ class Shard:
         return replace(self, x=self.x[kept], y=self.y[kept], present=present)
 
 
+@dataclass(frozen=True)
+class ColumnFeatures:
+    """Features `start` to `stop` - 1 of a record are what one column of a table was encoded as."""
+
+    column: str
+    start: int
+    stop: int
+    bound: float = 1.0  # public: their l2 norm is at most this, and their l1 norm at most this times sqrt(stop - start)
+    number: bool = False  # the first is the number itself, in [0, 1]; a second is 1 where the cell is missing
+    shares: bool = False  # they are shares that add up to one, such as a single 1, or all zero
+
+
 @dataclass(frozen=True, eq=False)
 class Federation:
     """Agents' shards, a test set, and what is publicly known about them."""
@@ -108,8 +120,13 @@ class Federation:
     features: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None  # public: every feature lies in [lo, hi]
     public_classes: bool = True  # False where n_classes and their names were read from private labels
-    active: int | None = None  # public: at most this many features of a record are not zero
+    longest: tuple[float, float] | None = None  # public: |x|_1 and |x|_2 of a record are at most these
     schema: str = ""  # public: the TOML text of the schema that made the features
+    image: tuple[int, int, int] | None = None  # public: height, width and channels, where a record is an image
+    columns: tuple[ColumnFeatures, ...] = ()  # public: which features came of which column, where that is known
+    recipe: str = ""  # public: the feature map that the records have passed (tacit.features)
+    inputs: tuple[str, ...] = ()  # names of the features before that map
+    intercept: bool = False  # whether the last feature is an intercept that was appended to all others
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shards", tuple(self.shards))
@@ -166,10 +183,9 @@ class Federation:
         bounds = self.bounds
         if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
             raise DataError(f"{who} has features outside the declared bounds {bounds}: clip them or widen the bounds.")
-        if self.active is not None and any(
-            np.count_nonzero(shard.x[rows], axis=1).max() > self.active for rows in blocks(len(shard))
-        ):
-            raise DataError(f"{who} has a record with more than the {self.active} non-zero features declared.")
+        for norm, most in zip((Norm.L1, Norm.L2), self.longest or (), strict=False):
+            if norm.of_rows(shard.x).max(initial=0.0) > most * (1 + 1e-6):
+                raise DataError(f"{who} has a record whose {norm.value} norm is above the declared {most:g}.")
 
     def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:
         """The federation with every shard, the test set too, passed through `change`."""

@@ -15,6 +15,7 @@ from tacit.audit.neighbours import neighbours
 from tacit.cli import main
 from tacit.data import synthetic
 from tacit.errors import SpecError
+from tacit.features.registry import FEATURES
 from tacit.guarded.agent import Guarded
 from tacit.privacy import lattice
 from tacit.privacy.mechanism import Gaussian
@@ -102,6 +103,24 @@ def test_four_fifths_of_the_noise_are_caught_by_an_attack_at_the_default_draws(s
     found = mechanism.audit(spec, confidence=1 - 0.05 / 9, break_=fainter(0.8))
     assert refuted_by(found)
     assert found.checks[NOISE].violated
+
+
+def mapped(name, adjacency):
+    values = {"features.map": name, "data.row_mode": "clip", "privacy.adjacency": adjacency}
+    bounds = {"data.low": -1.0, "data.high": 3.0} if name in ("columns", "fourier") else {}
+    return suite.standard().with_values(values | bounds | {"data.source": "patients.csv"})
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("name", [name for name in FEATURES if name != "own"])
+def test_canaries_that_pass_a_feature_map_reach_the_sensitivity_and_catch_faint_noise(name, adjacency):
+    spec = mapped(name, adjacency)
+    pair = neighbours(mechanism.few_rounds(spec))
+    moved = [answer(agent, pair.questions[0])[0] for agent in pair.sides]
+    sensitivity = pair.present.respond(pair.questions[0].own, pair.questions[0].msg)[2].sensitivity
+    assert 0.9 * sensitivity <= np.linalg.norm(np.subtract(*moved)) <= sensitivity * (1 + 1e-9)
+    assert mechanism.audit(spec, draws=500, confidence=0.999).verdict == "consistent"
+    assert refuted_by(mechanism.audit(spec, draws=1500, break_=fainter(0.5)))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])

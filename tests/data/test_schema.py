@@ -152,9 +152,8 @@ def test_any_table_becomes_features_in_0_to_1_within_the_row_bounds(found: tuple
     assert table.x.dtype == np.float32
     assert table.x.min() >= 0
     assert table.x.max() <= 1
-    assert np.count_nonzero(table.x, axis=1).max() <= schema.active
-    for norm in Norm:
-        assert norm.of_rows(table.x).max() <= schema.row_bound(norm)
+    for norm, most in zip((Norm.L1, Norm.L2), schema.longest, strict=True):
+        assert norm.of_rows(table.x).max() <= most
 
 
 @given(tables(), st.randoms(use_true_random=False))
@@ -182,8 +181,8 @@ def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: NumericColum
 def test_the_row_bounds_are_reached() -> None:
     schema = parse(PATIENTS)
     table, _ = encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
-    assert [float(norm.of_rows(table.x)[0]) for norm in Norm] == [schema.row_bound(norm) for norm in Norm]
-    assert (schema.row_bound(Norm.L1), schema.row_bound(Norm.L2)) == (3, math.sqrt(3))
+    assert tuple(float(norm.of_rows(table.x)[0]) for norm in (Norm.L1, Norm.L2)) == schema.longest
+    assert schema.longest == (3, math.sqrt(3))
 
 
 def test_a_missing_number_can_be_declared_in_the_units_of_the_column() -> None:
@@ -366,7 +365,7 @@ def test_a_federation_knows_what_the_schema_declares_and_no_counts(tmp_path: Pat
     federation = load(str(write_csv(tmp_path / "t.csv")), schema=schema, test_fraction=0.0)
     assert federation.classes == ("ill", "well", "unsure")  # the last is in no record
     assert federation.features == parse(PATIENTS).features
-    assert (federation.bounds, federation.active) == ((0.0, 1.0), 3)
+    assert (federation.bounds, federation.longest) == ((0.0, 1.0), (3, math.sqrt(3)))
     assert federation.agents == ("a", "b")
     assert np.concatenate([shard.x for shard in federation.shards]).tolist() == ENCODED
     assert federation.schema == PATIENTS
@@ -435,12 +434,12 @@ def test_noise_is_scaled_by_the_columns_of_the_schema_and_not_by_its_features(
     spec = Spec().with_values(values | {"privacy.mechanism": mechanism})
     over = build.federation(spec)
     bound = build.setup(spec, over).agents[0].variant.bound
-    assert bound.row_norm == parse(PATIENTS).row_bound(norm)  # type: ignore[attr-defined]
+    assert bound.row_norm == parse(PATIENTS).longest[norm is Norm.L2]  # type: ignore[attr-defined]
     wider = build.setup(spec, with_intercept(over)).agents[0].variant.bound
-    assert wider.row_norm == (4 if norm is Norm.L1 else 2)  # type: ignore[attr-defined]
+    assert wider.row_norm == pytest.approx(4 if norm is Norm.L1 else 2)  # type: ignore[attr-defined]
 
 
-def test_a_record_with_more_features_than_declared_is_refused(tmp_path: Path) -> None:
+def test_a_record_that_is_longer_than_declared_is_refused(tmp_path: Path) -> None:
     federation = load(str(write_csv(tmp_path / "t.csv")), schema=write_schema(tmp_path / "s.toml"))
-    with pytest.raises(DataError, match="more than the 1 non-zero features"):
-        dataclasses.replace(federation, active=1)
+    with pytest.raises(DataError, match="norm is above the declared"):
+        dataclasses.replace(federation, longest=(3, 0.5))

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.kernels import aligned, compiled, cores, filled, grouped, of_run, patches, tiled, width
+from tacit.engine.kernels import aligned, compiled, filled, grouped, of_run, patches, tiled, width
+from tacit.machine import cores
 from tacit.privacy import noise
 from tacit.problem.loss import Softmax, Squared
 from tacit.types import Norm, Shard

@@ -93,12 +93,11 @@ def run_check(options: argparse.Namespace) -> int:
     from tacit.data import schema as schemas
     from tacit.data.feature_table import count
     from tacit.data.formats import read_raw
-    from tacit.types import Norm
 
     schema = schemas.read(options.schema)
     counts = count(read_raw(options.file), schema)
     tallies = counts.as_dict()
-    bounds = {norm.value: schema.row_bound(norm) for norm in (Norm.L1, Norm.L2)}
+    bounds = dict(zip(("l1", "l2"), schema.longest, strict=True))
     if options.json:
         facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
         print(json.dumps({**facts, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
@@ -107,7 +106,7 @@ def run_check(options: argparse.Namespace) -> int:
         rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]
         print(table(("column", "kind", *kinds), rows, right=kinds))
         print(
-            f"\n{counts.records} records, {len(schema.features)} features from {schema.active} columns, "
+            f"\n{counts.records} records, {len(schema.features)} features from {len(schema.encoded)} columns, "
             f"each in [0, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
             "These counts are about private records: they are for you, and training tells them to nobody."
         )

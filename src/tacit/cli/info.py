@@ -20,7 +20,8 @@ def run(options: argparse.Namespace) -> int:
     import numpy as np
 
     from tacit.data.formats import csv
-    from tacit.engine.kernels import compiled, cores
+    from tacit.engine.kernels import compiled
+    from tacit.machine import cores
     from tacit.privacy import exact
 
     kernels = compiled()

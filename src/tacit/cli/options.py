@@ -24,6 +24,8 @@ DATA_FLAGS: Flags = (
     ("--classes", "data.class_names", str, "NAME,...", "tables: the classes, which are then public; or K for 0 to K-1"),
     ("--schema", "data.schema", str, "FILE", "tables: what is publicly known of each column, as TOML; "
      "tacit data schema init drafts one"),
+    ("--features", "features.map", str, "MAP", "public map of each record: auto (default), none, columns, unit, "
+     "orientations, fourier, or module:function of your own"),
     ("--label-column", "data.label_column", str, "NAME", "column with the label (default: label)"),
     ("--agent-column", "data.agent_column", str, "NAME", "column that names the agent (default: agent)"),
 )  # fmt: skip

@@ -20,6 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--averaged", action="store_true", help="use the averaged iterate")
     parser.add_argument("--label-column", metavar="NAME", help="column with the label, if any (default: label)")
     parser.add_argument("--agent-column", metavar="NAME", help="column that names the agent, if any (default: agent)")
+    parser.add_argument("--features", metavar="MODULE:FUNCTION", help="your own feature map, if the model needs one")
     finish(parser, __doc__, run)
 
 
@@ -27,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the class of each record."""
     from tacit.run.model import Model
 
-    model = Model.read(options.model)
+    model = Model.read(options.model, options.features)
     table = model.table(options.data, options.label_column, options.agent_column)
     predicted = model.name(model.scores(table.x, options.averaged))
     labels = [] if table.labels is None else table.labels.tolist()

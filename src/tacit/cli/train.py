@@ -77,6 +77,7 @@ def _show(summary: Values, out: Path, as_json: bool) -> None:
     rows = [
         ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset{changed}), {summary['rounds']} rounds"),
         ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
+        ("features", summary.get("features")),
         ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
         ("objective", shown(summary["objective"], ".5f")),
         ("guarantee", summary["guarantee"]),

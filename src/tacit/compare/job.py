@@ -60,8 +60,8 @@ class Job:
 
 
 def _shared(values: Values) -> Values:
-    """The keys of [data] and [problem]."""
-    return {key: value for key, value in values.items() if key.startswith(("data.", "problem."))}
+    """The keys of [data], [features] and [problem]."""
+    return {key: value for key, value in values.items() if key.startswith(("data.", "features.", "problem."))}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds")
 
 @dataclass(frozen=True)
 class Plan:
-    """One comparison for each total epsilon; `base` holds [data] and [problem] of the sound preset."""
+    """One comparison for each total epsilon; `base` holds [data], [features] and [problem] of the sound preset."""
 
     base: Spec
     epsilons: tuple[float, ...]
@@ -32,18 +32,18 @@ class Plan:
 
 
 def read(path: Path) -> Values:
-    """The keys of [compare], and those of [data] by their dotted names."""
+    """The keys of [compare], and those of [data] and [features] by their dotted names."""
     values: Values = {}
     for key, value in toml.read(path).items():
         section, _, name = key.partition(".")
         if section == "compare" and name in KEYS:
             values[name] = value
-        elif section == "data":
+        elif section in ("data", "features"):
             values[key] = value
         elif section == "compare":
             raise unknown("key of [compare]", name, KEYS)
         else:
-            raise SpecError(f"{path}: a comparison has the sections [compare] and [data], not [{section}].")
+            raise SpecError(f"{path}: a comparison has the sections [compare], [data] and [features], not [{section}].")
     return values
 
 
@@ -52,8 +52,9 @@ def plan(values: Values) -> Plan:
     short = {"data": "data.source", "agents": "data.agents"}
     data = {short.get(key, key): value for key, value in values.items() if key in short or "." in key}
     for key in data:
-        if not key.startswith("data."):
-            raise SpecError(f"a comparison fixes all but the data, so it takes no {key}: give keys of [data] alone.")
+        if not key.startswith(("data.", "features.")):
+            todo = "give keys of [data] and [features] alone"
+            raise SpecError(f"a comparison fixes all but the data and their features, so it takes no {key}: {todo}.")
     source = data.get("data.source", "mnist")
     if not isinstance(source, str):
         raise SpecError(f"data takes a name or a path, got {source!r}.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 import zlib
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,8 @@ from tacit.data.classes import without_unknown
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Federation, Shard
+
+SMALLEST = 8  # pixels of a side: fewer are hardly an image
 
 
 def load(spec: DataSpec) -> Federation:
@@ -62,7 +65,8 @@ def load(spec: DataSpec) -> Federation:
     *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in shards)
     federation = Federation(
         tuple(shards), pooled, n_classes, root.resolve().name, agents=tuple(train),
-        bounds=(0.0, 1.0) if spec.invert else spec.bounds, public_classes=spec.class_count is not None,
+        bounds=(0.0, 1.0) if spec.invert else spec.bounds, image=_image(n_features) if spec.invert else None,
+        public_classes=spec.class_count is not None,
     )  # fmt: skip
     return without_unknown(federation, known, in_test) if federation.public_classes else federation
 
@@ -89,6 +93,12 @@ def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
             "0..K-1, or say how many classes there are (data.class_count)."
         )
     return 1 + largest
+
+
+def _image(n_features: int) -> tuple[int, int, int] | None:
+    """Return the shape of a square of grey levels with this many pixels, None where there is none."""
+    side = math.isqrt(n_features)
+    return (side, side, 1) if side >= SMALLEST and side * side == n_features else None
 
 
 def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:

@@ -31,7 +31,7 @@ SHA256 = {
 def load(spec: DataSpec) -> Federation:
     """Load the digits, dealt to the agents; contiguous blocks, as in the paper, unless a partition is given."""
     train, test = read()
-    pooled = Federation((train,), test, 10, name="mnist", bounds=(0.0, 1.0))
+    pooled = Federation((train,), test, 10, name="mnist", bounds=(0.0, 1.0), image=(28, 28, 1))
     return deal(pooled, spec.partition or "contiguous", spec.n_agents, spec.seed, spec.alpha)
 
 

@@ -43,7 +43,7 @@ from tacit.data.cells import plain
 from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import Norm
+from tacit.types import ColumnFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +101,20 @@ class Schema:
         return tuple(feature for name, kind in self.encoded.items() for feature in kind.features(name))
 
     @property
-    def active(self) -> int:
-        """At most this many features of a record are not zero: one a column, however many values it has."""
-        return len(self.encoded)
+    def longest(self) -> tuple[float, float]:
+        """sup |x|_1 and sup |x|_2: n and sqrt(n) for n columns, against J and sqrt(J) for a box of J features."""
+        return float(len(self.encoded)), math.sqrt(len(self.encoded))
 
-    def row_bound(self, norm: Norm) -> float:
-        """sup |x|: n in l1 and sqrt(n) in l2 for n columns, against J and sqrt(J) for a box of J features."""
-        return {Norm.L1: float(self.active), Norm.L2: math.sqrt(self.active), Norm.INF: 1.0}[norm]
+    @property
+    def made(self) -> tuple[ColumnFeatures, ...]:
+        """Which features each column becomes."""
+        found, at = [], 0
+        for name, kind in self.encoded.items():
+            size = len(kind.features(name))
+            number = isinstance(kind, NumericColumn)
+            found.append(ColumnFeatures(name, at, at + size, number=number, shares=not number))
+            at += size
+        return tuple(found)
 
     def check_columns(self, source: str, found: Collection[str], training: bool) -> None:
         """Refuse a file whose columns are not these.

@@ -55,8 +55,8 @@ def load(spec: DataSpec) -> Federation:
     shards = tuple(Shard(own, y[part].clip(0)) for own, part in zip(x, parts, strict=True))
     federation = Federation(
         shards, Shard(x_test, y_test.clip(0)), len(known), Path(spec.source).resolve().stem, tuple(agents), known,
-        table.features, bounds, public_classes=classes is not None, active=schema.active if schema else None,
-        schema=schema.text if schema else "",
+        table.features, bounds, public_classes=classes is not None, longest=schema.longest if schema else None,
+        schema=schema.text if schema else "", columns=schema.made if schema else (),
     )  # fmt: skip
     return without_unknown(federation, [y[part] >= 0 for part in parts], y_test >= 0) if classes else federation
 

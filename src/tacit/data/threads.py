@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import NoReturn, TypeVar
 
+from tacit.machine import cores
+
 T = TypeVar("T")
 R = TypeVar("R")
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # those allowed
-THREADS = min(4, CORES)  # the thread that finds the cells of a CSV file keeps three busy that read them
+THREADS = min(4, cores())  # the thread that finds the cells of a CSV file keeps three busy that read them
 
 
 def pool() -> ThreadPoolExecutor:

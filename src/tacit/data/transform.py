@@ -1,7 +1,8 @@
 """Changes of the features of a whole federation that look at one record at a time.
 
-Each acts on a record by itself, from public numbers only, so it costs no privacy. The intercept comes before the
-rescaling: the norm of a record then counts it, and a rescaled record has the class it had before.
+Each acts on a record by itself, from public numbers only, so it costs no privacy. The feature map comes first. The
+intercept comes before the rescaling: the norm of a record then counts it, and a rescaled record has the class it had
+before.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
+from tacit.features.map import Facts, FeatureMap, apply
 from tacit.types import Federation, Norm, Shard, blocks
 
 NORMS = ("l1", "l2")
@@ -20,10 +22,35 @@ MODES = ("clip", "unit")
 _MARGIN = 1 - 1e-6
 
 
+def facts_of(federation: Federation) -> Facts:
+    """Return what a feature map may know of a federation: public numbers alone."""
+    return Facts(
+        federation.n_features, federation.n_records, federation.n_agents, federation.n_classes, federation.bounds,
+        federation.image, federation.columns,
+    )  # fmt: skip
+
+
+def with_features(federation: Federation, found: FeatureMap, recipe: str) -> Federation:
+    """Pass every record through a feature map. An absent record stays absent: its features are zero."""
+
+    def change(shard: Shard) -> Shard:
+        x = apply(found, shard.x)
+        if shard.present is not None:
+            x[~shard.present] = 0
+        return replace(shard, x=x)
+
+    bound = found.bound
+    return federation.map(
+        change, features=found.names(federation.features), inputs=federation.features, columns=found.columns(),
+        bounds=None if np.isinf(bound) else (-bound, bound), image=None, recipe=recipe,
+        longest=None if np.isinf(bound) else (bound * found.n_outputs**0.5, bound),
+    )  # fmt: skip
+
+
 def with_intercept(federation: Federation) -> Federation:
     """Append a feature of ones, named "intercept" where features have names; the one is zero in an absent record."""
     names = federation.features
-    if "intercept" in names:
+    if federation.intercept or "intercept" in names:
         raise DataError("the features already include 'intercept': add it once.")
 
     def change(shard: Shard) -> Shard:
@@ -32,8 +59,11 @@ def with_intercept(federation: Federation) -> Federation:
 
     bounds = federation.bounds
     wider = None if bounds is None else (min(bounds[0], 1.0), max(bounds[1], 1.0))
-    active = None if federation.active is None else federation.active + 1
-    return federation.map(change, features=(*names, "intercept") if names else (), bounds=wider, active=active)
+    l1, l2 = federation.longest or (0.0, 0.0)
+    return federation.map(
+        change, features=(*names, "intercept") if names else (), bounds=wider, intercept=True,
+        longest=federation.longest and (l1 + 1, (l2**2 + 1) ** 0.5),
+    )  # fmt: skip
 
 
 def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:

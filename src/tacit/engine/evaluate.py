@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.engine.kernels import GROUP, aligned, compiled, cores, width
+from tacit.engine.kernels import GROUP, aligned, compiled, width
+from tacit.machine import cores
 from tacit.problem.loss import Loss, Softmax
 from tacit.types import Array, Shard
 

@@ -20,7 +20,7 @@ from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
 from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
-from tacit.engine.kernels import aligned, compiled, cores, of_run, spread, width
+from tacit.engine.kernels import aligned, compiled, of_run, spread, width
 from tacit.engine.passes import (
     Compiled,
     LossesAndBounds,
@@ -33,6 +33,7 @@ from tacit.engine.passes import (
     row_norms,
 )
 from tacit.engine.registry import Agents, Builder
+from tacit.machine import cores
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.problem.loss import Loss

@@ -11,15 +11,13 @@ sums: no zero costs anything, but each entry loads a row of the model, which pay
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
-import os
 from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import numpy as np
 
+from tacit.machine import extension
 from tacit.privacy import noise
 from tacit.types import Array, Norm, Shard
 
@@ -37,15 +35,7 @@ Records = object  # a capsule of the extension
 
 def compiled() -> ModuleType | None:
     """The extension module; None where it was not built, or TACIT_NO_KERNELS is set."""
-    name = "tacit.engine._kernels"
-    if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
-        return None
-    return importlib.import_module(name)
-
-
-def cores() -> int:
-    """The number of cores that this process may use: taskset or a cpuset may allow fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return extension("tacit.engine._kernels")
 
 
 def normals() -> Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from tacit.admm.messages import Broadcast, Local, Replies, Reply
-from tacit.engine.kernels import cores
 from tacit.engine.plain import PlainEngine, Responder
+from tacit.machine import cores
 from tacit.rounds import Trace
 from tacit.types import Array
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tacit.engine import forms
-from tacit.engine.kernels import aligned, cores, of_run, spread, width
+from tacit.engine.kernels import aligned, of_run, spread, width
 from tacit.engine.passes import LossesAndBounds, choose, constant, cut, in_pieces, row_norms
+from tacit.machine import cores
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import Clipped, Declared, RecordBound
 from tacit.types import Array, Norm, Shard

@@ -29,8 +29,6 @@ The time of a draw depends (slightly) on the noise: answer at a fixed pace if th
 from __future__ import annotations
 
 import enum
-import importlib
-import importlib.util
 import math
 import os
 from collections.abc import Callable, Iterator
@@ -43,6 +41,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tacit.errors import SpecError
+from tacit.machine import extension
 from tacit.types import Array
 
 Bits: TypeAlias = Callable[[int], bytes]
@@ -70,10 +69,7 @@ _FIRST, _TABLE = 16, 64  # bits of the word that mostly tells a level there, and
 @lru_cache
 def compiled() -> ModuleType | None:
     """The extension module; None where it was not built, or TACIT_NO_KERNELS is set."""
-    name = "tacit.privacy._exact"
-    if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
-        return None
-    return importlib.import_module(name)
+    return extension("tacit.privacy._exact")
 
 
 def sample(law: Law, scale: int, shape: tuple[int, ...], bits: Bits = system) -> Array:

@@ -153,6 +153,11 @@ def from_row_norm(norm: Norm, row_norm: float, loss: Loss) -> Declared:
     return _declared(norm, row_norm, row_norm, loss)
 
 
+def from_row_norms(norm: Norm, in_l1: float, in_l2: float, loss: Loss) -> Declared:
+    """The bound that |x_i|_1 <= in_l1 and |x_i|_2 <= in_l2 give together."""
+    return _declared(norm, in_l1 if norm is Norm.L1 else in_l2, in_l2, loss)
+
+
 def _declared(norm: Norm, row_norm: float, euclidean: float, loss: Loss) -> Declared:
     value, in_l2 = row_norm * loss.residual_bound(norm), euclidean * loss.residual_bound(Norm.L2)
     return Declared(norm, value / ROOM, row_norm, in_l2 / ROOM, euclidean)

@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from tacit.data import sources
-from tacit.data.transform import rescale_rows, with_intercept
+from tacit.data.transform import facts_of, rescale_rows, with_features, with_intercept
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
+from tacit.features import registry as features
 from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, choice_of, key_of
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
@@ -59,11 +60,28 @@ def federation(spec: Spec) -> Federation:
 
 
 def transformed(spec: Spec, loaded: Federation) -> Federation:
-    """Add the intercept and rescale the records as [data] asks; an intercept that is there is not added again."""
+    """Pass the records through the map of [features], add the intercept and rescale them as [data] asks.
+
+    A federation that has been through this is given back: neither a map nor an intercept is added again.
+    """
     d = spec.data
-    if d.intercept and loaded.features[-1:] != ("intercept",):
+    if spec.features.map != "none":
+        loaded = _mapped(spec, loaded)
+    if d.intercept and not loaded.intercept:
         loaded = with_intercept(loaded)
     return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
+
+
+def _mapped(spec: Spec, loaded: Federation) -> Federation:
+    if loaded.recipe:
+        if spec.features.map not in ("auto", features.name_of(loaded.recipe)):
+            raise IncompatibleError(
+                f"the records have passed the feature map {features.name_of(loaded.recipe)} already, and features.map "
+                f"= {spec.features.map}: give the records as they were before."
+            )
+        return loaded
+    found = features.chosen(spec.features, facts_of(loaded))
+    return loaded if found is None else with_features(loaded, *found)
 
 
 def setup(spec: Spec, federation: Federation) -> Setup:

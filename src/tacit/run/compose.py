@@ -30,6 +30,7 @@ from tacit.problem.sensitivity import (
     RecordBound,
     from_feature_bounds,
     from_row_norm,
+    from_row_norms,
 )
 from tacit.run.spec import ScheduleSpec, Spec
 from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
@@ -154,7 +155,9 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
             f"{federation.name} declares no feature bounds: use privacy.sensitivity = clip, or row_norm with "
             "data.row_norm."
         )
-    return from_feature_bounds(norm, federation.bounds, federation.active or federation.n_features, loss)
+    if federation.longest is not None:
+        return from_row_norms(norm, *federation.longest, loss)
+    return from_feature_bounds(norm, federation.bounds, federation.n_features, loss)
 
 
 def _rule(

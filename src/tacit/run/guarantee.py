@@ -10,6 +10,7 @@ from typing import Any
 from tacit.admm.compatible import release
 from tacit.admm.rule import Objective, Output
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
+from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import Guarantee, revealed, total, upward
 from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
@@ -41,6 +42,10 @@ OF_A_CLIENT = (  # not covered where the guarantee is for a whole agent
     "the numbers of agents and of records and the names of agents in this file and in spec.toml, which tell who took "
     "part: keep these files with the server that is trusted",
     "the names of features and classes, which are taken to be public",
+)
+OF_OWN_FEATURES = (  # not covered where the feature map is a function of the user's own
+    "what {} does beyond one record at a time: it was probed on synthetic rows, and nothing proves that it keeps no "
+    "state and looks at no other record"
 )
 
 HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
@@ -81,7 +86,8 @@ def _not_covered(spec: Spec, setup: Setup) -> list[str]:
     """Return what the guarantee does not cover."""
     advice = DEPLOY if isinstance(setup, AdmmSetup) else NOT_DEPLOYED
     seeded = [] if spec.privacy.noise == "exact" else [SEEDED + advice]
-    return [*seeded, *NOT_COVERED, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
+    own = [OF_OWN_FEATURES.format(spec.features.map)] if ":" in spec.features.map else []
+    return [*seeded, *own, *NOT_COVERED, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
 
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
@@ -142,7 +148,8 @@ def guarantee(spec: Spec, setup: Setup) -> str:
     assert spent is not None  # a promise without caveats has a release
     trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusted.value}"
     whole = total_in_words(spent, spent.dp_delta, f"for the whole run of {_counted(spec.run.rounds)}", promise)
-    return f"{whole}; {_price(promise)}; {_noise(spec)}{trusting}"
+    own = f"; features by {spec.features.map}, {PROBED}" if ":" in spec.features.map else ""
+    return f"{whole}; {_price(promise)}; {_noise(spec)}{trusting}{own}"
 
 
 def _counted(rounds: int) -> str:

@@ -15,6 +15,8 @@ from tacit.data.feature_table import FeatureTable
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable, some
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError
+from tacit.features import registry as maps
+from tacit.features.map import FeatureMap, apply
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.types import Array
 
@@ -30,10 +32,10 @@ class Columns(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A trained model: w (J, K), the average of w over the rounds, names of classes and features, and their schema.
+    """A trained model: w (J, K), the average of w over the rounds, names of classes and inputs, their schema and map.
 
     predict    takes records as their owner has them, and encodes them by the schema if there is one
-    scores     takes features as the model was trained on them, encoded already
+    scores     takes inputs, encoded already, and passes them through the feature map if there is one
     """
 
     w: Array
@@ -42,6 +44,8 @@ class Model:
     features: tuple[str, ...]
     intercept: bool = False
     schema: str = ""  # TOML; empty where records came as numbers
+    recipe: str = ""  # of the feature map; empty where there is none
+    trusted: str | None = None  # the function of the user's own that may be called, where the map is one
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -51,11 +55,15 @@ class Model:
             "features": np.array(self.features, dtype=np.str_),
             "intercept": np.array(self.intercept),
             "schema": np.array(self.schema, dtype=np.str_),
+            "recipe": np.array(self.recipe, dtype=np.str_),
         }
 
     @classmethod
-    def read(cls, path: str | Path) -> Model:
-        """Read the model of a finished run from its directory, which must be whole, or from a model.npz as it is."""
+    def read(cls, path: str | Path, features: str | None = None) -> Model:
+        """Read the model of a finished run from its directory, which must be whole, or from a model.npz as it is.
+
+        `features` names a feature map of the user's own, "module:function", if the model was trained on one.
+        """
         path = Path(path)
         if path.is_dir():
             directory = RunDirectory(path)
@@ -65,28 +73,40 @@ class Model:
                 )
             directory.result()  # refuses a run that was edited
             path = path / "model.npz"
-        arrays = {"schema": np.array("")} | load_npz(path)  # models of version 0.1.0 have no schema
+        # models of version 0.1.0 have no schema, and earlier ones of 0.2.0 no map
+        arrays = {"schema": np.array(""), "recipe": np.array("")} | load_npz(path)
         fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
-        w, named = arrays["w"], len(arrays["features"]) > 0
+        w, named = arrays["w"], len(arrays["features"])
         fitting(path, arrays, {
             "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
-            "features": ("U", w.shape[:1] if named else (0,)),
+            "recipe": ("U", ()),
         })  # fmt: skip
-        if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
-            raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
-        return cls(
+        model = cls(
             w,
             arrays["w_average"],
             tuple(map(str, arrays["classes"])),
             tuple(map(str, arrays["features"])),
             bool(arrays["intercept"]),
             str(arrays["schema"]),
+            str(arrays["recipe"]),
+            features,
         )
+        outputs = model.n_inputs if model.map is None else model.map.n_outputs
+        if outputs + model.intercept != len(w) or named not in (0, model.n_inputs, model.n_inputs + model.intercept):
+            raise RunDirectoryError(f"{path} is damaged (its features do not fit its weights): train again.")
+        if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
+            raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
+        return model
+
+    @cached_property
+    def map(self) -> FeatureMap | None:
+        """Return the feature map, or None if the model has no map."""
+        return maps.read(self.recipe, "the model", self.trusted) if self.recipe else None
 
     @property
     def n_inputs(self) -> int:
-        """Return the number of features that a record must have; the model adds the intercept itself."""
-        return int(self.w.shape[0]) - self.intercept
+        """Return how many numbers a record must have; the model adds the intercept and what the map makes itself."""
+        return int(self.w.shape[0]) - self.intercept if self.map is None else self.map.n_inputs
 
     @cached_property
     def known(self) -> Schema | None:
@@ -150,13 +170,14 @@ class Model:
         return wanted
 
     def scores(self, x: Array, averaged: bool = False) -> Array:
-        """Return x^T w, (n, K), for features as the model was trained on them: no schema is applied."""
+        """Return phi(x)^T w, (n, K), for inputs x (n, n_inputs) and the feature map phi: no schema is applied."""
         if x.ndim != 2 or x.shape[1] != self.n_inputs:
             raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
         if not np.isfinite(x).all():
             raise DataError("the records hold NaN or inf: drop or impute them.")
+        phi = x if self.map is None else apply(self.map, x)
         w = self.w_average if averaged else self.w
-        return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
+        return np.asarray(phi @ w[: phi.shape[1]] + (w[-1] if self.intercept else 0.0))
 
     def name(self, scores: Array) -> list[str]:
         """Return the class with the highest score of each record."""

@@ -14,6 +14,7 @@ import numpy as np
 from tacit._version import __version__
 from tacit.engine.evaluate import loss_and_errors
 from tacit.errors import Diverged, Refused, RunDirectoryError
+from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
 from tacit.problem.loss import Softmax
 from tacit.rounds import Info, State
@@ -179,8 +180,8 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
         if self.directory is not None:
             known = self.federation
-            intercept = known.features[-1:] == ("intercept",)
-            model = Model(w, average, known.classes, known.features, intercept, known.schema)
+            names = known.inputs if known.recipe else known.features
+            model = Model(w, average, known.classes, names, known.intercept, known.schema, known.recipe)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
@@ -223,6 +224,7 @@ def summarize(
         "preset": spec.run.preset,
         "changed": changed(spec),
         "dataset": federation.name,
+        "features": described(federation.recipe) if federation.recipe else None,
         "agents": federation.n_agents,
         "records": federation.n_records,
         "rounds": spec.run.rounds,

@@ -15,6 +15,7 @@ from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
 from tacit.errors import SpecError, unknown
+from tacit.features.spec import FeatureSpec
 from tacit.methods.method import check_constant, own_constants
 from tacit.methods.registry import METHODS
 from tacit.problem.domain import DOMAINS
@@ -105,6 +106,7 @@ class Spec:
     """Everything that a run depends on."""
 
     data: DataSpec = DataSpec()
+    features: FeatureSpec = FeatureSpec()
     problem: ProblemSpec = ProblemSpec()
     algorithm: AlgorithmSpec = AlgorithmSpec()
     schedule: ScheduleSpec = ScheduleSpec()

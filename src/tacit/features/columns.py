@@ -1,0 +1,127 @@
+"""The columns of a table, each bent by itself: a generalised additive model whose shapes can be drawn.
+
+A number u in [0, 1] becomes waves, a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, less their means
+over [0, 1] and divided by their norm. The weights a_m fall as the waves grow shorter: what few records can tell is
+learnt first, and what only many can tell is left to many. A category becomes a corner of a simplex around zero. One
+intercept serves all columns.
+
+Every column then has norm one, whatever its cell holds. So all of a record is divided by one public number,
+sqrt(columns + 1), and never by a norm that depends on other columns: the score is a sum of one function a column.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tacit.errors import IncompatibleError, SpecError
+from tacit.features.map import BELOW, Facts, bound_of
+from tacit.features.spec import FeatureSpec
+from tacit.types import Array, ColumnFeatures
+
+WAVES = 8
+DECAY = 0.75  # a_m ~ m^-DECAY
+MOST = 64
+ROOM = 1e9  # numbers that the waves of all records may take in all
+
+
+@dataclass(frozen=True)
+class Columns:
+    """(waves of each number, the simplex of each category, other features as they are, 1) / sqrt(columns + 1)."""
+
+    n_inputs: int
+    inputs: tuple[ColumnFeatures, ...]  # the columns, in the order of the features
+    low: float = 0.0  # of every number
+    high: float = 1.0
+    waves: int = WAVES
+    bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        made = (one if isinstance(one, ColumnFeatures) else ColumnFeatures(**one) for one in self.inputs)
+        object.__setattr__(self, "inputs", tuple(made))
+        if not 1 <= self.waves <= MOST:
+            raise SpecError(f"features.size of columns is the number of waves, from 1 to {MOST}: got {self.waves}.")
+
+    @classmethod
+    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Columns:
+        if facts.bounds is None:
+            raise IncompatibleError(
+                "the feature map columns needs the public bounds of every column: give a schema, or data.low and "
+                "data.high; without either use features.map = unit."
+            )
+        if facts.columns:
+            return cls(facts.n_inputs, facts.columns, waves=asked.size or waves_for(facts))
+        numbers = tuple(ColumnFeatures(str(j), j, j + 1, number=True) for j in range(facts.n_inputs))
+        return cls(facts.n_inputs, numbers, *facts.bounds, asked.size or waves_for(facts))
+
+    @property
+    def n_outputs(self) -> int:
+        return self.columns()[-1].stop
+
+    def columns(self) -> tuple[ColumnFeatures, ...]:
+        """Return what became of each column; the last is the intercept, as a column of its own."""
+        return self._made
+
+    @cached_property
+    def _made(self) -> tuple[ColumnFeatures, ...]:
+        found, at = [], 0
+        for one in self.inputs:
+            size = one.stop - one.start + (2 * self.waves - 1 if one.number else 0)
+            found.append(ColumnFeatures(one.column, at, at + size, one.bound / self._longest))
+            at += size
+        return (*found, ColumnFeatures("intercept", at, at + 1, 1 / self._longest))
+
+    def names(self, inputs: tuple[str, ...]) -> tuple[str, ...]:
+        if not inputs:
+            return ()
+        found = []
+        for one in self.inputs:
+            own = inputs[one.start : one.stop]
+            waves = range(1, self.waves + 1) if one.number else ()
+            found += [f"{own[0]} {wave} {m}" for wave in ("sin", "cos") for m in waves] + [*own[one.number :]]
+        return (*found, "intercept")
+
+    @cached_property
+    def _longest(self) -> float:
+        """A bound on |x|_2 before it is divided."""
+        return math.sqrt(1 + bound_of(self.inputs) ** 2)
+
+    @cached_property
+    def _frequencies(self) -> tuple[Array, Array, Array]:
+        """(pi m, a_m, the mean of cos(pi m (u - 1/2)) over u in [0, 1]) for m = 1 .. M; sines have the mean zero."""
+        m = np.arange(1, self.waves + 1)
+        return math.pi * m, m**-DECAY, 2 * np.sin(math.pi * m / 2) / (math.pi * m)
+
+    def block(self, x: Array) -> Array:
+        out = np.empty((len(x), self.n_outputs))
+        for one, to in zip(self.inputs, self.columns(), strict=False):
+            own = x[:, one.start : one.stop].astype(np.float64)
+            out[:, to.start : to.stop] = self._number(own) if one.number else _simplex(own) if one.shares else own
+        out[:, -1] = 1
+        return np.asarray(out * (BELOW / self._longest), np.float32)
+
+    def _number(self, own: Array) -> Array:
+        """Return (sines, cosines, the missing level if there is one); waves are zero where a cell is missing."""
+        frequency, weight, mean = self._frequencies
+        u = ((own[:, 0] - self.low) / max(self.high - self.low, 1e-300)).clip(0, 1)
+        angle, missing = (u - 0.5)[:, None] * frequency, own[:, 1:]
+        waves = np.concatenate([weight * np.sin(angle), weight * (np.cos(angle) - mean)], axis=1)
+        waves *= (1 - missing.sum(axis=1, keepdims=True)) / np.linalg.norm(waves, axis=1, keepdims=True)
+        return np.concatenate([waves, missing], axis=1)
+
+
+def _simplex(own: Array) -> Array:
+    """Return (x - sum(x) / k) / sqrt(1 - 1/k): the corners of a simplex around zero, at distance one; zeros stay."""
+    k = own.shape[1]
+    if k == 1:
+        return own
+    return np.asarray((own - own.sum(axis=1, keepdims=True) / k) / math.sqrt(1 - 1 / k))
+
+
+def waves_for(facts: Facts) -> int:
+    """Return how many waves a number gets: fewer where there is no room for all of them."""
+    numbers = sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs
+    return max(1, min(WAVES, int(ROOM / (2 * facts.n_records * max(numbers, 1)))))
