@@ -23,7 +23,7 @@ enum { LARGEST = 1 << 14 };     /* pixels of a side, channels, orientations: siz
 typedef struct {
     Py_ssize_t height, width, channels, bins, down, across;     /* bins: with those of intensities; down x across cells */
     Py_ssize_t turns;           /* orientations of a full turn */
-    float low, scale, share, grid;      /* pixels are (x - low) scale in [0, 1]; share of an intensity; steps of a feature */
+    float share, grid;          /* the weight of an intensity; steps of a feature */
     const float *rows, *columns;        /* (height, down), (width, across): the weight of a line in each cell */
     float angle[6];             /* atan(t) / (2 pi) = t (angle[0] + angle[1] t^2 + ...) for t in [0, 1] */
 } Shape;
@@ -65,7 +65,7 @@ static void describe(const Shape *s, const float *x, float *out, const Work *w)
     for (Py_ssize_t i = 0; i < s->height; i++) {        /* the image with its border twice: no gradient leaves it */
         float *own = w->image + (i + 1) * line;
         for (Py_ssize_t j = 0; j < s->width * c; j++) {
-            const float v = (x[i * s->width * c + j] - s->low) * s->scale;
+            const float v = x[i * s->width * c + j];
             own[c + j] = v > 0 ? (v > 1 ? 1 : v) : 0;   /* NaN is 0 */
         }
         memcpy(own, own + c, sizeof(float) * (size_t)c);
@@ -232,9 +232,8 @@ static PyObject *py_describe(PyObject *self, PyObject *args)
     Shape s;
     Py_buffer x, rows, columns, out;
     (void)self;
-    if (!PyArg_ParseTuple(args, "y*(nnn)n(ffff)(ffffff)y*y*w*", &x, &s.height, &s.width, &s.channels, &s.turns, &s.low,
-                          &s.scale, &s.share, &s.grid, &s.angle[0], &s.angle[1], &s.angle[2], &s.angle[3], &s.angle[4],
-                          &s.angle[5], &rows, &columns, &out))
+    if (!PyArg_ParseTuple(args, "y*(nnn)n(ff)(ffffff)y*y*w*", &x, &s.height, &s.width, &s.channels, &s.turns, &s.share,
+                          &s.grid, &s.angle[0], &s.angle[1], &s.angle[2], &s.angle[3], &s.angle[4], &s.angle[5], &rows, &columns, &out))
         return NULL;
     const Py_ssize_t f = sizeof(float);
     int right = s.height >= 1 && s.width >= 1 && s.channels >= 1 && s.turns >= 2 && s.height <= LARGEST &&
@@ -294,7 +293,7 @@ static PyObject *py_project(PyObject *self, PyObject *args)
 
 static PyMethodDef methods[] = {
     {"describe", py_describe, METH_VARARGS,
-     "describe(x, (height, width, channels), turns, (low, scale, share, grid), angle, rows, columns, out): pooled "
+     "describe(x, (height, width, channels), turns, (share, grid), angle, rows, columns, out): pooled "
      "orientations of every image, whole numbers as float32."},
     {"project", py_project, METH_VARARGS,
      "project(q, mean, axes, scale, length, out): (q - mean) axes, scaled; then every record to one length."},

@@ -45,8 +45,7 @@ class Axes:
 @lru_cache(maxsize=8)
 def public_axes(gradients: Gradients, count: int) -> Axes:
     """Return the first `count` axes for images of this shape."""
-    unit = Gradients(gradients.height, gradients.width, gradients.channels, gradients.turns)  # strokes are in [0, 1]
-    whole = shipped() if unit == SHIPPED and count <= SHIPPED_AXES else made(unit)
+    whole = shipped() if gradients == SHIPPED and count <= SHIPPED_AXES else made(gradients)
     return Axes(whole.mean, whole.axes[:, :count], whole.spread[:count])
 
 

@@ -14,15 +14,13 @@ because no two libraries agree on the last bit of atan2.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import os
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 
 import numpy as np
 
+from tacit.machine import extension
 from tacit.types import Array
 
 GRID = 1 << 12  # a feature of MNIST is 0 to 3: steps of 1/4096 lose nothing, and 300 axes of them are exact in float64
@@ -35,10 +33,7 @@ ANGLE = (0.15915132, -0.05293857, 0.0308029, -0.01852984, 0.00837907, -0.0018651
 
 def compiled() -> ModuleType | None:
     """Return the extension module; None where it was not built, or TACIT_NO_KERNELS is set."""
-    name = "tacit.features._orientations"
-    if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
-        return None
-    return importlib.import_module(name)
+    return extension("tacit.features._orientations")
 
 
 def windows(side: int) -> Array:
@@ -52,14 +47,12 @@ def windows(side: int) -> Array:
 
 @dataclass(frozen=True)
 class Gradients:
-    """Images of height x width x channels with pixels in [low, high] to down x across x bins features."""
+    """Images of height x width x channels with pixels in [0, 1] to down x across x bins features."""
 
     height: int
     width: int
     channels: int = 1
-    turns: int = 16
-    low: float = 0.0
-    high: float = 1.0
+    turns: int = 12
 
     @cached_property
     def rows(self) -> Array:
@@ -83,13 +76,9 @@ class Gradients:
         return self.rows.shape[1] * self.columns.shape[1] * self.bins
 
     @property
-    def _scale(self) -> float:
-        return 1 / (self.high - self.low)
-
-    @property
     def _share(self) -> float:
-        """Of an intensity: that of a whole cell, not of a pixel, counts as much as a gradient of one pixel."""
-        return len(self.rows) ** -1 * len(self.columns) ** -1 * self.rows.shape[1] * self.columns.shape[1]
+        """The weight of an intensity: a cell that is all bright counts as much as one strong gradient in it."""
+        return self.rows.shape[1] * self.columns.shape[1] / (self.height * self.width)
 
     def __call__(self, x: Array) -> Array:
         """Return f GRID (n, n_outputs), whole numbers as float32, of images x (n, n_inputs)."""
@@ -98,15 +87,13 @@ class Gradients:
         if kernels is None:
             return self.plain(x)
         out = np.empty((len(x), self.n_outputs), np.float32)
-        shape, numbers = (self.height, self.width, self.channels), (self.low, self._scale, self._share, GRID)
-        kernels.describe(x, shape, self.turns, numbers, ANGLE, self.rows, self.columns, out)
+        shape = (self.height, self.width, self.channels)
+        kernels.describe(x, shape, self.turns, (self._share, GRID), ANGLE, self.rows, self.columns, out)
         return out
 
     def plain(self, x: Array) -> Array:
         """Return what __call__ returns, by NumPy."""
-        with np.errstate(over="ignore", invalid="ignore"):  # a number far outside is clipped, whatever it is
-            pixels = (x - np.float32(self.low)) * np.float32(self._scale)
-            pixels = np.where(pixels > 0, np.minimum(pixels, np.float32(1)), np.float32(0))  # NaN is 0
+        pixels = np.where(x > 0, np.minimum(x, np.float32(1)), np.float32(0))  # NaN is 0
         image = pixels.reshape(len(x), self.height, self.width, self.channels)
         filled = self._filled(image)
         line = np.zeros((len(x), self.height, self.columns.shape[1], self.bins), np.float32)

@@ -12,19 +12,23 @@ in whatever order BLAS or a compiled loop adds them, and everything else takes o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from tacit.errors import SpecError
+from tacit.errors import IncompatibleError, SpecError
 from tacit.features.axes import SPREAD_GRID, public_axes
-from tacit.features.gradients import MOST_CELLS, Gradients, compiled
-from tacit.types import Array
+from tacit.features.gradients import CELL, Gradients, compiled
+from tacit.features.map import BELOW, Facts
+from tacit.features.spec import FeatureSpec
+from tacit.types import Array, ColumnFeatures
 
-LENGTH = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: this keeps it below one
 SCALE_GRID = 1 << 12  # steps of a scale, so that no library's power function decides a bit
-LARGEST = 1 << 13  # pixels of a side, channels or orientations
+LONGEST = 64  # pixels of a side: a larger image is shrunk first, as its cells would blur it anyway
+LARGEST, MOST_CHANNELS, MOST_TURNS = 1 << 13, 16, 32  # a recipe may come from anywhere: what it asks for is bounded
+AXES, FEW_AXES, FEW_RECORDS = 150, 100, 200
 
 
 @dataclass(frozen=True)
@@ -34,51 +38,101 @@ class Orientations:
     height: int
     width: int
     channels: int = 1
-    axes: int = 200
-    whitening: float = 0.25
-    turns: int = 16
     low: float = 0.0
     high: float = 1.0
-
-    bound = 1.0  # |phi(x)|_2 <= 1
+    axes: int = AXES
+    whitening: float = 0.3
+    turns: int = 12
 
     def __post_init__(self) -> None:
-        for name in ("height", "width", "channels", "axes"):
-            if not 1 <= getattr(self, name) <= LARGEST:
-                raise SpecError(f"{name} of an image must be 1 to {LARGEST}, got {getattr(self, name)}: give its shape.")
-        if not 4 <= self.turns <= LARGEST:
-            raise SpecError(f"orientations must be 4 or more to tell directions apart, got {self.turns}: use 16.")
+        for name, least, most in (
+            ("height", CELL, LARGEST), ("width", CELL, LARGEST), ("channels", 1, MOST_CHANNELS), ("axes", 1, LARGEST),
+            ("turns", 4, MOST_TURNS),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                raise SpecError(f"{name} of the feature map orientations is {least} to {most}: got {value!r}.")
         if not 0 <= self.whitening <= 1:
-            raise SpecError(f"whitening must be 0 (none) to 1 (all axes alike), got {self.whitening}.")
-        if not -1e30 <= self.low < self.high <= 1e30 or self.high - self.low < 1e-30:
-            raise SpecError(f"pixels need a range low < high within float32's, got [{self.low}, {self.high}].")
+            raise SpecError(f"whitening is 0 (none) to 1 (all axes count alike): got {self.whitening}.")
+        if not (-1e30 <= self.low < self.high <= 1e30 and self.high - self.low >= 1e-30):
+            raise SpecError(f"pixels need a public range low < high within float32's: got {self.low} to {self.high}.")
+
+    @classmethod
+    def made_for(cls, facts: Facts, asked: FeatureSpec) -> Orientations:
+        if facts.image is None:
+            raise IncompatibleError(
+                "the feature map orientations needs to know how large an image is: give features.shape, such as 28x28."
+            )
+        if facts.bounds is None:
+            raise IncompatibleError(
+                "the feature map orientations needs the public range of a pixel: give data.low and data.high."
+            )
+        return cls(*facts.image, *facts.bounds, axes=asked.size or axes_for(facts))
+
+    @property
+    def factor(self) -> int:
+        """How many pixels of a side become one before gradients are taken."""
+        return -(-max(self.height, self.width) // LONGEST)
 
     @property
     def gradients(self) -> Gradients:
-        return Gradients(self.height, self.width, self.channels, self.turns, self.low, self.high)
+        height, width = -(-self.height // self.factor), -(-self.width // self.factor)
+        return Gradients(height, width, self.channels, self.turns)
 
     @property
     def n_inputs(self) -> int:
-        return self.gradients.n_inputs
+        return self.height * self.width * self.channels
 
     @property
     def n_outputs(self) -> int:
         return min(self.axes, self.gradients.n_outputs)
 
+    @property
+    def bound(self) -> float:
+        return 1.0
+
     def names(self, inputs: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002
-        """Axes have no names that would tell anything."""
+        return ()
+
+    def columns(self) -> tuple[ColumnFeatures, ...]:
         return ()
 
     def block(self, x: Array) -> Array:
-        """Map images (n, n_inputs) to (n, n_outputs) float32, each by itself."""
-        q = self.gradients(x)
+        q = self.gradients(self._shrunk(self._levels(x)))
         kernels = compiled()
         mean, axes, scale = _constants(self)
         if kernels is None:
-            return _projected(q, mean, axes, scale)
+            return projected(q, mean, axes, scale)
         out = np.empty((len(q), self.n_outputs), np.float32)
-        kernels.project(q, mean, _panels(self, kernels.WIDE), scale, LENGTH, out)
+        kernels.project(q, mean, _panels(self, kernels.WIDE), scale, BELOW, out)
         return out
+
+    def _levels(self, x: Array) -> Array:
+        """Return pixels of [low, high] as float32 of about [0, 1]; the gradients clip what lies outside."""
+        x = np.asarray(x, np.float32)
+        if (self.low, self.high) == (0, 1):
+            return x
+        with np.errstate(over="ignore"):  # a number far outside is clipped, whatever it is
+            return (x - np.float32(self.low)) * np.float32(1 / (self.high - self.low))
+
+    def _shrunk(self, levels: Array) -> Array:
+        """Return the mean of every `factor` by `factor` pixels; the last line is repeated where some are missing."""
+        f = self.factor
+        if f == 1:
+            return levels
+        image = np.clip(np.nan_to_num(levels), 0, 1).reshape(-1, self.height, self.width, self.channels)
+        image = np.pad(image, ((0, 0), (0, -self.height % f), (0, -self.width % f), (0, 0)), mode="edge")
+        total = np.zeros_like(image[:, ::f, ::f])
+        for i in range(f):
+            for j in range(f):
+                total += image[:, i::f, j::f]
+        return (total * np.float32(1 / f**2)).reshape(len(levels), -1)
+
+
+def axes_for(facts: Facts) -> int:
+    """Return how many axes these data can teach: fewer where noise is large beside the records of a class."""
+    teachable = facts.n_records / (facts.n_classes * math.sqrt(facts.n_agents))
+    return AXES if teachable >= FEW_RECORDS else FEW_AXES
 
 
 @lru_cache(maxsize=8)
@@ -98,10 +152,10 @@ def _panels(images: Orientations, wide: int) -> Array:
     return np.ascontiguousarray(padded.reshape(len(axes), -1, wide).swapaxes(0, 1), np.float32)
 
 
-def _projected(q: Array, mean: Array, axes: Array, scale: Array) -> Array:
+def projected(q: Array, mean: Array, axes: Array, scale: Array) -> Array:
     """Return what the compiled product returns, by NumPy."""
     u = ((q.astype(np.float64) - mean) @ axes) * scale
     square = np.add.accumulate(u * u, axis=1)[:, -1]  # one after the other; a sum would be split as its length suits
-    factor = np.divide(LENGTH, np.sqrt(square), out=np.zeros_like(square), where=square > 0)
+    factor = np.divide(BELOW, np.sqrt(square), out=np.zeros_like(square), where=square > 0)
     found: Array = (u * factor[:, None]).astype(np.float32)
     return found

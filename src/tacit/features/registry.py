@@ -18,6 +18,7 @@ FEATURES: Registry[type[FeatureMap]] = Registry("feature map", {
     "columns": "tacit.features.columns:Columns",
     "unit": "tacit.features.unit:Unit",
     "fourier": "tacit.features.fourier:Fourier",
+    "orientations": "tacit.features.orientations:Orientations",
     "own": "tacit.features.own:Own",
 })  # fmt: skip
 
