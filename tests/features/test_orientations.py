@@ -22,7 +22,7 @@ from tacit.types import Array
 
 BUILT = pytest.mark.skipif(gradients.compiled() is None, reason="the compiled loops were not built")
 CODES = pytest.mark.parametrize("code", ["numpy", pytest.param("compiled", marks=BUILT)])
-SHAPES = pytest.mark.parametrize("shape", [(28, 28, 1), (8, 8, 1), (8, 8, 3), (11, 9, 2), (4, 4, 1), (130, 40, 1)])
+SHAPES = pytest.mark.parametrize("shape", [(28, 28, 1), (8, 8, 1), (8, 8, 3), (11, 9, 2), (4, 4, 1), (65, 12, 1)])
 
 
 def use(patch: pytest.MonkeyPatch, code: str) -> None:
@@ -183,11 +183,11 @@ def test_colour_alone_is_seen() -> None:
 
 
 def test_a_large_image_gives_what_its_small_copy_gives() -> None:
-    small = images((40, 60, 1))[1::2][:20]
-    large = small.reshape(-1, 40, 60).repeat(3, axis=1).repeat(3, axis=2)
-    whole = Orientations(120, 180)
-    assert whole.gradients == Orientations(40, 60).gradients
-    np.testing.assert_allclose(whole.block(large.reshape(20, -1)), Orientations(40, 60).block(small), atol=2e-3)
+    small = images((33, 6, 1))[1::2][:20]
+    large = small.reshape(-1, 33, 6).repeat(2, axis=1).repeat(2, axis=2)
+    whole, part = Orientations(66, 12), Orientations(33, 6)
+    assert whole.gradients == part.gradients
+    np.testing.assert_allclose(whole.block(large.reshape(20, -1)), part.block(small), atol=2e-3)
 
 
 # --- public constants
@@ -250,6 +250,16 @@ def test_facts_make_the_map() -> None:
         Orientations.made_for(Facts(784, bounds=(0.0, 1.0)), FeatureSpec())
     with pytest.raises(IncompatibleError, match=r"data\.low and data\.high"):
         Orientations.made_for(Facts(784, image=(28, 28, 1)), FeatureSpec())
+
+
+def test_more_records_teach_more_axes_and_more_agents_fewer() -> None:
+    def axes_for(records: int, agents: int) -> int:
+        return orientations.axes_for(Facts(784, records, agents, 10, (0.0, 1.0), (28, 28, 1)))
+
+    by_records = [axes_for(10**n, 10) for n in range(1, 10)]
+    assert by_records == sorted(by_records)
+    assert (by_records[0], by_records[-1]) == (orientations.FEWEST_AXES, axes.SHIPPED_AXES)
+    assert axes_for(60_000, 1) > axes_for(60_000, 10) > axes_for(60_000, 1000)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def shipped() -> Axes:
         raise DataError(f"_axes/28x28x1.npz cannot be read ({error}): reinstall tacit.") from error
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def made(gradients: Gradients) -> Axes:
     """Draw strokes of this shape, and find the axes of their features."""
     n = max(FEWEST, min(STROKES, PIXELS // (gradients.height * gradients.width)))

@@ -63,6 +63,10 @@ class Gradients:
         return windows(self.width)
 
     @property
+    def n_cells(self) -> int:
+        return int(self.rows.shape[1] * self.columns.shape[1])
+
+    @property
     def bins(self) -> int:
         """Orientations, and the intensities of several channels."""
         return self.turns + (self.channels if self.channels > 1 else 0)
@@ -73,12 +77,12 @@ class Gradients:
 
     @property
     def n_outputs(self) -> int:
-        return self.rows.shape[1] * self.columns.shape[1] * self.bins
+        return self.n_cells * self.bins
 
     @property
     def _share(self) -> float:
         """The weight of an intensity: a cell that is all bright counts as much as one strong gradient in it."""
-        return self.rows.shape[1] * self.columns.shape[1] / (self.height * self.width)
+        return self.n_cells / (self.height * self.width)
 
     def __call__(self, x: Array) -> Array:
         """Return f GRID (n, n_outputs), whole numbers as float32, of images x (n, n_inputs)."""

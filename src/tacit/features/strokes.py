@@ -91,7 +91,8 @@ def _halved(canvas: Array) -> Array:
     """Brighten, clip at one, take the mean of every two by two pixels, and round to grey levels."""
     bright = np.minimum(1, np.float32(PEAK) * (canvas / canvas.max(axis=(1, 2), keepdims=True)))
     rows = bright[:, ::2] + bright[:, 1::2]
-    return np.rint((rows[..., ::2] + rows[..., 1::2]) * np.float32(LEVELS / 4)).astype(np.int64)
+    levels: Array = np.rint((rows[..., ::2] + rows[..., 1::2]) * np.float32(LEVELS / 4))
+    return levels.astype(np.int64)
 
 
 def _centred(grey: Array) -> Array:
