@@ -132,8 +132,8 @@ class Orientations:
 def axes_for(facts: Facts) -> int:
     """Return how many axes these data can teach, 11 (I / sqrt P)^0.3 in whole panels of 8.
 
-    Noise at each of P agents grows by sqrt P in their sum, so I / sqrt P stands against it. On splits of training data
-    (epsilon 1 and 3) the best numbers were 60 to 200 for 1,000 to 50,000 digits at 10 agents, and 100 for FEMNIST.
+    The noise of P agents grows by sqrt P in their sum, so I / sqrt P stands against it. A fit to what was best for
+    1,000 to 50,000 digits of a split of MNIST's training set: benchmarks/tune_images.py.
     """
     taught = math.pow(facts.n_records / math.sqrt(facts.n_agents), 0.3)
     found = 8 * round(11 * taught / 8)
