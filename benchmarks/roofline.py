@@ -19,8 +19,9 @@ import numpy as np
 from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
-from tacit.engine.kernels import compiled, cores
+from tacit.engine.kernels import compiled
 from tacit.engine.passes import Blas
+from tacit.machine import cores
 
 
 def work(engine: FastEngine) -> dict[str, float]:
