@@ -34,5 +34,12 @@ setup(
             "tacit.data.formats._csv", ["src/tacit/data/formats/_csv.c"], extra_compile_args=FLAGS, optional=True
         ),
         Extension("tacit.privacy._exact", ["src/tacit/privacy/_exact.c"], extra_compile_args=FLAGS, optional=True),
+        Extension(
+            "tacit.features._orientations",
+            ["src/tacit/features/_orientations.c"],
+            # a * b + c in two steps, as NumPy takes them: processors whose base has a fused step would use it
+            extra_compile_args=[*FLAGS, *([] if sys.platform == "win32" else ["-ffp-contract=off"])],
+            optional=True,
+        ),
     ],
 )

@@ -18,6 +18,7 @@ FEATURES: Registry[type[FeatureMap]] = Registry("feature map", {
     "columns": "tacit.features.columns:ColumnsMap",
     "unit": "tacit.features.unit:UnitMap",
     "fourier": "tacit.features.fourier:FourierMap",
+    "orientations": "tacit.features.orientations:OrientationsMap",
     "own": "tacit.features.own:OwnMap",
 })  # fmt: skip
 
@@ -39,7 +40,7 @@ def chosen(asked: FeatureSpec, facts: PublicFacts) -> tuple[FeatureMap, str] | N
 def default(facts: PublicFacts) -> str:
     """Return the map that `auto` means: images by their orientations, declared columns by their shapes."""
     if facts.image is not None:
-        return "orientations" if "orientations" in FEATURES else "none"
+        return "orientations"
     return "unit" if facts.bounds is None else "columns"
 
 
