@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.engine.kernels import compiled, cores
+from tacit.engine.kernels import compiled
+from tacit.machine import cores
 
 PART = 2**20  # numbers a thread reads at a time
 
