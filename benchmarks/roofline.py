@@ -19,7 +19,8 @@ import numpy as np
 from benchmarks.contenders import Rounds
 from benchmarks.machine import best_seconds
 from tacit.engine.fast import FastEngine
-from tacit.engine.kernels import compiled, cores
+from tacit.engine.kernels import compiled
+from tacit.machine import cores
 from tacit.engine.passes import Blas
 
 
