@@ -32,7 +32,7 @@ def train_columns(task: Task, seed: int, constants: Constants) -> Trained:
 
 FEATURES = Peer(
     "logistic regression on tacit's features, no privacy", "a curator, who holds all records", "nobody", "nobody",
-    train, constants={}, grid={"C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), "max_iter": (1000,)}, packages=("scikit-learn",),
-    private=False,
+    train, constants={}, grid={"C": (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), "max_iter": (1000,)},
+    packages=("scikit-learn",), private=False,
 )  # fmt: skip
 COLUMNS = replace(FEATURES, title="logistic regression on plain columns, no privacy", train=train_columns)
