@@ -195,3 +195,10 @@ def test_the_page_shows_the_rows_that_are_stored() -> None:
     assert found is not None
     assert stored
     assert stored in found[0]
+
+
+def test_each_comparison_has_its_own_tools_and_data(capsys: pytest.CaptureFixture[str]) -> None:
+    for argv in ("--data heart", "--only dp-ebm", "--tables --data mnist", "--tables --only flower"):
+        with pytest.raises(SystemExit, match="2"):
+            peers.main([*argv.split(), "--table"])
+        assert "is for the other comparison" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import subprocess
+import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,49 +13,89 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import machine, report
-from benchmarks.peers import table
-from benchmarks.peers.child import FOUND
-from benchmarks.peers.peer import PEERS, find
-from benchmarks.peers.task import NoData, find_adult
+from benchmarks.peers import budget_table, budgets, table
+from benchmarks.peers.budgets import read
+from benchmarks.peers.child import ask
+from benchmarks.peers.peer import ON_TABLES, PEERS, find
+from benchmarks.peers.task import NoData, check_there
 
 RESULTS = Path(__file__).parent.parent / "peers.jsonl"
 TUNING = Path(__file__).with_name("tuning.jsonl")
 DOCUMENT = RESULTS.parent.parent / "docs" / "peers.md"
 DATA = ("mnist", "adult")
+SEEDS = 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(argv)
-    data = [options.data] if options.data else list(DATA)
+    known, all_data = (ON_TABLES, budgets.DATA) if options.tables else (PEERS, DATA)
+    for flag, given, valid in (("--only", options.only, known), ("--data", options.data, all_data)):
+        if given is not None and given not in valid:
+            parser.error(f"{flag} {given} is for the other comparison: with{'' if options.tables else 'out'} --tables "
+                         f"choose from {', '.join(valid)}.")  # fmt: skip
+    data = [options.data] if options.data else list(all_data)
+    names = [options.only] if options.only else list(known)
+    if not (options.table or options.write):
+        for own in data:
+            try:
+                check_there(own, options.adult)
+            except NoData as error:
+                rest = [other for other in all_data if other != own]
+                parser.error(f"{error} Or leave it out: --data {' or '.join(rest)}.")
+    if options.tables:
+        return tables(options, names, data)
+    out = options.out or RESULTS
     if options.write:
-        text = table.markdown(table.current(read(options.out)))
-        DOCUMENT.write_text(report.MEASURED.sub(lambda found: f"{found[1]}\n{text}\n{found[2]}", DOCUMENT.read_text()))
+        write(report.MEASURED, table.markdown(table.current(read(out))))
         return 0
-    if not options.table and "adult" in data:
-        try:
-            find_adult(options.adult)
-        except NoData as error:
-            parser.error(f"{error} Or leave Adult out: --data mnist.")
     if options.tune:
         return tune(options.tune, data, options.adult)
-    names = [options.only] if options.only else list(PEERS)
     if not options.table:
         if options.fresh:
-            options.out.unlink(missing_ok=True)
-        measure(names, data, options.seeds, options.adult, options.out)
-    rows = [row for row in table.current(read(options.out)) if row["peer"] in names and row["data"] in data]
+            out.unlink(missing_ok=True)
+        measure(names, data, options.seeds or SEEDS, options.adult, out)
+    rows = [row for row in table.current(read(out)) if row["peer"] in names and row["data"] in data]
     print(json.dumps(rows) if options.json else table.markdown(rows))
     return 0
 
 
+def tables(options: argparse.Namespace, names: Sequence[str], data: Sequence[str]) -> int:
+    """The same for tables at several budgets."""
+    out = options.out or budgets.RESULTS
+    if options.write:
+        write(budget_table.MEASURED, budget_table.markdown(budgets.current(read(out))))
+        return 0
+    if not options.table:
+        if options.fresh:
+            out.unlink(missing_ok=True)
+        epsilons = options.epsilon or budgets.EPSILONS
+        budgets.measure(_installed(names), data, epsilons, options.seeds or budgets.SEEDS, options.adult, out)
+    rows = [row for row in budgets.current(read(out)) if row["peer"] in names and row["data"] in data]
+    print(json.dumps(rows) if options.json else budget_table.markdown(rows))
+    return 0
+
+
+def write(marked: re.Pattern[str], text: str) -> None:
+    """Put a table between its markers in the document."""
+    page = DOCUMENT.read_text(encoding="utf-8")
+    DOCUMENT.write_text(marked.sub(lambda found: f"{found[1]}\n{text}\n{found[2]}", page), encoding="utf-8")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description="What a user would pick instead.")
-    parser.add_argument("--only", metavar="NAME", choices=PEERS, help=f"one tool: {', '.join(PEERS)}")
-    parser.add_argument("--data", choices=DATA, help="one data set; default both")
+    every, all_data = {**PEERS, **ON_TABLES}, list(dict.fromkeys((*DATA, *budgets.DATA)))
+    parser.add_argument("--tables", action="store_true", help="the other comparison: tables at several budgets")
+    parser.add_argument("--only", metavar="NAME", choices=every, help=f"one tool: {', '.join(every)}")
+    parser.add_argument("--data", choices=all_data, help="one data set; default all of the comparison")
     parser.add_argument("--adult", metavar="DIR", help="where train.csv(.gz) and test.csv(.gz) of UCI Adult are")
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of each (default 3)")
-    parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="rows; those there are not run again")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help=f"runs of each (default {SEEDS}; {budgets.SEEDS} of --tables)"
+    )
+    parser.add_argument(
+        "--epsilon", type=float, action="append", metavar="E", help="--tables: a budget (default 0.5, 1, 3 and 8)"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE", help="rows; those there are not run again")
     parser.add_argument("--fresh", action="store_true", help="forget the rows of FILE first: all in one run")
     parser.add_argument("--json", action="store_true", help="print rows in place of the table")
     parser.add_argument("--table", action="store_true", help="measure nothing: show what FILE holds")
@@ -105,29 +145,13 @@ def _installed(names: Sequence[str]) -> list[str]:
 def child(
     name: str, data: str, seed: int, constants: Sequence[Any], adult: str | None, validate: bool
 ) -> Iterator[dict[str, Any]]:
-    """What a process of its own finds; what else the tool prints is not shown unless it fails."""
-    asked = {"peer": name, "data": data, "seed": seed, "constants": constants, "adult": adult, "validate": validate}
-    command = [sys.executable, "-m", "benchmarks.peers.child", json.dumps(asked)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            if line.startswith(FOUND):
-                yield json.loads(line.removeprefix(FOUND))
-            else:
-                said.append(line)
-    if process.returncode:
-        say(f"{name} failed on {data}:\n{''.join(said[-20:])}")
+    """What a process of its own finds with each of these constants."""
+    return ask(name, data, adult, [{"seed": seed, "constants": own, "validate": validate} for own in constants])
 
 
 def _key(row: dict[str, Any]) -> str:
     """A run is known by its tool, data, seed and constants."""
     return json.dumps([row[part] for part in ("peer", "data", "seed", "constants")], sort_keys=True)
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """All rows."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def append(path: Path, row: dict[str, Any]) -> None:

@@ -36,9 +36,11 @@ class Peer:
     accountant: str  # who states epsilon and delta
     train: Callable[[Task, int, Constants], Trained]
     constants: Mapping[str, Constants]  # data set -> what --tune found best
-    grid: Mapping[str, Sequence[Any]]
+    grid: Mapping[str, Sequence[Any]]  # every combination is tried
     packages: tuple[str, ...] = ()  # on PyPI; the tool is skipped where one is not installed
     note: str = ""
+    private: bool = True  # False: a ceiling, trained without noise
+    settings: Callable[[], Mapping[str, Any]] = dict  # what else decides a run, such as a preset of tacit
 
     def missing(self) -> list[str]:
         """The packages that are not installed."""
@@ -59,10 +61,22 @@ PEERS = {
     "tacit-secure-sum": "benchmarks.peers.tacit_:SECURE_SUM",
     "tacit-curator": "benchmarks.peers.tacit_:CURATOR",
 }
+# of the tables at several budgets; --tables tunes them in the same run
+ON_TABLES = {
+    "tacit": PEERS["tacit"],
+    "tacit-secure-sum": PEERS["tacit-secure-sum"],
+    "tacit-curator": PEERS["tacit-curator"],
+    "dp-ebm": "benchmarks.peers.dp_ebm_:AS_IT_COMES",
+    "dp-ebm-tuned": "benchmarks.peers.dp_ebm_:TUNED",
+    "diffprivlib-features": "benchmarks.peers.diffprivlib_:FEATURES",
+    "diffprivlib-columns": "benchmarks.peers.diffprivlib_:COLUMNS",
+    "logistic-features": "benchmarks.peers.logistic_:FEATURES",
+    "logistic-columns": "benchmarks.peers.logistic_:COLUMNS",
+}
 
 
 def find(name: str) -> Peer:
     """A peer by its name."""
-    peer = resolve_name(PEERS[name])
+    peer = resolve_name((PEERS | ON_TABLES)[name])
     assert isinstance(peer, Peer)
     return peer

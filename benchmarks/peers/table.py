@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import report
 from benchmarks.peers.peer import PEERS, find
 
-TITLES = {"mnist": "MNIST", "adult": "UCI Adult"}
+TITLES = {"mnist": "MNIST", "adult": "UCI Adult", "heart": "UCI Heart Disease, four hospitals"}
 HEAD = [
     "tool", "trusts", "unit of privacy", "epsilon, delta", "stated by", "steps", "training, s", "apart, s",
     "test error, %", "seeds",

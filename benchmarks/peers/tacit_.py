@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 from benchmarks.peers.peer import Constants, Peer, Trained
-from benchmarks.peers.task import DELTA, EPSILON, Task
+from benchmarks.peers.task import DELTA, Task
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.run import Run
@@ -16,7 +16,7 @@ from tacit.run.train import together
 def train(method: str, task: Task, seed: int, constants: Constants) -> Trained:
     """One run. The test set is looked at once, at the end: no other tool looks at it on its way."""
     spec = preset("sound", method).with_values(
-        {"privacy.epsilon": EPSILON, "privacy.dp_delta": DELTA, "run.seed": seed, **constants}
+        {"privacy.epsilon": task.epsilon, "privacy.dp_delta": DELTA, "run.seed": seed, **constants}
     )
     spec = spec.with_values({"run.record_every": spec.run.rounds})
     start = time.perf_counter()
@@ -31,6 +31,7 @@ def _peer(method: str, title: str, trusts: str) -> Peer:
     return Peer(
         title, trusts, "one record, present or absent", "tacit, Gaussian composition (exact)", partial(train, method),
         constants={"mnist": {}, "adult": {}}, grid={}, note="one set of constants for all data",
+        settings=lambda: preset("sound", method).values(),
     )  # fmt: skip
 
 

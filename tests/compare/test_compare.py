@@ -15,7 +15,7 @@ from tacit import record
 from tacit.cli import main
 from tacit.compare import comparison, table, tune
 from tacit.compare.job import Job, guarantee
-from tacit.compare.plan import plan
+from tacit.compare.plan import plan, read
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
@@ -390,3 +390,11 @@ def test_committed_records_are_found_again_though_specs_have_more_keys_by_now(bo
     lines = capsys.readouterr().out.splitlines()
     assert lines
     assert all("(4 done)" in line for line in lines)
+
+
+@pytest.mark.parametrize("data", ["mnist", "femnist", "adult", "heart"])
+def test_the_leaderboards_with_features_are_plans_of_five_seeds_at_four_budgets(data):
+    found = plan(read(Path(__file__).parents[2] / "records" / f"leaderboard-{data}-features.toml"))
+    assert found.base.features.map == "auto"
+    assert sorted(found.epsilons) == [0.5, 1.0, 3.0, 8.0]
+    assert found.seeds == 5
