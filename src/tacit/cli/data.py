@@ -91,6 +91,7 @@ def run_check(options: argparse.Namespace) -> int:
     """
     from tacit.cli.table import table
     from tacit.data import schema as schemas
+    from tacit.data.column_kinds import Tally
     from tacit.data.feature_table import count
     from tacit.data.formats import read_raw
     from tacit.types import Norm
@@ -101,7 +102,8 @@ def run_check(options: argparse.Namespace) -> int:
     bounds = {norm.value: schema.row_bound(norm) for norm in (Norm.L1, Norm.L2)}
     if options.json:
         facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
-        print(json.dumps({**facts, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
+        target = {} if schema.target is None else {"target": [schema.target.lo, schema.target.hi]}
+        print(json.dumps({**facts, **target, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
     else:
         kinds = ("clipped", "missing", "unreadable", "unknown")
         rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]
@@ -114,7 +116,8 @@ def run_check(options: argparse.Namespace) -> int:
         sys.stdout.flush()
     _warn(schema, counts)
     for role, name, then in (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "refuses them")):
-        odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
+        own = counts.columns[name] if name else Tally()
+        odd = own.missing + own.unknown + own.unreadable
         if odd:
             raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")
     return 0

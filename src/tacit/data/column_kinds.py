@@ -3,6 +3,7 @@
     NumericColumn       (v - lo) / (hi - lo), clipped to [0, 1]: one feature
     CategoricalColumn   one feature a value, 1 where it is the record's: at most one of them is not zero
     LabelColumn         the class of a record
+    TargetColumn        the number that is to be predicted of a record
     AgentColumn         the agent that holds a record
     IgnoredColumn       left out
 
@@ -23,7 +24,7 @@ import numpy as np
 
 from tacit.data.cells import Cells, Coded, number, plain
 from tacit.errors import SpecError
-from tacit.types import Array
+from tacit.types import Array, Target
 
 _BOOLEANS = {"true": "1", "false": "0"}
 
@@ -127,11 +128,35 @@ class LabelColumn:
     def __post_init__(self) -> None:
         check_list("classes", self.classes, least=2)
 
-    def tally(self, cells: Cells) -> Tally:
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:  # noqa: ARG002
         """Count the cells that name no class."""
         text = Coded.of(cells)
         missing = text.count([not name for name in text.names])
         return Tally(missing=missing, unknown=text.count([name not in self.classes for name in text.names]) - missing)
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """A number to predict, in [lo, hi]: numbers outside are moved to the end, a record without one counts as absent."""
+
+    kind: ClassVar[str] = "target"
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        _ = self.range  # refuses bounds that bound nothing
+
+    @property
+    def range(self) -> Target:
+        """The public bounds."""
+        return Target(self.lo, self.hi)
+
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:
+        """Count the cells that are moved to a bound, missing or no number."""
+        value, unreadable = as_numbers(cells, marks)
+        missing = int(np.isnan(value).sum()) - unreadable
+        clipped = int(((value < self.lo) | (value > self.hi)).sum())
+        return Tally(clipped=clipped, missing=missing, unreadable=unreadable)
 
 
 @dataclass(frozen=True)
@@ -140,7 +165,7 @@ class AgentColumn:
 
     kind: ClassVar[str] = "agent"
 
-    def tally(self, cells: Cells) -> Tally:
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:  # noqa: ARG002
         """Count the empty cells."""
         text = Coded.of(cells)
         return Tally(missing=text.count([not name for name in text.names]))
@@ -154,11 +179,12 @@ class IgnoredColumn:
 
 
 FeatureColumn: TypeAlias = NumericColumn | CategoricalColumn
-Column: TypeAlias = FeatureColumn | LabelColumn | AgentColumn | IgnoredColumn
+Column: TypeAlias = FeatureColumn | LabelColumn | TargetColumn | AgentColumn | IgnoredColumn
 
 # what `kind` of a schema.toml says -> the class; the fields of the class are the keys that the column takes
 KINDS: dict[str, type[Column]] = {
-    column.kind: column for column in (NumericColumn, CategoricalColumn, LabelColumn, AgentColumn, IgnoredColumn)
+    column.kind: column
+    for column in (NumericColumn, CategoricalColumn, LabelColumn, TargetColumn, AgentColumn, IgnoredColumn)
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally
+from tacit.data.column_kinds import AgentColumn, LabelColumn, Tally, TargetColumn
 from tacit.data.formats import read_raw, table_files
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
@@ -232,7 +232,7 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
         block, tallies[name] = column.encode(raw.columns[name], schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
-    # classes are declared: a label that names none, or nothing, is no error
+    # classes or the target are declared: a label that names no class, or holds no number, is no error
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent)
     return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
 
@@ -244,7 +244,7 @@ def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
         schema.check_columns(raw.source, raw.columns, training=True)
         tallies = {name: column.encode(raw.columns[name], schema.marks)[1] for name, column in schema.encoded.items()}
         for name, column in schema.columns.items():
-            if isinstance(column, LabelColumn | AgentColumn):
-                tallies[name] = column.tally(raw.columns[name])
+            if isinstance(column, LabelColumn | TargetColumn | AgentColumn):
+                tallies[name] = column.tally(raw.columns[name], schema.marks)
         total += Counts(len(raw), tallies)
     return total

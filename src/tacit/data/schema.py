@@ -22,6 +22,13 @@
     [columns.hospital]
     kind = "agent"
 
+In place of the label, a number may be predicted, with public bounds:
+
+    [columns.days]
+    kind = "target"
+    lo = 0
+    hi = 60
+
     [columns.name]
     kind = "ignore"
 
@@ -40,10 +47,20 @@ from typing import Any
 
 from tacit import toml
 from tacit.data.cells import plain
-from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, NumericColumn
+from tacit.data.column_kinds import (
+    KINDS,
+    CategoricalColumn,
+    Column,
+    FeatureColumn,
+    LabelColumn,
+    NumericColumn,
+    TargetColumn,
+)
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import Norm
+from tacit.types import Norm, Target
+
+OUTCOMES = ("label", "target")  # kinds of the one column that is to be predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +74,11 @@ class Schema:
     source: str = "schema"
 
     def __post_init__(self) -> None:
-        for kind, least in (("label", 1), ("agent", 0)):
-            found = len(self._of_kind(kind))
+        for kinds, least in ((OUTCOMES, 1), (("agent",), 0)):
+            found = len(self._of_kind(*kinds))
             if not least <= found <= 1:
-                raise SpecError(f'{found or "no"} columns have kind = "{kind}": give it to one.')
+                named = " or ".join(f'"{kind}"' for kind in kinds)
+                raise SpecError(f"{found or 'no'} columns have kind = {named}: give it to one.")
         if not self.encoded:
             raise SpecError("no column is numeric or categorical: a model needs at least one.")
         for column, feature in self.encoded.items():
@@ -71,14 +89,14 @@ class Schema:
         if times > 1:
             raise SpecError(f"{times} features would be called {name!r}: rename a column.")
 
-    def _of_kind(self, kind: str) -> list[str]:
-        """List the columns of one kind."""
-        return [name for name, column in self.columns.items() if column.kind == kind]
+    def _of_kind(self, *kinds: str) -> list[str]:
+        """List the columns of these kinds."""
+        return [name for name, column in self.columns.items() if column.kind in kinds]
 
     @property
     def label(self) -> str:
-        """The column that holds the label."""
-        return self._of_kind("label")[0]
+        """The column that holds the label, a class or a number."""
+        return self._of_kind(*OUTCOMES)[0]
 
     @property
     def agent(self) -> str | None:
@@ -87,8 +105,15 @@ class Schema:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that the label column declares."""
-        return next(column.classes for column in self.columns.values() if isinstance(column, LabelColumn))
+        """The classes that the label column declares; none where it is a number."""
+        outcome = self.columns[self.label]
+        return outcome.classes if isinstance(outcome, LabelColumn) else ()
+
+    @property
+    def target(self) -> Target | None:
+        """The range that the label column declares where it is a number."""
+        outcome = self.columns[self.label]
+        return outcome.range if isinstance(outcome, TargetColumn) else None
 
     @property
     def encoded(self) -> dict[str, FeatureColumn]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tacit.data.cells import Cells, Coded
+from tacit.data.classes import quantity
 from tacit.data.column_kinds import as_numbers
 from tacit.data.partition import distinct
 from tacit.data.table import MARKS, RawTable, missing_column
@@ -66,6 +67,8 @@ def draft_schema(
 def _label(source: str, name: str, columns: list[Cells]) -> list[str]:
     """Draft the lines of the label column."""
     classes = _values(columns)
+    if quantity(classes) and any(np.isfinite(as_numbers(column, MARKS)[0]).any() for column in columns):
+        return _range("target", columns)
     if len(classes) < 2:
         raise DataError(f"{source}: {name!r} holds {len(classes)} classes and a classifier needs two: is it the label?")
     return _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
@@ -74,18 +77,24 @@ def _label(source: str, name: str, columns: list[Cells]) -> list[str]:
 def _feature(columns: list[Cells]) -> list[str]:
     """Draft the lines of another column: numeric where all cells are numbers, categorical where values are few."""
     parsed = [as_numbers(column, MARKS) for column in columns]
-    value = np.concatenate([numbers for numbers, _ in parsed])
-    finite = value[np.isfinite(value)]
-    if len(finite) and not sum(unreadable for _, unreadable in parsed):
-        lo, hi = float(finite.min()), float(finite.max())
-        note = " (all values are the same)" if lo == hi else ""
-        hi = lo + max(1.0, abs(lo)) if lo == hi else hi
-        ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
-        return _looked_up("numeric", *((key, _number(v), f"the {e} value there can be{note}") for key, v, e in ends))
+    found = any(np.isfinite(numbers).any() for numbers, _ in parsed)
+    if found and not sum(unreadable for _, unreadable in parsed):
+        return _range("numeric", columns)
     values = [value for value in _values(columns) if value not in MARKS]
     if 0 < len(values) <= MOST_VALUES:
         return _looked_up("categorical", ("values", _list(values), "the list of all values there can be"))
     return ['kind = "ignore"  # many different texts, or none: a name, a date, a remark? Declare it to use it']
+
+
+def _range(kind: str, columns: list[Cells]) -> list[str]:
+    """Draft the lines of a column of numbers, some of which are finite."""
+    value = np.concatenate([as_numbers(column, MARKS)[0] for column in columns])
+    finite = value[np.isfinite(value)]
+    lo, hi = float(finite.min()), float(finite.max())
+    note = " (all values are the same)" if lo == hi else ""
+    hi = lo + max(1.0, abs(lo)) if lo == hi else hi
+    ends = (("lo", lo, "smallest"), ("hi", hi, "largest"))
+    return _looked_up(kind, *((key, _number(v), f"the {e} value there can be{note}") for key, v, e in ends))
 
 
 def _looked_up(kind: str, *keys: tuple[str, str, str]) -> list[str]:

@@ -11,12 +11,16 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from tacit.data import feature_table
+from tacit.data.cells import Coded
 from tacit.data.feature_table import FeatureTable
+from tacit.data.outcome import Outcome
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable, some
-from tacit.errors import DataError, IncompatibleError, RunDirectoryError
+from tacit.data.transform import RowScale
+from tacit.engine.evaluate import rmse_and_r2
+from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.run.directory import RunDirectory, fitting, load_npz
-from tacit.types import Array
+from tacit.types import Array, Target
 
 
 @runtime_checkable
@@ -32,6 +36,8 @@ class Columns(Protocol):
 class Model:
     """A trained model: w (J, K), the average of w over the rounds, names of classes and features, and their schema.
 
+    A model with a target has one column and no classes: it predicts a number within the bounds of the target.
+
     predict    takes records as their owner has them, and encodes them by the schema if there is one
     scores     takes features as the model was trained on them, encoded already
     """
@@ -42,6 +48,8 @@ class Model:
     features: tuple[str, ...]
     intercept: bool = False
     schema: str = ""  # TOML; empty where records came as numbers
+    target: Target | None = None
+    rows: RowScale | None = None  # what was done to the norm of every record, after the intercept
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -51,6 +59,10 @@ class Model:
             "features": np.array(self.features, dtype=np.str_),
             "intercept": np.array(self.intercept),
             "schema": np.array(self.schema, dtype=np.str_),
+            "target": np.array([] if self.target is None else [self.target.lo, self.target.hi], dtype=np.float64),
+            "rows": np.array(
+                [] if self.rows is None else [self.rows.norm, repr(self.rows.bound), self.rows.mode], dtype=np.str_
+            ),
         }
 
     @classmethod
@@ -65,12 +77,18 @@ class Model:
                 )
             directory.result()  # refuses a run that was edited
             path = path / "model.npz"
-        arrays = {"schema": np.array("")} | load_npz(path)  # models of version 0.1.0 have no schema
-        fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
-        w, named = arrays["w"], len(arrays["features"]) > 0
+        # models of version 0.1.0 have no schema, those of early 0.2.0 no target and no scale of rows
+        earlier = {"schema": np.array(""), "target": np.zeros(0), "rows": np.array([], dtype=np.str_)}
+        arrays = earlier | load_npz(path)
         fitting(path, arrays, {
-            "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
-            "features": ("U", w.shape[:1] if named else (0,)),
+            "w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,)), "target": ("f", (None,)),
+            "rows": ("U", (None,)),
+        })  # fmt: skip
+        w, named, numeric, scaled = arrays["w"], *(len(arrays[name]) > 0 for name in ("features", "target", "rows"))
+        fitting(path, arrays, {
+            "w": ("f", (len(w), 1 if numeric else w.shape[1])), "target": ("f", (2 if numeric else 0,)),
+            "w_average": ("f", w.shape), "classes": ("U", (0,) if numeric else w.shape[1:]), "intercept": ("b", ()),
+            "schema": ("U", ()), "features": ("U", w.shape[:1] if named else (0,)), "rows": ("U", (3 if scaled else 0,)),
         })  # fmt: skip
         if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
             raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
@@ -81,6 +99,7 @@ class Model:
             tuple(map(str, arrays["features"])),
             bool(arrays["intercept"]),
             str(arrays["schema"]),
+            *_scales(path, arrays["target"], arrays["rows"]),
         )
 
     @property
@@ -93,9 +112,9 @@ class Model:
         """Return the schema, or None if the model has no schema."""
         return parse(self.schema, "the model's schema") if self.schema else None
 
-    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str]:
-        """Return the most likely class of each record; `inputs` says what `data` may be."""
-        return self.name(self.scores(self.inputs(data), averaged))
+    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
+        """Return the most likely class, or the number, of each record; `inputs` says what `data` may be."""
+        return self.read_off(self.scores(self.inputs(data), averaged))
 
     def inputs(self, data: str | Path | Columns | Any) -> Array:
         """Return the features (n, n_inputs) of new records, encoded by the model's schema if there is one.
@@ -150,17 +169,40 @@ class Model:
         return wanted
 
     def scores(self, x: Array, averaged: bool = False) -> Array:
-        """Return x^T w, (n, K), for features as the model was trained on them: no schema is applied."""
+        """Return x^T w, (n, K), for features of the schema or the file: the intercept and the norm are seen to here."""
         if x.ndim != 2 or x.shape[1] != self.n_inputs:
             raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
         if not np.isfinite(x).all():
             raise DataError("the records hold NaN or inf: drop or impute them.")
         w = self.w_average if averaged else self.w
-        return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
+        if self.rows is None:
+            return np.asarray(x @ w[: self.n_inputs] + (w[-1] if self.intercept else 0.0))
+        whole = np.column_stack([x, np.ones(len(x), x.dtype)]) if self.intercept else x
+        return np.asarray(self.rows.apply(whole) @ w)
 
-    def name(self, scores: Array) -> list[str]:
-        """Return the class with the highest score of each record."""
+    def read_off(self, scores: Array) -> list[str] | list[float]:
+        """Return the class with the highest score of each record, or the number in the user's units."""
+        if self.target is not None:
+            return [float(value) for value in self.target.in_units(scores[:, 0])]
         return [self.classes[k] for k in scores.argmax(axis=1)]
+
+    def error(self, scores: Array, labels: Coded) -> float | None:
+        """Return the share of wrong classes, or the RMSE in the user's units; None where no label tells."""
+        if self.target is None:
+            names = labels.tolist()
+            wrong = [label != guess for label, guess in zip(names, self.read_off(scores), strict=True) if label]
+            return sum(wrong) / len(wrong) if wrong else None
+        y, known = Outcome(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
+        return rmse_and_r2(scores[known, 0].astype(np.float64), y[known], self.target)[0]
+
+
+def _scales(path: Path, target: Array, rows: Array) -> tuple[Target | None, RowScale | None]:
+    """Return the target and the scale of rows that arrays hold, each None where its array is empty."""
+    try:
+        scale = RowScale(str(rows[0]), float(rows[1]), str(rows[2])) if len(rows) else None
+        return Target(*target.tolist()) if len(target) else None, scale
+    except (SpecError, ValueError) as error:
+        raise RunDirectoryError(f"{path} is damaged ({error}): train again.") from None
 
 
 def _numbers(what: str, values: Array) -> Array:

@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tacit import data
+from tacit.data import tables
 from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
 from tacit.methods.method import Composed, Entry, key_of
@@ -87,6 +90,22 @@ def _sound_constants(entry: Entry) -> Values:
         **entry.values,
         **{key_of(name): value for name, value in entry.grid[0].items()},
     }
+
+
+# where the label is a number to predict, in place of what a preset says
+_NUMBERS: Values = {"problem.loss": "squared"}
+
+
+def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
+    """Return the spec with what a preset gives where the label is a number; keys that were `chosen` stay as they are."""
+    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
+    left = [key for key in _NUMBERS if key not in chosen and spec.values()[key] == usual[key]]
+    return spec.with_values({key: _NUMBERS[key] for key in left})
+
+
+def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
+    """Return the spec as `for_numbers` does if its data declare a number to predict, else the spec itself."""
+    return for_numbers(spec, chosen) if tables.declares_a_number(spec.data.checked()) else spec
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}
