@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignments, finish, given
 from tacit.errors import DataError, NotPrivateWarning, SpecError
+from tacit.jsontext import Values
 
 if TYPE_CHECKING:
     from tacit.data.feature_table import Counts
@@ -101,9 +102,9 @@ def run_check(options: argparse.Namespace) -> int:
     tallies = counts.as_dict()
     bounds = {norm.value: schema.row_bound(norm) for norm in (Norm.L1, Norm.L2)}
     if options.json:
-        facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
-        target = {} if schema.target is None else {"target": [schema.target.lo, schema.target.hi]}
-        print(json.dumps({**facts, **target, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
+        facts: Values = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
+        facts |= {} if schema.target is None else {"target": [schema.target.lo, schema.target.hi]}
+        print(json.dumps({**facts, "row_bound": bounds, "counts": tallies, "read_from_data": list(schema.drafted)}))
     else:
         kinds = ("clipped", "missing", "unreadable", "unknown")
         rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]

@@ -115,8 +115,7 @@ def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job,
             else:
                 seconds, sent = found.summary["seconds"], found.summary["sent_bytes"]
                 measure = judge(found.summary) or ERROR
-                error = found.summary.get(measure.key)
-                yield job, replace(begun, error=error, measure=measure, seconds=seconds, sent=sent)
+                yield job, replace(begun, error=found.judged, measure=measure, seconds=seconds, sent=sent)
         if stop.asked:  # in the last round: these runs are done, and no others begin
             raise Interrupted("stopped")
 

@@ -84,8 +84,8 @@ def record_of(job: Job, outcome: Outcome) -> Values:
     return record.sealed({
         "name": job.name, "role": job.role, "method": job.method, "choice": dict(job.choice),
         "budget_epsilon": job.budget.epsilon, "budget_dp_delta": job.budget.dp_delta, "seed": job.seed,
-        "error": outcome.error, **_named(outcome.measure), "judged_on": judge, "rounds": outcome.rounds, "seconds": round(outcome.seconds, 3),
-        "sent_bytes": outcome.sent, "failed": outcome.failed,
+        "error": outcome.error, **_named(outcome.measure), "judged_on": judge, "rounds": outcome.rounds,
+        "seconds": round(outcome.seconds, 3), "sent_bytes": outcome.sent, "failed": outcome.failed,
         **guarantee(outcome.promise, outcome.rounds, job.budget),
         "simulated_noise": job.budget.private, "version": __version__, "spec": job.spec,
     })  # fmt: skip

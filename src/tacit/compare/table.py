@@ -36,7 +36,8 @@ def _row(of: Standing) -> Values:
     lost = [one for one in told if one["failed"]]
     low, high = np.percentile(errors, [20, 80]).tolist() if errors else (None, None)
     return {
-        "method": of.method, "measure": next(map(measure_of, models), ERROR).key, "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
+        "method": of.method, "measure": next(map(measure_of, models), ERROR).key,
+        "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
         "error_mean": float(np.mean(errors)) if errors else None, "error_20": low, "error_80": high, "errors": errors,
         "seeds": len(of.runs), "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,

@@ -36,8 +36,8 @@ def load(
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted. A record of another label
                                 then counts as absent in its place: its features are zero
-    target                      tables: the label is a number to predict, in this public range; numbers outside are moved
-                                to its end, and a record whose label is no number counts as absent in its place
+    target                      tables: the label is a number to predict, in this public range; numbers outside are
+                                moved to its end, and a record whose label is no number counts as absent in its place
     bounds                      tables, LEAF without invert: the public range of every feature, never read from the
                                 data; numbers of a table that lie outside are moved to its end
     schema                      tables: a schema.toml (`tacit.data.schema`) in place of the five above: text and
@@ -58,7 +58,8 @@ def load(
     return sources.load(DataSpec(
         str(source), agents=agents, partition=partition, alpha=alpha, seed=seed, test=test,
         test_fraction=test_fraction, label_column=label_column, agent_column=agent_column, class_names=names,
-        target_low=target_low, target_high=target_high, schema=schema, low=low, high=high, invert=invert, dedup=dedup, strangers=strangers, class_count=class_count,
+        target_low=target_low, target_high=target_high, schema=schema, low=low, high=high, invert=invert, dedup=dedup,
+        strangers=strangers, class_count=class_count,
         records=records, features=features, classes=classes,
     ))  # fmt: skip
 

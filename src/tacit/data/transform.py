@@ -59,7 +59,7 @@ class RowScale:
         """The records (n, J), each rescaled from its own numbers alone."""
         sizes = Norm(self.norm).of_rows(x)
         longer = np.flatnonzero(sizes > (self.bound if self.mode == "clip" else 0))
-        x = x.copy() if len(longer) else x
+        x = x.astype(np.result_type(x, np.float32)) if len(longer) else x  # a copy, in which whole numbers have room
         for some in blocks(len(longer)):  # float64 copies of a block, not of all records
             rows = longer[some]
             x[rows] = x[rows] * (_MARGIN * self.bound / sizes[rows])[:, None]

@@ -149,8 +149,8 @@ class AdmmHalf:
           2 n (n + 4) u bound.
 
         Where Laplace noise is charged in l1 and in l2 at once, the grid's g d in l1 covers its g sqrt(d) in l2: the
-        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J; where K = 1, a residual is one number, of one size
-        in every norm, so that |s|_2 / |s|_1 >= 1 / sqrt(J) = 1 / sqrt(d).
+        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J. Where K = 1, a residual is one number, of one
+        size in every norm, so that |s|_2 / |s|_1 >= 1 / sqrt(J) = 1 / sqrt(d).
         """
         n = len(self.agent.shard)
         bound = self.agent.problem.weight * self.agent.variant.adjacency.value * self.agent.constant_bound

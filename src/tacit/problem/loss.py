@@ -112,7 +112,8 @@ class Huber:
         return float((near * (far - near / 2)).sum())
 
     def residual(self, score: Array, y: Array) -> Array:
-        return np.clip(score - aims(y, score.shape[1], score.dtype), -self.threshold, self.threshold)
+        far = score - aims(y, score.shape[1], score.dtype)
+        return np.asarray(far.clip(-self.threshold, self.threshold))
 
     def residual_bound(self, norm: Norm) -> float:  # noqa: ARG002
         return self.threshold

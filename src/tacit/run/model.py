@@ -88,7 +88,8 @@ class Model:
         fitting(path, arrays, {
             "w": ("f", (len(w), 1 if numeric else w.shape[1])), "target": ("f", (2 if numeric else 0,)),
             "w_average": ("f", w.shape), "classes": ("U", (0,) if numeric else w.shape[1:]), "intercept": ("b", ()),
-            "schema": ("U", ()), "features": ("U", w.shape[:1] if named else (0,)), "rows": ("U", (3 if scaled else 0,)),
+            "schema": ("U", ()), "features": ("U", w.shape[:1] if named else (0,)),
+            "rows": ("U", (3 if scaled else 0,)),
         })  # fmt: skip
         if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
             raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")

@@ -95,16 +95,16 @@ def _sound_constants(entry: Entry) -> Values:
 def _numbers(preset_name: str, algorithm: str) -> Values:
     """Return what a preset gives in other places where the label is a number to predict, scaled to [-1, 1].
 
-    Squared, not huber: on records of norm one, which are clipped, both have the same gradients where the threshold is the
-    clipping norm. A score is the number itself, so it may gather less noise than one that only names a class. Chosen on
-    synthetic tables of 500 to 20,000 records, of 5 and 20 columns, at epsilon 1, 3 and 8.
+    Squared, not huber: on records of norm one, which are clipped, both have the same gradients where the threshold is
+    the clipping norm. A score is the number itself, so it may gather less noise than one that only names a class.
+    Chosen on synthetic tables of 500 to 20,000 records, of 5 and 20 columns, at epsilon 1, 3 and 8.
     """
     sound = preset_name == "sound" and isinstance(METHODS[algorithm], Composed)
     return {"problem.loss": "squared"} | ({"privacy.clip": 0.2, "schedule.score_noise": 0.3} if sound else {})
 
 
 def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
-    """Return the spec with what a preset gives where the label is a number; keys that were `chosen` stay as they are."""
+    """Return the spec with what a preset gives where the label is a number; keys that were `chosen` stay."""
     usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
     own = _numbers(spec.run.preset, spec.algorithm.name)
     left = [key for key in own if key not in chosen and spec.values()[key] == usual[key]]
@@ -113,7 +113,8 @@ def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
 
 def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
     """Return the spec as `for_numbers` does if its data declare a number to predict, else the spec itself."""
-    return for_numbers(spec, chosen) if tables.declares_a_number(spec.data.checked()) else spec
+    says = spec.data.checked().target is not None or spec.data.schema is not None
+    return for_numbers(spec, chosen) if says and tables.declares_a_number(spec.data) else spec
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}

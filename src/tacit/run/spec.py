@@ -171,7 +171,8 @@ _WITHIN = {
 }  # fmt: skip
 _RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # the name in specs and records of versions 0.1 and 0.2
 _POSITIVE = (
-    "data.alpha", "data.row_bound", "problem.threshold", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
+    "data.alpha", "data.row_bound", "problem.threshold", "problem.domain_radius", "algorithm.tolerance",
+    "schedule.rho_c1",
     "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
     "schedule.eta_a", "schedule.c_w",
     "schedule.radius_a", "privacy.epsilon", "privacy.clip", "privacy.limit",
