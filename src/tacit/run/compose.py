@@ -206,20 +206,12 @@ def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
     return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
 
 
-def _largest_step(spec: Spec, agents: Sequence[Agent]) -> float:
-    """Return 2 / curvature of sum_p f_p for a loss that curves as much everywhere: a longer step overshoots for ever.
-
-    Public, because the norm of records is. Other losses flatten away from the minimum, and their steps are not bounded.
-    """
-    loss, d = agents[0].problem.loss, spec.data
-    return 2 / (loss.curvature * d.row_bound**2) if loss.for_numbers and d.row_norm == "l2" else math.inf
-
-
 def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
     s = spec.schedule
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
     if s.rho == "cooling":
-        step = s.step or min(_step(s.score_noise, agents, spec.run.rounds), _largest_step(spec, agents))
+        longest = agents[0].problem.longest_step(spec.data.row_bound) if spec.data.row_norm == "l2" else math.inf
+        step = s.step or min(_step(s.score_noise, agents, spec.run.rounds), longest)
         return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))
