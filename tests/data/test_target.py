@@ -186,7 +186,7 @@ def test_a_federation_holds_labels_or_numbers_and_never_both() -> None:
     x, target = np.zeros((2, 1)), Target(0.0, 1.0)
     numbers, labels = Shard(x, np.array([0.5, -1.0])), Shard(x, np.array([0, 1]))
     assert (numbers.y.dtype, labels.y.dtype) == (np.float64, np.int64)
-    with pytest.raises(DataError, match="labels must be integers 0..K-1, got float64"):
+    with pytest.raises(DataError, match=r"labels must be integers 0\.\.K-1, got float64"):
         Federation((numbers,), labels, 2)
     with pytest.raises(DataError, match="labels must be numbers in"):
         Federation((labels,), numbers, 1, target=target)

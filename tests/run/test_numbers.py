@@ -179,7 +179,8 @@ def test_a_schema_or_bounds_are_enough_and_predictions_are_those_that_were_measu
         assert command("train", *words, "--rounds", 40, "--set", "data.intercept=true", "--out", name, "-q") == 0
         assert "test RMSE" in capsys.readouterr().out
         result = json.loads((stays / name / "result.json").read_text())
-        assert command("predict", "--model", name, "--data", words[1], "--json", *words[4:6] if name == "b" else ()) == 0
+        label = words[4:6] if name == "b" else ()
+        assert command("predict", "--model", name, "--data", words[1], "--json", *label) == 0
         told = json.loads(capsys.readouterr().out)
         assert told["rmse"] == pytest.approx(result["test_rmse"], rel=1e-5)
         assert all(0 <= value <= 40 for value in told["predictions"])

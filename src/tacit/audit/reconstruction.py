@@ -77,8 +77,8 @@ def _of_classes(federation: Federation) -> Federation:
     """Return the federation; refuse one whose label is a number, because the guess is made from the classes."""
     if federation.target is not None:
         raise IncompatibleError(
-            f"the reconstruction knows the direction of a gradient by its class, and the label of {federation.name} is a "
-            "number: attack a run over classes."
+            "the reconstruction knows the direction of a gradient by its class, and the label of "
+            f"{federation.name} is a number: attack a run over classes."
         )
     return federation
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tacit.jsontext import Values
-from tacit.measures import judge
+from tacit.measures import ERROR, judge
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -35,7 +35,8 @@ class Progress:
                 print(_line(row), file=sys.stderr)
             return
         if row is not None:
-            self.error = f"  {_judged(row)}" if _judged(row) else ""
+            told = _judged(row)
+            self.error = "" if told.endswith(" -") else f"  {told}"
         now = time.monotonic()
         if self.start is None:
             self.start = now, done  # a resumed run starts in the middle
@@ -88,11 +89,10 @@ def shown(value: float | None, form: str) -> str:
 
 
 def _judged(row: Values, width: int = 0) -> str:
-    """What a row is judged by, with its name; "" where nothing was measured, unless it must be so wide."""
-    measure = judge(row)
-    if measure is None or (row[measure.key] is None and not width):
-        return ""
-    return f"{measure.name} {measure.shown(row[measure.key]):>{width}}"
+    """What a row is judged by, with its name; a dash where nothing was measured."""
+    measure = judge(row) or ERROR
+    value = row.get(measure.key)
+    return f"{measure.name} -" if value is None else f"{measure.name} {measure.shown(value):>{width}}"
 
 
 def _line(row: Values) -> str:
