@@ -13,10 +13,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: its key in rounds.jsonl and result.json, its name for people, and the factor to the unit shown."""
+    """One measure: its key in rounds.jsonl and result.json, its name for people, its unit and the factor to that."""
 
     key: str
     name: str
+    unit: str = ""
     factor: float = 1.0
 
     @property
@@ -27,7 +28,7 @@ class Measure:
     @property
     def label(self) -> str:
         """The name with its unit."""
-        return f"{self.name} (%)" if self.factor == 100 else self.name
+        return f"{self.name} ({self.unit})" if self.unit else self.name
 
     def number(self, value: float) -> str:
         """Write a value without its unit: per cent with two decimals, what has another unit in four digits."""
@@ -40,8 +41,8 @@ class Measure:
         return self.number(value) + ("%" if self.factor == 100 else "")
 
 
-ERROR = Measure("test_error", "test error", 100.0)
-RMSE = Measure("test_rmse", "test RMSE")
+ERROR = Measure("test_error", "test error", "%", 100.0)
+RMSE = Measure("test_rmse", "test RMSE", "units of the label")
 AUC = Measure("test_auc", "test AUC")
 R2 = Measure("test_r2", "test R2")
 

@@ -128,7 +128,8 @@ def _draw(rows: list[Values], source: str, out: Path) -> str:
                 dots.append(Dot(_label(row), low, mean, high, hollow=not row["private"]))
         if dots:
             title = f"{Path(source).stem}, total epsilon {epsilon:g}"
-            x_label = f"{measure.name}{', per cent' if measure.factor == 100 else ''}: mean, 20th to 80th percentile"
+            unit = {"%": ", per cent"}.get(measure.unit, f", {measure.unit}")
+            x_label = f"{measure.name}{unit}: mean, 20th to 80th percentile"
             paths.append(out / f"error-epsilon{epsilon:g}.svg")
             draw_dots(DotChart(title, x_label, tuple(dots), "with a guarantee", "not private"), paths[-1])
     return ", ".join(map(str, paths)) or "no figure"

@@ -39,7 +39,7 @@ class Outcome:
         if self.target is None:
             y = class_numbers(labels, self.classes)
             return y.clip(0), y >= 0
-        values, _ = as_numbers(np.array([*labels.names, None], dtype=object)[:-1], self.marks)  # None keeps it objects
+        values, _ = as_numbers(np.array(labels.names, dtype=object), self.marks)
         scaled = labels.each(self.target.scaled(values))
         known = ~np.isnan(scaled)
         return np.where(known, scaled, 0.0), known
