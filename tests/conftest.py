@@ -13,7 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tacit.engine.kernels import compiled
-from tacit.types import Federation, Shard
+from tacit.types import Federation, Shard, Target
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("tacit")
@@ -34,6 +34,22 @@ def federation(
 
     shards = tuple(shard(n, 0.2 * p / n_agents) for p, n in enumerate(sizes))
     return Federation(shards, shard(20, 0.0), n_classes, "small", bounds=(0.0, 1.0))
+
+
+def numbers(
+    n_agents: int = 3, n_features: int = 4, seed: int = 0, sizes: tuple[int, ...] = (), noise: float = 0.1
+) -> Federation:
+    """Agents as in `federation`, whose label is a number in [0, 10] that depends linearly on the features."""
+    over, target = federation(n_agents, n_features, 2, seed, sizes), Target(0.0, 10.0)
+    rng = np.random.default_rng(seed)
+    true = rng.uniform(-2, 2, size=n_features)
+
+    def measured(shard: Shard) -> Shard:
+        value = 5 + shard.x.astype(np.float64) @ true + noise * rng.normal(size=len(shard))
+        return Shard(shard.x, target.scaled(value))
+
+    shards = tuple(map(measured, over.shards))
+    return Federation(shards, measured(over.test), 1, "small", bounds=over.bounds, target=target)
 
 
 @contextmanager

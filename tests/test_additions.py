@@ -55,7 +55,7 @@ class Addition:
     files: dict[str, str] = field(default_factory=dict)  # what lies in the working directory
 
 
-HUBER = '''"""Huber's loss on one-hot labels."""
+DISTANCE = '''"""A loss of the distance to one-hot labels."""
 
 import math
 from dataclasses import dataclass
@@ -67,10 +67,12 @@ from tacit.types import Norm
 
 
 @dataclass(frozen=True)
-class Huber:
+class Distance:
     """l = h(|s - e_y|), h(d) = d^2 / 2 up to 1 and d - 1/2 beyond; a = (s - e_y) / max(1, |s - e_y|)."""
 
     curvature: float = 1.0
+    for_classes: bool = True
+    for_numbers: bool = False
 
     def value(self, score, y):
         distance = self.distance(score, y)[1]
@@ -239,9 +241,9 @@ ADDITIONS = {
         files={"table.pipes": TABLE},
     ),
     "loss": Addition(
-        "tacit/problem/huber.py", HUBER, "tacit/problem/loss.py", '"squared": ',
-        '"huber": "tacit.problem.huber:Huber",',
-        {"problem.loss": "huber", "privacy.mechanism": "gaussian", "privacy.sensitivity": "feature_bounds"},
+        "tacit/problem/distance.py", DISTANCE, "tacit/problem/loss.py", '"squared": ',
+        '"distance": "tacit.problem.distance:Distance",',
+        {"problem.loss": "distance", "privacy.mechanism": "gaussian", "privacy.sensitivity": "feature_bounds"},
     ),
     "regulariser": Addition(
         "tacit/problem/anchored.py", ANCHORED, "tacit/problem/regularizer.py", '"none": ',
@@ -331,6 +333,7 @@ class Capped:
     """Huber's loss on each class; |a|_inf <= 1."""
 
     curvature = 1.0
+    for_classes, for_numbers = True, False
 
     def value(self, score, y):
         size = np.abs(score - one_hot(y, score.shape[1]))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tacit.run.run import Result
     from tacit.run.spec import Spec
     from tacit.run.train import resume, train
-    from tacit.types import Federation, Shard
+    from tacit.types import Federation, Shard, Target
 
 _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Federation": "tacit.types",
@@ -30,6 +30,7 @@ _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Result": "tacit.run.run",
     "Shard": "tacit.types",
     "Spec": "tacit.run.spec",
+    "Target": "tacit.types",
     "load": "tacit.data",
     "preset": "tacit.run.presets",
     "resume": "tacit.run.train",
@@ -42,6 +43,7 @@ __all__ = [
     "Result",
     "Shard",
     "Spec",
+    "Target",
     "__version__",
     "load",
     "preset",

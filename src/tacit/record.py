@@ -24,12 +24,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit import jsontext
+from tacit import jsontext, measures
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.jsontext import Values
 from tacit.lock import locked
 
-NUMBERS = ("test_error", "test_error_averaged", "objective", "consensus_violation", "seconds", "agents", "records")
+NUMBERS = (*measures.KEYS, "objective", "consensus_violation", "seconds", "agents", "records")
 FILES = {"spec_hash": "spec.toml", "rounds_hash": "rounds.jsonl", "model_hash": "model.npz"}
 
 

@@ -2,7 +2,7 @@
 
 A registry stands beside the description of its members: losses in problem/loss.py, engines in engine/registry.py. A
 member is one file and one line, "package.module:Name"; the file is imported when its member is first used. Python code
-elsewhere adds a member of its own with `LOSSES["huber"] = Huber`. The spec reads its choices from the registries, so
+elsewhere adds a member of its own with `LOSSES["hinge"] = Hinge`. The spec reads its choices from the registries, so
 that a new member needs no other place.
 """
 

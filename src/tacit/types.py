@@ -2,6 +2,7 @@
 
     x   (I_p, J) float32    records of one agent, one a row (float64 in the plain engine)
     y   (I_p,)   int64      their labels, 0 .. K-1
+        (I_p,)   float64    or the number that is to be predicted, in [-1, 1]; K is then 1
     w   (J, K)              the model; z_p and dual_p have its shape
 """
 
@@ -18,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import DataError
+from tacit.errors import DataError, SpecError
 
 Array: TypeAlias = NDArray[Any]
 
@@ -51,6 +52,35 @@ class Norm(enum.Enum):
         return norms
 
 
+@dataclass(frozen=True)
+class Target:
+    """What is public of a number that is to be predicted: it lies in [lo, hi]. Records hold it scaled to [-1, 1]."""
+
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        if not (self.lo < self.hi and math.isfinite(self.hi - self.lo)):
+            raise SpecError(
+                f"the bounds of the target are two finite numbers, the lower first, got {self.lo:g} and {self.hi:g}."
+            )
+
+    @property
+    def half(self) -> float:
+        """Half of the range: how many of the user's units one unit of a score is."""
+        return (self.hi - self.lo) / 2
+
+    def scaled(self, values: Array) -> Array:
+        """Values in the user's units as records hold them; what lies outside the bounds is moved to their end."""
+        share = (np.clip(np.asarray(values, np.float64), self.lo, self.hi) - self.lo) / (self.hi - self.lo)
+        return np.asarray(2 * share - 1)
+
+    def in_units(self, scores: Array) -> Array:
+        """Scores in the user's units, within the bounds."""
+        share = (np.clip(np.asarray(scores, np.float64), -1, 1) + 1) / 2
+        return np.asarray(np.clip(self.lo + share * (self.hi - self.lo), self.lo, self.hi))
+
+
 @dataclass(frozen=True, eq=False)
 class Shard:
     """The records of one agent (or of the test set): x (I_p, J), y (I_p,).
@@ -70,8 +100,12 @@ class Shard:
             raise DataError(f"x must be a matrix of records by features, got shape {x.shape}: reshape it to (I, J).")
         if y.ndim != 1 or len(y) != len(x):
             raise DataError(f"y must hold one label a record: got shape {y.shape} for {len(x)} records.")
-        if len(y) and not np.issubdtype(y.dtype, np.integer):
-            raise DataError(f"labels must be integers 0..K-1, got {y.dtype}: encode them first.")
+        number = np.issubdtype(y.dtype, np.floating)
+        if len(y) and not (np.issubdtype(y.dtype, np.integer) or (number and fits(y, 1))):
+            raise DataError(
+                f"labels must be integers 0..K-1, and numbers to predict lie in [-1, 1], got {y.dtype}: encode the "
+                "labels first, or scale the numbers (Target(lo, hi).scaled)."
+            )
         # min and max see NaN and inf without a temporary the size of x
         largest = max(-float(x.min()), float(x.max())) if x.size else 0.0
         if not math.isfinite(largest):
@@ -84,7 +118,7 @@ class Shard:
         if self.present is not None and x[~self.present].any():
             raise DataError("an absent record has features: set them to zero.")
         object.__setattr__(self, "x", x)
-        object.__setattr__(self, "y", np.ascontiguousarray(y, dtype=np.int64))
+        object.__setattr__(self, "y", np.ascontiguousarray(y, dtype=np.float64 if number and len(y) else np.int64))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -128,18 +162,22 @@ class Federation:
     inputs: tuple[str, ...] = ()  # names of the features before that map
     intercept: bool = False  # whether the last feature is an intercept that was appended to all others
     rescaled: bool = False  # public: whether a record may have been divided by its own norm
+    target: Target | None = None  # public: what y is where it is a number; n_classes is then 1, and classes has no name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shards", tuple(self.shards))
         if not self.shards:
             raise DataError("a federation needs at least one agent: none was given.")
         object.__setattr__(self, "agents", tuple(self.agents) or tuple(str(p) for p in range(len(self.shards))))
-        object.__setattr__(self, "classes", tuple(self.classes) or tuple(str(k) for k in range(self.n_classes)))
-        if self.n_classes < 2:
+        if self.target is None:
+            object.__setattr__(self, "classes", tuple(self.classes) or tuple(str(k) for k in range(self.n_classes)))
+        elif self.n_classes != 1 or self.classes:
+            raise DataError("a federation with a target predicts one number: give n_classes = 1, and no classes.")
+        if self.target is None and self.n_classes < 2:
             raise DataError(f"a classifier needs at least two classes, got {self.n_classes}: check the label column.")
         if len(self.agents) != len(self.shards):
             raise DataError(f"{len(self.agents)} agent names for {len(self.shards)} shards: give one each.")
-        if len(self.classes) != self.n_classes:
+        if self.target is None and len(self.classes) != self.n_classes:
             raise DataError(f"{len(self.classes)} class names for {self.n_classes} classes: give one each.")
         for name in (self.name, *self.agents, *self.classes, *self.features):
             if not is_unicode(name):
@@ -178,7 +216,12 @@ class Federation:
     def _check_member(self, who: str, shard: Shard) -> None:
         if shard.x.shape[1] != self.n_features:
             raise DataError(f"{who} has {shard.x.shape[1]} features where the first agent has {self.n_features}.")
-        if len(shard) and not 0 <= shard.y.min() <= shard.y.max() < self.n_classes:
+        number = shard.y.dtype.kind == "f"
+        if len(shard) and number != (self.target is not None):
+            wanted = "numbers in [-1, 1], because there is a target" if self.target else "integers 0..K-1"
+            todo = "scale them (Target.scaled)" if self.target else "encode them first, or give the federation a target"
+            raise DataError(f"{who}: labels must be {wanted}, got {shard.y.dtype}: {todo}.")
+        if len(shard) and not fits(shard.y, self.n_classes):
             bad = int(shard.y.min()) if shard.y.min() < 0 else int(shard.y.max())
             raise DataError(f"{who} has label {bad}, outside 0..{self.n_classes - 1}: encode labels as 0..K-1.")
         bounds = self.bounds
@@ -191,6 +234,12 @@ class Federation:
     def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:
         """The federation with every shard, the test set too, passed through `change`."""
         return replace(self, shards=tuple(map(change, self.shards)), test=change(self.test), **metadata)
+
+
+def fits(y: Array, n_classes: int) -> bool:
+    """Whether y are labels 0..K-1 or, where the model has one column, numbers in [-1, 1]."""
+    low, high = (y.min(), y.max()) if len(y) else (0, 0)  # NaN is within no bounds
+    return bool(n_classes == 1 and -1 <= low <= high <= 1 if y.dtype.kind == "f" else 0 <= low <= high < n_classes)
 
 
 def is_unicode(text: str) -> bool:

@@ -19,7 +19,7 @@ from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Memory
 from tacit.run import build, deploy
 from tacit.run.presets import preset
-from tacit.types import Federation, Norm, Shard
+from tacit.types import Federation, Norm, Shard, Target
 from tests.guarded.agents import start
 
 J, K = 9, 3  # more than one group of features
@@ -65,8 +65,8 @@ def without_noise():
 def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
-    summing = partial(deploy.compiled_sums, K) if len(shard) % 2 else numpy_sums
-    half = AdmmHalf(replace(setup.agents[0], shard=shard), (J, K), setup.rho, spec.run.rounds, summing)
+    summing = partial(deploy.compiled_sums, over.n_classes) if len(shard) % 2 else numpy_sums
+    half = AdmmHalf(replace(setup.agents[0], shard=shard), setup.shape, setup.rho, spec.run.rounds, summing)
     return Guarded("0", half, deploy.terms(spec, half), "data", Memory())
 
 
@@ -76,7 +76,7 @@ def moved(spec, over, shards, point):
         for shard in shards:
             agent = deployed(spec, shard, over)
             body = {"w": point, "rho": agent.half.rho(1)}
-            own = replace(start((J, K)), z=point)
+            own = replace(start(point.shape), z=point)
             agent.respond(own, Question(agent.terms.run, agent.terms.spec, 1, body))
     wanted = Law.LAPLACE if spec.privacy.mechanism == "laplace" else Law.GAUSSIAN
     assert laws == [wanted] * len(shards)
@@ -111,7 +111,11 @@ def test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_f
     if bound == "row_norm":  # longer than declared: the agent makes the bound true
         own, other = (replace(shard, x=5 * shard.x) for shard in (own, other))
     over = Federation((Shard(x[:n], y[:n]),), Shard(x[:1], y[:1]), K, bounds=(0.0, 1.0))
-    (first, second), scale, half = moved(spec, over, (own, other), point)
+    no_further_than_the_noise(spec, over, (own, other), point)
+
+
+def no_further_than_the_noise(spec, over, shards, point):
+    (first, second), scale, half = moved(spec, over, shards, point)
     reach = {size: size.of_rows((first - second).reshape(1, -1))[0] / scale for size in Norm}
     price = half.release
     if isinstance(price, GaussianRelease):
@@ -119,6 +123,29 @@ def test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_f
     else:  # every norm that the accountant counts
         for size, most in zip((Norm.L1, Norm.L2, Norm.INF), price.norms, strict=True):
             assert reach[size] <= most
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("law", LAWS)
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), size=st.sampled_from([0.0, 0.1, 3.0, 300.0, 1e30]))
+def test_one_number_to_predict_moves_a_deployed_agent_no_further_either(adjacency, bound, law, seed, n, size):
+    """One column: a residual has one size in every norm, and a target at an end of its bounds is the worst."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n + 1, J)) * (rng.uniform(size=(n + 1, J)) < 0.7)
+    x[0] = 1.0
+    y = rng.choice([-1.0, 1.0, 0.3], size=n + 1)
+    values, norm = LAWS[law]
+    spec = preset("sound", "objt").with_values(
+        {"privacy.noise": "exact", "privacy.adjacency": adjacency, "run.rounds": 5,
+         "problem.loss": "squared" if bound == "clip" and seed % 2 else "huber",
+         "data.row_norm": norm if bound == "row_norm" else "none"} | BOUNDS[bound] | values
+    )  # fmt: skip
+    gone = (0 * x[:1], y[:1]) if adjacency == "zero_out" else (x[n:], y[n:])
+    other = Shard(np.concatenate([gone[0], x[1:n]]), np.concatenate([gone[1], y[1:n]]))
+    over = Federation((Shard(x[:n], y[:n]),), Shard(x[:1], y[:1]), 1, bounds=(0.0, 1.0), target=Target(0.0, 1.0))
+    no_further_than_the_noise(spec, over, (over.shards[0], other), size * rng.normal(size=(J, 1)))
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])

@@ -15,7 +15,7 @@ from tacit.rounds import rounds as loop
 from tacit.run.build import setup
 from tacit.run.presets import preset
 from tacit.types import Federation, Shard
-from tests.conftest import federation, instructions
+from tests.conftest import federation, instructions, numbers
 
 BASE = {"schedule.rho": "static", "schedule.rho_static": 0.7, "privacy.epsilon": 2.0, "problem.beta": 0.01}
 
@@ -142,6 +142,29 @@ def test_fast_follows_plain_on_every_shape_of_data(path, over, algorithm, name):
     agents = [run.agents for run in runs]
     engine = FastEngine(agents, runs[0].shape, 2)
     assert ("BLAS" not in engine.path) == path
+    agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
+
+
+NUMBERS = {
+    "ragged": numbers(3, 5, sizes=(4, 9, 23)),
+    "one agent": numbers(1, 4),
+    "whole rows": numbers(3, 19, sizes=(40, 50, 60)),
+    "several pieces": numbers(2, 9, sizes=(5000, 100)),
+    "non-zeros": numbers(3, 40, sizes=(70, 80, 90)).map(
+        lambda shard: Shard(np.where(np.arange(40) % 9 == np.arange(len(shard))[:, None] % 9, shard.x, 0), shard.y)
+    ),
+}
+
+
+@pytest.mark.parametrize("over", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize(("loss", "bound"), [("squared", "clip"), ("squared", "observed"), ("huber", "feature_bounds")])
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_fast_follows_plain_where_the_label_is_a_number(path, over, loss, bound, law):
+    choice = {"problem.loss": loss, "privacy.sensitivity": bound, "privacy.clip": 0.4, "privacy.mechanism": law}
+    runs = lanes(over, choice, choice | {"run.seed": 1})
+    agents = [run.agents for run in runs]
+    engine = FastEngine(agents, runs[0].shape, 2)
+    assert ("BLAS" not in engine.path) == (path and loss == "squared")  # huber has no compiled form
     agree(trajectory(PlainEngine(agents, runs[0].shape), runs), trajectory(engine, runs))
 
 

@@ -12,7 +12,7 @@ from tacit.engine.passes import Blas, Compiled, Form, Layout, LossesAndBounds, c
 from tacit.problem.sensitivity import Adjacency
 from tacit.run.build import setup
 from tacit.run.presets import preset
-from tacit.types import Federation, Norm, Shard
+from tacit.types import Federation, Norm, Shard, Target
 
 J, K = 6, 3
 MODES = {
@@ -26,7 +26,9 @@ COMPUTE = ["blas", *(pytest.param(form, marks=BUILT, id=form.name.lower()) for f
 
 def gradient(kind, shard, values, point, norm):
     """The data gradient (float64 view of the float32 numbers) and the sensitivity it was declared to have."""
-    over = Federation((shard,), shard, K, bounds=(0.0, 1.0))
+    number = shard.y.dtype.kind == "f"
+    columns = 1 if number else K
+    over = Federation((shard,), shard, columns, bounds=(0.0, 1.0), target=Target(0.0, 1.0) if number else None)
     if values["privacy.sensitivity"] == "row_norm":
         over = rescale_rows(over, norm.value, 1.0, "clip")
         values = values | {"data.row_norm": norm.value}
@@ -34,14 +36,14 @@ def gradient(kind, shard, values, point, norm):
     agents = setup(preset("paper", "objt").with_values(values | {"privacy.mechanism": law}), over).agents
     bound, (x_norm,) = agents[0].variant.bound, row_norms(over.shards, (norm,))
     compute = (
-        Blas(over.shards, [x_norm], K)
+        Blas(over.shards, [x_norm], columns)
         if kind == "blas"
-        else Compiled(Layout(kind), over.shards, [x_norm], K, 1, compiled())
+        else Compiled(Layout(kind), over.shards, [x_norm], columns, 1, compiled())
     )
-    packed = aligned(J, width(1, K))
-    packed[:, :K] = point
+    packed = aligned(J, width(1, columns))
+    packed[:, :columns] = point
     total, _ = compute(0, packed, LossesAndBounds([agents[0].problem.loss], [bound]))
-    return of_run(total, 0, K).astype(np.float64), constant(bound, x_norm)
+    return of_run(total, 0, columns).astype(np.float64), constant(bound, x_norm)
 
 
 @pytest.mark.parametrize("kind", COMPUTE)
@@ -76,5 +78,29 @@ def test_one_record_moves_the_gradient_no_further_than_declared(kind, norm, mode
     g, bound = gradient(kind, with_first, MODES[mode], point, norm)
     removed, _ = gradient(kind, without, MODES[mode], point, norm)
     replaced, _ = gradient(kind, other, MODES[mode], point, norm)
+    assert norm.of_rows((g - removed).reshape(1, -1))[0] <= bound * Adjacency.ZERO_OUT.value
+    assert norm.of_rows((g - replaced).reshape(1, -1))[0] <= bound * Adjacency.REPLACE_ONE.value
+
+
+NUMBERS = [
+    *((kind, "squared", "clip") for kind in COMPUTE if kind == "blas"),
+    *(pytest.param(form, "squared", "clip", marks=BUILT, id=f"{form.name.lower()}-squared-clip") for form in Form),
+    *(("blas", "huber", mode) for mode in MODES),  # huber has no compiled form
+]
+
+
+@pytest.mark.parametrize(("kind", "loss", "mode"), NUMBERS)
+@pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 60), size=st.sampled_from([0.0, 0.1, 3.0, 300.0]))
+def test_one_record_with_a_number_to_predict_moves_it_no_further_either(kind, loss, mode, norm, seed, n, size):
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(size=(n + 1, J)) * (rng.uniform(size=(n + 1, J)) < 0.7)
+    x[0] = 1.0
+    y, values = rng.choice([-1.0, 1.0, 0.3], size=n + 1), MODES[mode] | {"problem.loss": loss}
+    point = (size * rng.normal(size=(J, 1))).astype(np.float32)
+    g, bound = gradient(kind, Shard(x[:n], y[:n]), values, point, norm)
+    removed, _ = gradient(kind, Shard(x[1:n], y[1:n]), values, point, norm)
+    replaced, _ = gradient(kind, Shard(np.roll(x, -1, 0)[:n], np.roll(y, -1)[:n]), values, point, norm)
     assert norm.of_rows((g - removed).reshape(1, -1))[0] <= bound * Adjacency.ZERO_OUT.value
     assert norm.of_rows((g - replaced).reshape(1, -1))[0] <= bound * Adjacency.REPLACE_ONE.value

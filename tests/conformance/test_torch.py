@@ -15,6 +15,7 @@ from tacit.run.build import setup
 from tacit.run.presets import preset
 from tests.conformance.test_engines import (
     FEDERATIONS,
+    NUMBERS,
     POSSIBLE,
     REFUSED,
     agree,
@@ -57,6 +58,19 @@ def test_a_combination_without_valid_noise_is_refused_before_an_engine_is_built(
 @pytest.mark.parametrize("name", ["paper", "released"])
 def test_torch_follows_plain_on_every_shape_of_data(over, algorithm, name):
     follows_plain([setup(preset(name, algorithm).with_values({"problem.beta": 0.01}), over)])
+
+
+@pytest.mark.parametrize("over", NUMBERS.values(), ids=NUMBERS)
+@pytest.mark.parametrize("bound", ["clip", "observed"])
+def test_torch_follows_plain_where_the_label_is_a_number(over, bound):
+    choice = {"problem.loss": "squared", "privacy.sensitivity": bound, "privacy.clip": 0.4}
+    follows_plain(lanes(over, choice, choice | {"run.seed": 1}))
+
+
+def test_torch_refuses_huber_by_name():
+    runs = lanes(NUMBERS["ragged"], {"problem.loss": "huber", "privacy.sensitivity": "clip"})
+    with pytest.raises(IncompatibleError, match="not Huber: use the fast or the plain engine"):
+        TorchEngine([run.agents for run in runs], runs[0].shape)
 
 
 @pytest.mark.parametrize("over", FEDERATIONS.values(), ids=FEDERATIONS)

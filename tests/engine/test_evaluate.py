@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.engine import evaluate
-from tacit.engine.evaluate import loss_and_errors
+from tacit.engine.evaluate import auc, loss_and_errors, measures, rmse_and_r2
 from tacit.engine.kernels import compiled
 from tacit.problem.loss import Softmax, Squared
-from tacit.types import Shard
+from tacit.types import Shard, Target
 from tests.conftest import instructions
 
 
@@ -68,3 +68,62 @@ def test_another_loss_is_evaluated_by_numpy():
     assert loss_and_errors(w, Shard(shard.x, shard.y, dtype=np.float64), Softmax()) == pytest.approx(
         twin(w, shard, Softmax())
     )
+
+
+scores = st.lists(st.tuples(st.integers(-3, 3), st.booleans()), min_size=1, max_size=40)
+
+
+@given(pairs=scores, scale=st.sampled_from([1.0, 1e-30, 1e30]))
+def test_auc_is_the_share_of_pairs_in_order_ties_counted_half(pairs, scale):
+    score, positive = np.array([s for s, _ in pairs]) * scale, np.array([p for _, p in pairs])
+    above = [1.0 if p > q else 0.5 if p == q else 0.0 for p in score[positive] for q in score[~positive]]
+    assert auc(score, positive) == (sum(above) / len(above) if above else None)
+
+
+@given(pairs=scores)
+def test_auc_is_that_of_the_other_class_with_scores_turned_round(pairs):
+    score, positive = np.array([float(s) for s, _ in pairs]), np.array([p for _, p in pairs])
+    assert auc(score, positive) == auc(-score, ~positive)
+
+
+def test_auc_of_a_model_that_is_not_finite_is_none():
+    assert auc(np.array([np.nan, 1.0]), np.array([True, False])) is None
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_two_classes_have_an_auc_beside_their_error_and_more_classes_have_none(classes):
+    shard, w = instance(50, 9, classes, seed=0)
+    found = measures(w, shard, None)
+    assert found["test_error"] == twin(w, shard, Softmax())[1] / 50
+    assert set(found) == ({"test_error", "test_auc"} if classes == 2 else {"test_error"})
+
+
+def test_equal_records_tie_wherever_they_stand():
+    """BLAS may round a row by its place in a batch: half of the pairs must tie all the same."""
+    rng = np.random.default_rng(0)
+    row, w = rng.normal(size=(1, 301)).astype(np.float32), rng.normal(size=(301, 2))
+    shard = Shard(np.repeat(row, 1001, axis=0), np.arange(1001) % 2)
+    assert measures(w, shard, None)["test_auc"] == 0.5
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 60))
+def test_rmse_and_r2_are_those_of_numpy_in_the_units_of_the_target(seed, n):
+    rng = np.random.default_rng(seed)
+    target = Target(-5.0, 45.0)
+    x, days = rng.normal(size=(n, 3)).astype(np.float32), rng.uniform(-5, 45, size=n)
+    w = rng.normal(size=(3, 1))
+    guess = np.clip(20 + 25 * (x.astype(np.float64) @ w)[:, 0], -5, 45)
+    found = measures(w, Shard(x, target.scaled(days)), target)
+    assert found["test_rmse"] == pytest.approx(np.sqrt(np.mean((guess - days) ** 2)), rel=1e-5)
+    spread = np.sum((days - days.mean()) ** 2)
+    assert found["test_r2"] == pytest.approx(1 - np.sum((guess - days) ** 2) / spread, rel=1e-4, abs=1e-5)
+
+
+def test_what_test_records_do_not_tell_is_none():
+    target, w = Target(0.0, 1.0), np.ones((2, 1))
+    assert measures(w, Shard(np.zeros((0, 2)), np.zeros(0)), target) == {"test_rmse": None, "test_r2": None}
+    assert measures(np.ones((2, 2)), Shard(np.zeros((0, 2)), np.zeros(0, int)), None) == {
+        "test_error": None, "test_auc": None,
+    }  # fmt: skip
+    assert rmse_and_r2(np.zeros(2), np.full(2, 0.5), target) == (0.25, None)  # one number alone has no spread
+    assert rmse_and_r2(np.full(2, np.inf), np.zeros(2), target) == (None, None)

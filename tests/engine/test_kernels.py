@@ -149,8 +149,9 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
     lists = (start, np.zeros(4, np.uint8), np.ones(4, np.float32))
     by_feature = (np.array([0, 4]), np.arange(4, dtype=np.uint8), np.ones(4, np.float32))
 
-    def whole(features=8, x=x, label=label, order=None):
-        return kernels.groups(4, features, 2, 1.0, x, None, None, None, order, label, (None, np.ones(4, np.float32)))
+    def whole(features=8, x=x, label=label, order=None, classes=2):
+        norms = (None, np.ones(4, np.float32))
+        return kernels.groups(4, features, classes, 1.0, x, None, None, None, order, label, norms)
 
     def groups(start=start, bits=bits, columns=columns):
         return kernels.groups(4, 8, 2, 1.0, x, start, bits, columns, None, label, (None, np.ones(4, np.float32)))
@@ -163,6 +164,10 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
     refused = [
         ("labels must lie", lambda: whole(label=label + 2)),
         ("label holds 3 numbers", lambda: whole(label=label[:3])),
+        ("n_classes is then 1", lambda: whole(label=label.astype(float))),
+        ("numbers to predict lie in", lambda: whole(label=np.full(4, 1.5), classes=1)),
+        ("numbers to predict lie in", lambda: whole(label=np.full(4, np.nan), classes=1)),
+        ("expected one of 'qd'", lambda: whole(label=label.astype(np.float32), classes=1)),
         ("n \\* features values", lambda: whole(features=9)),
         ("summed in float64", lambda: whole(x=x.astype(float))),
         ("every feature once", lambda: whole(order=np.zeros(8, np.int64))),

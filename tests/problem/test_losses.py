@@ -7,26 +7,31 @@ from hypothesis import strategies as st
 
 from tacit.errors import SpecError
 from tacit.problem import objective
-from tacit.problem.loss import LOSSES, Softmax, Squared
+from tacit.problem.loss import LOSSES, Huber, Loss, Softmax, Squared
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
+from tacit.problem.sensitivity import ROOM, Clipped, from_row_norm
 from tacit.types import Norm, Shard
 
 every_loss = pytest.mark.parametrize("loss", [make() for make in LOSSES.values()], ids=LOSSES)
 every_regularizer = pytest.mark.parametrize("regularizer", [make() for make in REGULARIZERS.values()], ids=REGULARIZERS)
 
 
-def shard_and_point(seed: int, n: int = 6, features: int = 3, classes: int = 4) -> tuple[Shard, np.ndarray]:
+def shard_and_point(
+    seed: int, n: int = 6, features: int = 3, classes: int = 4, loss: Loss = Softmax()  # noqa: B008
+) -> tuple[Shard, np.ndarray]:
+    """Labels of classes, or for a loss that is not for classes numbers and one column."""
     rng = np.random.default_rng(seed)
-    shard = Shard(rng.normal(size=(n, features)), rng.integers(classes, size=n), np.float64)
-    return shard, rng.normal(size=(features, classes))
+    x, columns = rng.normal(size=(n, features)), classes if loss.for_classes else 1
+    y = rng.integers(classes, size=n) if loss.for_classes else rng.uniform(-1, 1, size=n)
+    return Shard(x, y, np.float64), rng.normal(size=(features, columns))
 
 
 @every_loss
 @every_regularizer
 @given(seed=st.integers(0, 10**6))
 def test_gradient_is_the_derivative_of_the_value(loss, regularizer, seed):
-    shard, w = shard_and_point(seed)
+    shard, w = shard_and_point(seed, loss=loss)
     problem = Problem(3, 0.1, loss, regularizer, beta=0.7)
     direction = np.random.default_rng(seed + 1).normal(size=w.shape)
     h = 1e-5
@@ -37,7 +42,7 @@ def test_gradient_is_the_derivative_of_the_value(loss, regularizer, seed):
 @every_loss
 @given(seed=st.integers(0, 10**6))
 def test_gradients_change_no_faster_than_the_smoothness(loss, seed):
-    shard, w = shard_and_point(seed)
+    shard, w = shard_and_point(seed, loss=loss)
     problem = Problem(2, 0.3, loss, beta=0.1)
     other = w + np.random.default_rng(seed).normal(size=w.shape)
     change = np.linalg.norm(problem.gradient(w, shard) - problem.gradient(other, shard))
@@ -82,7 +87,8 @@ def test_a_regulariser_curves_by_exactly_its_curvature(regularizer, seed):
 @every_loss
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_residuals_keep_the_precision_of_the_scores(loss, dtype):
-    assert loss.residual(np.ones((2, 3), dtype), np.array([0, 2])).dtype == dtype
+    score, y = (np.ones((2, 3), dtype), [0, 2]) if loss.for_classes else (np.ones((2, 1), dtype), [0.5, -1.0])
+    assert loss.residual(score, np.array(y)).dtype == dtype
 
 
 @pytest.mark.parametrize("beta", [-1.0, float("inf"), float("nan")])
@@ -95,7 +101,7 @@ def test_a_weight_of_the_regulariser_that_is_no_number_of_its_kind_is_refused(be
 @pytest.mark.parametrize("norm", [Norm.L1, Norm.L2])
 @given(seed=st.integers(0, 10**6), size=st.floats(0.01, 100))
 def test_residuals_stay_within_their_bound(loss, norm, seed, size):
-    shard, w = shard_and_point(seed)
+    shard, w = shard_and_point(seed, loss=loss)
     residual = loss.residual(shard.x @ (size * w), shard.y)
     assert (norm.of_rows(residual) <= loss.residual_bound(norm) * (1 + 1e-12)).all()
 
@@ -112,3 +118,44 @@ def test_softmax_is_finite_for_scores_that_overflow_exp():
     y = np.array([1, 0])
     assert Softmax().value(score, y) == pytest.approx(3000.0)
     assert np.isfinite(Softmax().residual(score, y)).all()
+
+
+def numbers(seed: int, n: int = 9) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return 3 * rng.normal(size=(n, 1)), rng.uniform(-1, 1, size=n)
+
+
+@given(seed=st.integers(0, 10**6), threshold=st.floats(0.01, 5))
+def test_the_gradient_of_huber_is_its_finite_difference(seed, threshold):
+    score, y = numbers(seed)
+    loss, h = Huber(threshold), 1e-6
+    pairs = zip(score[:, None], y[:, None], strict=True)
+    slopes = [(loss.value(s + h, v) - loss.value(s - h, v)) / (2 * h) for s, v in pairs]
+    np.testing.assert_allclose(loss.residual(score, y)[:, 0], slopes, atol=2e-6)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_huber_with_a_large_threshold_is_squared(seed):
+    score, y = numbers(seed)
+    wide = Huber(threshold=100.0)
+    assert wide.value(score, y) == pytest.approx(Squared().value(score, y))
+    np.testing.assert_array_equal(wide.residual(score, y), Squared().residual(score, y))
+
+
+@given(seed=st.integers(0, 10**6), threshold=st.floats(0.05, 2))
+def test_a_clipped_squared_loss_is_huber_on_records_of_norm_one(seed, threshold):
+    score, y = numbers(seed)
+    clipped = Clipped(Norm.L2, threshold / ROOM).shrink(Squared().residual(score, y), np.ones(len(y)))
+    np.testing.assert_allclose(clipped, Huber(threshold).residual(score, y), rtol=1e-12)
+
+
+@pytest.mark.parametrize("norm", Norm)
+def test_a_huber_residual_has_one_size_in_every_norm(norm):
+    assert Huber(0.3).residual_bound(norm) == 0.3
+    assert from_row_norm(norm, 2.0, Huber(0.3)).value == pytest.approx(0.6 / ROOM)
+
+
+def test_the_squared_loss_of_a_number_is_half_the_squared_distance():
+    score, y = np.array([[0.5], [-2.0]]), np.array([1.0, 0.0])
+    assert Squared().value(score, y) == pytest.approx((0.25 + 4.0) / 2)
+    np.testing.assert_array_equal(Squared().residual(score, y), [[-0.5], [-2.0]])

@@ -320,7 +320,7 @@ def test_a_declared_bound_states_its_composition():
 
 def test_public_names_are_these():
     assert tacit.__all__ == [
-        "Federation", "Model", "Result", "Shard", "Spec", "__version__", "load", "preset", "resume", "train",
+        "Federation", "Model", "Result", "Shard", "Spec", "Target", "__version__", "load", "preset", "resume", "train",
     ]  # fmt: skip
     assert all(getattr(tacit, name) is not None for name in tacit.__all__)
     with pytest.raises(AttributeError):

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.admm.agent import Agent
 from tacit.audit.observe import observe, thin
+from tacit.errors import IncompatibleError
 from tacit.run import build
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
@@ -68,8 +69,18 @@ def reconstruct(
     records: int = RECORDS,
 ) -> list[Recovery]:
     """Attack `targets` records of the first agent, in one run of the spec at each epsilon."""
-    base = thin(build.federation(spec.checked()) if federation is None else federation, records)
+    base = _of_classes(thin(build.federation(spec.checked()) if federation is None else federation, records))
     return [_attack(spec.with_values({"privacy.epsilon": epsilon}).checked(), base, targets) for epsilon in epsilons]
+
+
+def _of_classes(federation: Federation) -> Federation:
+    """Return the federation; refuse one whose label is a number, because the guess is made from the classes."""
+    if federation.target is not None:
+        raise IncompatibleError(
+            "the reconstruction knows the direction of a gradient by its class, and the label of "
+            f"{federation.name} is a number: attack a run over classes."
+        )
+    return federation
 
 
 def _attack(spec: Spec, federation: Federation, targets: int) -> Recovery:

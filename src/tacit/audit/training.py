@@ -90,8 +90,8 @@ def _plant(
     width, shards, planted = old + each * base.n_agents, [], []
     size = _longest(spec, base)
     for p, shard in enumerate(base.shards):
-        y = rng.integers(base.n_classes, size=each)
-        other = (y + 1) % base.n_classes if spec.privacy.adjacency == "replace_one" else None
+        y, changed = _labels(base, each, rng)
+        other = changed if spec.privacy.adjacency == "replace_one" else None
         own = Canaries(old + each * p, size, y, other, rng.random(each) < 0.5)
         x = np.zeros((len(shard) + each, width), np.float32)
         x[: len(shard), :old] = shard.x
@@ -100,6 +100,15 @@ def _plant(
         planted.append(own)
     empty = Shard(np.zeros((0, width)), np.zeros(0, dtype=np.int64))
     return replace(base, shards=tuple(shards), test=empty, features=()), planted
+
+
+def _labels(base: Federation, n: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return labels of canaries, and others in their place: classes, or the two ends of a number's range."""
+    if base.target is None:
+        y = rng.integers(base.n_classes, size=n)
+        return y, (y + 1) % base.n_classes
+    end = rng.choice([-1.0, 1.0], size=n)
+    return end, -end
 
 
 def _longest(spec: Spec, base: Federation) -> float:

@@ -99,8 +99,11 @@ def _number(said: str) -> float:
 
 def _tell(record: Values) -> None:
     """Print the record of a job that has ended."""
+    from tacit.compare.job import measure_of
+
     chosen = " ".join(f"{name}={value:g}" for name, value in record["choice"].items())
-    error = record["failed"] or f"{100 * record['error']:.2f}% error, {record['seconds']:.1f} s"
+    measure = measure_of(record)
+    error = record["failed"] or f"{measure.name} {measure.shown(record['error'])}, {record['seconds']:.1f} s"
     epsilon = "inf" if record["budget_epsilon"] is None else f"{record['budget_epsilon']:g}"  # JSON has no infinity
     job = f"epsilon {epsilon}  {record['method']}  {record['role']} {chosen} seed={record['seed']}"
     print(f"{job}: {error}", file=sys.stderr)
@@ -108,6 +111,7 @@ def _tell(record: Values) -> None:
 
 def _draw(rows: list[Values], source: str, out: Path) -> str:
     """Draw one figure for each budget, and say where the figures are, or what to install for them."""
+    from tacit.compare.job import measure_of
     from tacit.report.chart import Dot, DotChart
 
     try:
@@ -119,11 +123,13 @@ def _draw(rows: list[Values], source: str, out: Path) -> str:
         dots = []
         for row in rows:
             if row["budget_epsilon"] == epsilon and row["error_mean"] is not None:
-                low, mean, high = (100 * row[key] for key in ("error_20", "error_mean", "error_80"))
+                measure = measure_of(row)
+                low, mean, high = (measure.factor * row[key] for key in ("error_20", "error_mean", "error_80"))
                 dots.append(Dot(_label(row), low, mean, high, hollow=not row["private"]))
         if dots:
             title = f"{Path(source).stem}, total epsilon {epsilon:g}"
-            x_label = "test error, per cent: mean, 20th to 80th percentile"
+            unit = {"%": ", per cent"}.get(measure.unit, f", {measure.unit}")
+            x_label = f"{measure.name}{unit}: mean, 20th to 80th percentile"
             paths.append(out / f"error-epsilon{epsilon:g}.svg")
             draw_dots(DotChart(title, x_label, tuple(dots), "with a guarantee", "not private"), paths[-1])
     return ", ".join(map(str, paths)) or "no figure"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignments, finish, given
 from tacit.errors import DataError, NotPrivateWarning, SpecError
+from tacit.jsontext import Values
 
 if TYPE_CHECKING:
     from tacit.data.columns.encoding import Counts
@@ -135,6 +136,7 @@ def run_check(options: argparse.Namespace) -> int:
     """
     from tacit.cli.table import table
     from tacit.data import schema as schemas
+    from tacit.data.column_kinds import Tally
     from tacit.data.feature_table import count
     from tacit.data.formats import read_raw
 
@@ -143,7 +145,8 @@ def run_check(options: argparse.Namespace) -> int:
     tallies = counts.as_dict()
     bounds = dict(zip(("l1", "l2"), schema.longest, strict=True))
     if options.json:
-        facts = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
+        facts: Values = {"records": counts.records, "features": len(schema.features), "classes": len(schema.classes)}
+        facts |= {} if schema.target is None else {"target": [schema.target.lo, schema.target.hi]}
         found = {"row_bound": bounds, "counts": tallies, "malformed": list(counts.places)}
         print(json.dumps({**facts, **found, "read_from_data": list(schema.drafted)}))
     else:
@@ -161,7 +164,8 @@ def run_check(options: argparse.Namespace) -> int:
     _warn(schema, counts)
     roles = (("label", schema.label, "counts them as absent"), ("agent", schema.agent, "leaves them out"))
     for role, name, then in roles:
-        odd = counts.columns[name].missing + counts.columns[name].unknown if name else 0
+        own = counts.columns[name] if name else Tally()
+        odd = own.missing + own.unknown + own.unreadable
         if odd:
             raise DataError(f"{odd} records have no usable {role} in {name!r}: mend or drop them, training {then}.")
     return 0

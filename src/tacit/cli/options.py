@@ -22,6 +22,8 @@ DATA_FLAGS: Flags = (
     ("--partition", "data.partition", str, "HOW", "contiguous, shuffled, dirichlet or unequal"),
     ("--test", "data.test", str, "FILE", "test records; without it a part of each agent's is held out"),
     ("--classes", "data.class_names", str, "NAME,...", "tables: the classes, which are then public; or K for 0 to K-1"),
+    ("--target-low", "data.target_low", float, "X", "tables: the label is a number to predict, of at least X"),
+    ("--target-high", "data.target_high", float, "X", "tables: and of at most X; both bounds are then public"),
     ("--schema", "data.schema", str, "FILE", "tables: what is publicly known of each column, as TOML; "
      "tacit data schema init drafts one"),
     ("--features", "features.map", str, "MAP", "public map of each record: auto (default), none, columns, unit, "
@@ -102,7 +104,7 @@ def assignments(pairs: list[str]) -> dict[str, str]:
 def spec_of(options: argparse.Namespace) -> Spec:
     """The spec that all flags ask for. Later sources win: preset, --config, flags, --set."""
     from tacit import toml
-    from tacit.run.presets import preset
+    from tacit.run.presets import fitted, preset
 
     config = toml.read(options.config) if options.config else {}
     bundle, sets = given(options, BUNDLE_FLAGS), assignments(options.set)
@@ -118,4 +120,5 @@ def spec_of(options: argparse.Namespace) -> Spec:
     start = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | values | bundle
     if not isinstance(start["data.source"], str):
         raise SpecError(f"{options.config}: data.source takes a name or a path, got {start['data.source']!r}.")
-    return preset(start["run.preset"], start["algorithm.name"], start["data.source"]).with_values(values).checked()
+    spec = preset(start["run.preset"], start["algorithm.name"], start["data.source"]).with_values(values).checked()
+    return fitted(spec, chosen=values)

@@ -1,5 +1,6 @@
-"""Print the class of each record of a table, one a line. A label column, if there is one, is compared with the
-prediction and the error goes to stderr; empty labels do not count. A model that was trained with a schema holds it,
+"""Print the class of each record of a table, one a line, or the number where the model predicts one. A label column, if
+there is one, is compared with the prediction and the error goes to stderr (RMSE for numbers, which are first moved into
+the bounds of the target); empty labels do not count. A model that was trained with a schema holds it,
 and encodes new records by it. A run that was edited is refused.
 """
 
@@ -25,20 +26,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the class of each record."""
+    """Print the class or the number of each record."""
     from tacit.run.model import Model
 
     model = Model.read(options.model, options.features)
     table = model.table(options.data, options.label_column, options.agent_column)
-    predicted = model.name(model.scores(table.x, options.averaged))
-    labels = [] if table.labels is None else table.labels.tolist()
-    wrong = [label != guess for label, guess in zip(labels, predicted, strict=False) if label]
-    error = sum(wrong) / len(wrong) if wrong else None
+    scores = model.scores(table.x, options.averaged)
+    predicted = model.read_off(scores)
+    number = model.target is not None
+    error = None if table.labels is None else model.error(scores, table.labels)
     if options.json:
-        print(json.dumps({"predictions": predicted, "error": error}))
+        print(json.dumps({"predictions": predicted, "rmse" if number else "error": error}))
         return 0
-    print("\n".join(predicted))
+    print("\n".join(one if isinstance(one, str) else f"{one:.7g}" for one in predicted))
     if error is not None and not options.quiet:
         label_column = model.known.label if model.known else options.label_column or "label"
-        print(f"error {100 * error:.2f}% against column {label_column!r}", file=sys.stderr)
+        shown = f"RMSE {error:.4g}" if number else f"error {100 * error:.2f}%"
+        print(f"{shown} against column {label_column!r}", file=sys.stderr)
     return 0

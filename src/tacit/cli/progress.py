@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tacit.jsontext import Values
+from tacit.measures import ERROR, judge
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -34,7 +35,8 @@ class Progress:
                 print(_line(row), file=sys.stderr)
             return
         if row is not None:
-            self.error = "" if row["test_error"] is None else f"  test error {100 * row['test_error']:.2f}%"
+            told = _judged(row)
+            self.error = "" if told.endswith(" -") else f"  {told}"
         now = time.monotonic()
         if self.start is None:
             self.start = now, done  # a resumed run starts in the middle
@@ -86,10 +88,16 @@ def shown(value: float | None, form: str) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{value:{form}}"
 
 
+def _judged(row: Values, width: int = 0) -> str:
+    """What a row is judged by, with its name; a dash where nothing was measured."""
+    measure = judge(row) or ERROR
+    value = row.get(measure.key)
+    return f"{measure.name} -" if value is None else f"{measure.name} {measure.shown(value):>{width}}"
+
+
 def _line(row: Values) -> str:
-    error = "-" if row["test_error"] is None else f"{100 * row['test_error']:6.2f}%"
     return (
-        f"t={row['t']:>7}  test error {error}  objective {shown(row['objective'], '.5f')}  "
+        f"t={row['t']:>7}  {_judged(row, width=7)}  objective {shown(row['objective'], '.5f')}  "
         f"consensus {shown(row['consensus_violation'], '.4g')}  noise {shown(row['noise_gradient_units'], '.4g')}  "
         f"rho {shown(row['rho'], '.4g')}"
     )

@@ -26,6 +26,7 @@ from tacit.cli.options import finish
 from tacit.cli.progress import Progress
 from tacit.cli.table import table
 from tacit.jsontext import Values
+from tacit.measures import ERROR, judge
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
         return 0
     with Progress(rounds, options) as progress:
         records = sweep.run(members, out, progress)
-    head = ("run", "test error", "averaged", "seconds", "")
+    names = dict.fromkeys(measure.name for measure in map(judge, records) if measure)
+    head = ("run", " or ".join(names) or "test error", "averaged", "seconds", "")
     print(jsontext.dumps(records) if options.json else table(head, map(_cells, records), right=head[1:4]))
     if not options.quiet:
         if any(record.get("epsilon") is not None for record in records):
@@ -62,6 +64,6 @@ def run(options: argparse.Namespace) -> int:
 def _cells(record: Values) -> tuple[str, ...]:
     if "diverged" in record:
         return (record["name"], "-", "-", "-", record["diverged"])
-    errors = (record["test_error"], record["test_error_averaged"])
-    shown = ("-" if error is None else f"{100 * error:.2f}%" for error in errors)
+    measure = judge(record) or ERROR
+    shown = (measure.shown(record.get(key)) for key in (measure.key, measure.averaged))
     return (record["name"], *shown, f"{record['seconds']:.1f}", "")

@@ -7,6 +7,7 @@ examples:
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100
   tacit train --data patients.csv --agent-column hospital --label-column outcome --classes ill,well --out runs/patients
   tacit train --data patients.csv --schema schema.toml --set privacy.sensitivity=feature_bounds
+  tacit train --data stays.csv --agents 4 --label-column days --target-low 0 --target-high 60
   tacit train --config runs/patients/spec.toml --seed 1
   tacit train --resume runs/patients
   tacit train --keys                                 every key that --set and --config take
@@ -24,6 +25,7 @@ from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flag
 from tacit.cli.progress import Progress, shown
 from tacit.errors import SpecError
 from tacit.jsontext import Values
+from tacit.measures import JUDGES, MEASURES, Measure
 
 FLAGS = DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS
 
@@ -78,7 +80,7 @@ def _show(summary: Values, out: Path, as_json: bool) -> None:
         ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset{changed}), {summary['rounds']} rounds"),
         ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
         ("features", summary.get("features")),
-        ("test error", f"{_percent(summary['test_error'])} last, {_percent(summary['test_error_averaged'])} averaged"),
+        *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", shown(summary["objective"], ".5f")),
         ("guarantee", summary["guarantee"]),
         ("trust", summary.get("trust")),
@@ -92,8 +94,12 @@ def _show(summary: Values, out: Path, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _percent(value: float | None) -> str:
-    return "no test records" if value is None else f"{100 * value:.2f}%"
+def _shown(measure: Measure, summary: Values) -> str:
+    """A measure of the last and of the averaged iterate, in words."""
+    last, averaged = (summary[key] for key in (measure.key, measure.averaged))
+    if last is None and averaged is None:
+        return "no test records" if measure in JUDGES else ""
+    return f"{measure.shown(last)} last, {measure.shown(averaged)} averaged"
 
 
 def _keys() -> str:

@@ -9,6 +9,7 @@ from tacit import record, toml
 from tacit._version import __version__
 from tacit.errors import RecordError
 from tacit.jsontext import Values
+from tacit.measures import ERROR, JUDGES, Measure
 from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
@@ -71,6 +72,7 @@ class Outcome:
     rounds: int
     promise: Promise
     error: float | None = None
+    measure: Measure = ERROR  # what `error` is
     seconds: float = 0.0
     sent: float = 0.0  # bytes that an agent sent in the run, on average
     failed: str | None = None
@@ -82,11 +84,21 @@ def record_of(job: Job, outcome: Outcome) -> Values:
     return record.sealed({
         "name": job.name, "role": job.role, "method": job.method, "choice": dict(job.choice),
         "budget_epsilon": job.budget.epsilon, "budget_dp_delta": job.budget.dp_delta, "seed": job.seed,
-        "error": outcome.error, "judged_on": judge, "rounds": outcome.rounds, "seconds": round(outcome.seconds, 3),
-        "sent_bytes": outcome.sent, "failed": outcome.failed,
+        "error": outcome.error, **_named(outcome.measure), "judged_on": judge, "rounds": outcome.rounds,
+        "seconds": round(outcome.seconds, 3), "sent_bytes": outcome.sent, "failed": outcome.failed,
         **guarantee(outcome.promise, outcome.rounds, job.budget),
         "simulated_noise": job.budget.private, "version": __version__, "spec": job.spec,
     })  # fmt: skip
+
+
+def _named(measure: Measure) -> Values:
+    """What is said of a measure that is no test error: records of classes are as they always were."""
+    return {} if measure is ERROR else {"measure": measure.key}
+
+
+def measure_of(one: Values) -> Measure:
+    """The measure that the error of a record is."""
+    return next((known for known in JUDGES if known.key == one.get("measure")), ERROR)
 
 
 def completed(one: Values, where: str) -> Values:

@@ -13,7 +13,7 @@ from tacit.compare.tune import TUNING_SEED
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
-from tacit.run.presets import preset
+from tacit.run.presets import fitted, preset
 from tacit.run.spec import Spec
 
 KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds")
@@ -58,7 +58,7 @@ def plan(values: Values) -> Plan:
     source = data.get("data.source", "mnist")
     if not isinstance(source, str):
         raise SpecError(f"data takes a name or a path, got {source!r}.")
-    base = preset("sound", "objt", source).with_values(data).checked()
+    base = fitted(preset("sound", "objt", source).with_values(data).checked())
     if base.data.row_norm != "l2":
         raise IncompatibleError(
             f"every method needs records bounded in l2, and data.row_norm = {base.data.row_norm}: drop it."

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tacit.compare.comparison import Standing
+from tacit.compare.job import measure_of
 from tacit.jsontext import Values
+from tacit.measures import ERROR, JUDGES
 from tacit.methods.promise import Trusted, Unit
 
 DrawTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
-HEAD = ("method", "test error", "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
-NUMBERS = HEAD[1:6]
+HEAD = ("method", ERROR.name, "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
+NUMBERS = (*HEAD[1:6], *(one.name for one in JUDGES))
 
 
 def rows(standings: Sequence[Standing]) -> list[Values]:
@@ -34,7 +36,8 @@ def _row(of: Standing) -> Values:
     lost = [one for one in told if one["failed"]]
     low, high = np.percentile(errors, [20, 80]).tolist() if errors else (None, None)
     return {
-        "method": of.method, "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
+        "method": of.method, "measure": next(map(measure_of, models), ERROR).key,
+        "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
         "error_mean": float(np.mean(errors)) if errors else None, "error_20": low, "error_80": high, "errors": errors,
         "seeds": len(of.runs), "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
@@ -58,7 +61,8 @@ def text(table: Sequence[Values], layout: DrawTable) -> str:
         total = "no noise (epsilon = inf)" if epsilon == float("inf") else f"epsilon {epsilon:g}"
         seeds = max(row["seeds"] for row in own)
         parts.append(f"total budget: {total}, delta {own[0]['budget_dp_delta']:g}; mean of {seeds} seeds")
-        parts.append(layout(HEAD, map(_cells, own)))
+        names = dict.fromkeys(measure_of(row).name for row in own if row["error_mean"] is not None)
+        parts.append(layout((HEAD[0], " or ".join(names) or HEAD[1], *HEAD[2:]), map(_cells, own)))
     trusted = {row["trusted"] for row in table}
     words = [f"trusts {one.value}" for one in Trusted if one.name.lower() in trusted]
     units = [unit.value for unit in Unit if any(row["unit"] == unit.name.lower() for row in table)]
@@ -70,10 +74,11 @@ def text(table: Sequence[Values], layout: DrawTable) -> str:
 def _cells(row: Values) -> tuple[str, ...]:
     if row["error_mean"] is None:
         return (row["method"], *"------", f"no model, {row['failed']}")
-    mean, low, high = (f"{100 * row[key]:.2f}" for key in ("error_mean", "error_20", "error_80"))
+    measure = measure_of(row)
+    low, high = (measure.number(row[key]) for key in ("error_20", "error_80"))
     failed = f" (failed: {row['failed']})" if row["failed"] else ""
     return (
-        row["method"], f"{mean}%", f"{low}-{high}", str(row["rounds"]), f"{row['seconds']:.1f}",
+        row["method"], measure.shown(row["error_mean"]), f"{low}-{high}", str(row["rounds"]), f"{row['seconds']:.1f}",
         size(row["sent_bytes"]), row["trusted"] or "-", row["guarantee"] + failed,
     )  # fmt: skip
 

@@ -24,7 +24,8 @@ __all__ = ["is_leaf", "load"]
 def load(
     source: str, *, agents: int | None = None, partition: str | None = None, alpha: float = 0.5, seed: int = 0,
     test: str | None = None, test_fraction: float = 0.2, label_column: str = "label", agent_column: str = "agent",
-    class_names: Sequence[str] | None = None, bounds: tuple[float, float] | None = None,
+    class_names: Sequence[str] | None = None, target: tuple[float, float] | None = None,
+    bounds: tuple[float, float] | None = None,
     schema: str | Path | None = None, invert: bool = True, dedup: bool = False, strangers: bool = True,
     class_count: int | None = None, records: int = 2000, features: int = 20, classes: int = 3,
 ) -> Federation:  # fmt: skip
@@ -36,9 +37,11 @@ def load(
     label_column, agent_column  tables: the two columns that are no features
     class_names                 tables: the classes in order, else the labels found, sorted. A record of another label
                                 then counts as absent in its place: its features are zero
+    target                      tables: the label is a number to predict, in this public range; numbers outside are
+                                moved to its end, and a record whose label is no number counts as absent in its place
     bounds                      tables, LEAF without invert: the public range of every feature, never read from the
                                 data; numbers of a table that lie outside are moved to its end
-    schema                      tables: a schema.toml (`tacit.data.schema`) in place of the four above: text and
+    schema                      tables: a schema.toml (`tacit.data.schema`) in place of the five above: text and
                                 categories are encoded, numbers scaled to [0, 1] and clipped
     invert, dedup, strangers    LEAF: x -> 1 - x, each record once, and test on users that do not train too
     class_count                 LEAF: the public number of classes, else 1 + the largest label
@@ -50,12 +53,14 @@ def load(
 
     check_bounds(bounds)
     low, high = bounds or (None, None)
+    target_low, target_high = target or (None, None)
     test, schema = (None if path is None else str(path) for path in (test, schema))
     names = None if class_names is None else check_class_names(class_names)
     return sources.load(DataSpec(
         str(source), agents=agents, partition=partition, alpha=alpha, seed=seed, test=test,
         test_fraction=test_fraction, label_column=label_column, agent_column=agent_column, class_names=names,
-        schema=schema, low=low, high=high, invert=invert, dedup=dedup, strangers=strangers, class_count=class_count,
+        target_low=target_low, target_high=target_high, schema=schema, low=low, high=high, invert=invert, dedup=dedup,
+        strangers=strangers, class_count=class_count,
         records=records, features=features, classes=classes,
     ))  # fmt: skip
 

@@ -54,17 +54,26 @@ def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
     names = distinct(labels)
     if len(names) < 2:
         raise DataError(f"{source}: every record has the label {names[0]!r}: a classifier needs two classes.")
+    found = quantity(names)
+    if found:
+        raise DataError(
+            f"{source}: the labels are {found}: bin them into classes; if they are classes, name them with --classes "
+            "or a schema; to predict the number itself, declare its public bounds (--target-low and --target-high, or "
+            'kind = "target" in a schema).'
+        )
+    return tuple(names)
+
+
+def quantity(names: Sequence[str]) -> str:
+    """Say which numbers labels are, where they measure something; "" where they are names of classes."""
     if all(map(_REAL.fullmatch, names)) and any("." in name or "e" in name.lower() for name in names):
-        raise DataError(f"{source}: the labels are real numbers such as {names[0]}: bin them into classes.")
+        return f"real numbers such as {names[0]}"
     bare = {name: name.translate(_DRESS) for name in names if name.lower() not in map(str.lower, MARKS)}
     numbers = sorted((float(text), name) for name, text in bare.items() if _REAL.fullmatch(text))
     if len(bare) > MOST_NUMBERS and len(numbers) >= NUMBERS_SHARE * len(bare):
         whole = "whole " if all(value.is_integer() for value, _ in numbers) else ""
-        raise DataError(
-            f"{source}: the labels are {len(numbers)} {whole}numbers, from {numbers[0][1]} to {numbers[-1][1]}: bin "
-            "them into classes; if they are classes, name them with --classes or a schema."
-        )
-    return tuple(names)
+        return f"{len(numbers)} {whole}numbers, from {numbers[0][1]} to {numbers[-1][1]}"
+    return ""
 
 
 def class_numbers(labels: Coded, classes: Sequence[str]) -> Array:
@@ -73,8 +82,10 @@ def class_numbers(labels: Coded, classes: Sequence[str]) -> Array:
     return labels.each(np.array([number.get(name, -1) for name in labels.names], dtype=np.int64))
 
 
-def without_unknown(federation: Federation, known: Sequence[Array], in_test: Array) -> Federation:
-    """Make records absent in their place where they are not `known`, one mask an agent.
+def without_unknown(
+    federation: Federation, known: Sequence[Array], in_test: Array, why: str = "labels that name no declared class"
+) -> Federation:
+    """Make records absent in their place where they are not `known`, one mask an agent; `why` is for their owner.
 
     Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
     out of the test set. Bounds then hold zero, whether there is such a record or not.
@@ -87,7 +98,7 @@ def without_unknown(federation: Federation, known: Sequence[Array], in_test: Arr
         told.append(_records(int((~in_test).sum()), "test record"))
     if told:
         tell_owner(
-            f"labels that name no declared class: {', '.join(told)}. Such records count as absent in training and are "
+            f"{why}: {', '.join(told)}. Such records count as absent in training and are "
             "left out of the test. Mend or drop them (with a schema, tacit data check counts them)."
         )
     low, high = federation.bounds or (0.0, 0.0)

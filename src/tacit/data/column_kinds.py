@@ -5,6 +5,7 @@
     DateColumn          year, month, weekday and hour                                 columns/date.py
     TextColumn          words, hashed                                                 columns/text.py
     LabelColumn         the class of a record
+    TargetColumn        the number that is to be predicted of a record
     AgentColumn         the agent that holds a record
     IgnoredColumn       left out
 
@@ -13,8 +14,11 @@ A new kind is one class and one line in KINDS. The fields of the class are the k
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
+
+import numpy as np
 
 from tacit.data.cells import Cells, Coded
 from tacit.data.columns.categorical import CategoricalColumn
@@ -23,6 +27,7 @@ from tacit.data.columns.encoding import FeatureColumn, Tally, check_list
 from tacit.data.columns.numeric import NumericColumn, as_numbers
 from tacit.data.columns.text import TextColumn
 from tacit.errors import SpecError
+from tacit.types import Target
 
 __all__ = [
     "KINDS", "AgentColumn", "CategoricalColumn", "Column", "DateColumn", "FeatureColumn", "IgnoredColumn",
@@ -65,11 +70,35 @@ class LabelColumn:
         codes = [place.setdefault(meaning.get(name, ""), len(place)) for name in labels.names]
         return Coded(labels.each(codes).astype(labels.codes.dtype), tuple(place))
 
-    def tally(self, cells: Cells) -> Tally:
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:  # noqa: ARG002
         """Count the cells that name no class."""
         text, meaning = Coded.of(cells), self.meaning
         missing = text.count([not name for name in text.names])
         return Tally(missing=missing, unknown=text.count([name not in meaning for name in text.names]) - missing)
+
+
+@dataclass(frozen=True)
+class TargetColumn:
+    """A number to predict, in [lo, hi]: numbers outside are moved to the end, a record without one counts as absent."""
+
+    kind: ClassVar[str] = "target"
+    lo: float
+    hi: float
+
+    def __post_init__(self) -> None:
+        _ = self.range  # refuses bounds that bound nothing
+
+    @property
+    def range(self) -> Target:
+        """The public bounds."""
+        return Target(self.lo, self.hi)
+
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:
+        """Count the cells that are moved to a bound, missing or no number."""
+        value, unreadable = as_numbers(cells, marks)
+        missing = int(np.isnan(value).sum()) - unreadable
+        clipped = int(((value < self.lo) | (value > self.hi)).sum())
+        return Tally(clipped=clipped, missing=missing, unreadable=unreadable)
 
 
 @dataclass(frozen=True)
@@ -78,7 +107,7 @@ class AgentColumn:
 
     kind: ClassVar[str] = "agent"
 
-    def tally(self, cells: Cells) -> Tally:
+    def tally(self, cells: Cells, marks: Collection[str] = ()) -> Tally:  # noqa: ARG002
         """Count the empty cells."""
         text = Coded.of(cells)
         return Tally(missing=text.count([not name for name in text.names]))
@@ -91,12 +120,12 @@ class IgnoredColumn:
     kind: ClassVar[str] = "ignore"
 
 
-Column: TypeAlias = FeatureColumn | LabelColumn | AgentColumn | IgnoredColumn
+Column: TypeAlias = FeatureColumn | LabelColumn | TargetColumn | AgentColumn | IgnoredColumn
 
 # what `kind` of a schema.toml says -> the class; the fields of the class are the keys that the column takes
 KINDS: dict[str, type[Column]] = {
     column.kind: column
     for column in (
-        NumericColumn, CategoricalColumn, DateColumn, TextColumn, LabelColumn, AgentColumn, IgnoredColumn,
+        NumericColumn, CategoricalColumn, DateColumn, TextColumn, LabelColumn, TargetColumn, AgentColumn, IgnoredColumn,
     )
 }  # fmt: skip

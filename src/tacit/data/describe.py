@@ -24,8 +24,9 @@ def describe(federation: Federation, *, labels: bool = False) -> dict[str, Any]:
         "min": int(sizes.min()), "max": int(sizes.max()),
         "test_records": len(federation.test), "density": nonzero / (I * J),
         "bounds": None if federation.bounds is None else list(federation.bounds),
+        "target": None if federation.target is None else [federation.target.lo, federation.target.hi],
     }  # fmt: skip
-    if labels:
+    if labels and federation.target is None:
         counts = [np.bincount(shard.y, minlength=K).tolist() for shard in federation.shards]
         facts["label_counts"] = dict(zip(federation.agents, counts, strict=True))
     return facts

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn
+from tacit.data.column_kinds import AgentColumn, LabelColumn, TargetColumn
 from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
+from tacit.data.formats.chunk import with_point
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
 from tacit.data.threads import in_order, pool
@@ -238,10 +239,18 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
         block = cross.encode(schema.encoded, done, raw.columns, schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
-    # classes are declared: a label that names none, or nothing, is no error; nor is an agent that cannot be read
+    # classes or the target are declared: a label that names no class, or holds no number, is no error; nor is an agent
+    # that cannot be read
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent, blank=True)
-    labels = labels and schema.labels.read(labels)
+    labels = labels and _outcomes(labels, schema)
     return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
+
+
+def _outcomes(labels: Coded, schema: Schema) -> Coded:
+    """Return what the label column says: the classes that labels mean, or numbers as Python writes them."""
+    if isinstance(schema.outcome, LabelColumn):
+        return schema.outcome.read(labels)
+    return labels if schema.file.decimal == "." else Coded(labels.codes, tuple(map(with_point, labels.names)))
 
 
 def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
@@ -251,7 +260,7 @@ def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
         schema.check_columns(raw.source, raw.columns, training=True)
         tallies = {name: column.encode(raw.columns[name], schema.marks)[1] for name, column in schema.encoded.items()}
         for name, column in schema.columns.items():
-            if isinstance(column, LabelColumn | AgentColumn):
-                tallies[name] = column.tally(raw.columns[name])
+            if isinstance(column, LabelColumn | TargetColumn | AgentColumn):
+                tallies[name] = column.tally(raw.columns[name], schema.marks)
         total += Counts(len(raw), tallies, tuple(raw.place(i) for i in raw.unreadable))
     return total

@@ -33,6 +33,13 @@
     [columns.hospital]
     kind = "agent"
 
+In place of the label, a number may be predicted, with public bounds:
+
+    [columns.days]
+    kind = "target"
+    lo = 0
+    hi = 60
+
     [columns.name]
     kind = "ignore"
 
@@ -57,14 +64,16 @@ from pathlib import Path
 from typing import Any
 
 from tacit import toml
-from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn
+from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, TargetColumn
 from tacit.data.columns.cross import Cross
 from tacit.data.columns.encoding import Block
 from tacit.data.file_layout import FileLayout
 from tacit.data.schema_keys import READ, texts
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
-from tacit.types import ColumnFeatures
+from tacit.types import ColumnFeatures, Target
+
+OUTCOMES = ("label", "target")  # kinds of the one column that is to be predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +89,11 @@ class Schema:
     crosses: Mapping[str, Cross] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for kind, least in (("label", 1), ("agent", 0)):
-            found = len(self._of_kind(kind))
+        for kinds, least in ((OUTCOMES, 1), (("agent",), 0)):
+            found = len(self._of_kind(*kinds))
             if not least <= found <= 1:
-                raise SpecError(f'{found or "no"} columns have kind = "{kind}": give it to one.')
+                named = " or ".join(f'"{kind}"' for kind in kinds)
+                raise SpecError(f"{found or 'no'} columns have kind = {named}: give it to one.")
         if not self.encoded:
             raise SpecError("no column is numeric, categorical, a date or text: a model needs at least one.")
         for name in self.crosses:
@@ -97,14 +107,14 @@ class Schema:
         if times > 1:
             raise SpecError(f"{times} features would be called {name!r}: rename a column.")
 
-    def _of_kind(self, kind: str) -> list[str]:
-        """List the columns of one kind."""
-        return [name for name, column in self.columns.items() if column.kind == kind]
+    def _of_kind(self, *kinds: str) -> list[str]:
+        """List the columns of these kinds."""
+        return [name for name, column in self.columns.items() if column.kind in kinds]
 
     @property
     def label(self) -> str:
-        """The column that holds the label."""
-        return self._of_kind("label")[0]
+        """The column that holds the label, a class or a number."""
+        return self._of_kind(*OUTCOMES)[0]
 
     @property
     def agent(self) -> str | None:
@@ -113,13 +123,18 @@ class Schema:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The classes that the label column declares."""
-        return self.labels.classes
+        """The classes that the label column declares; none where it is a number."""
+        return self.outcome.classes if isinstance(self.outcome, LabelColumn) else ()
 
     @property
-    def labels(self) -> LabelColumn:
-        """What the label column declares."""
-        return next(column for column in self.columns.values() if isinstance(column, LabelColumn))
+    def outcome(self) -> LabelColumn | TargetColumn:
+        """What the column that is to be predicted declares."""
+        return next(column for column in self.columns.values() if isinstance(column, LabelColumn | TargetColumn))
+
+    @property
+    def target(self) -> Target | None:
+        """The range that the label column declares where it is a number."""
+        return self.outcome.range if isinstance(self.outcome, TargetColumn) else None
 
     @property
     def encoded(self) -> dict[str, FeatureColumn]:

@@ -51,7 +51,7 @@ NAMED = {
 
 # from the general to the special: the last that fits a path is taken
 AT_PATHS = [
-    DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds"),
+    DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds", "target"),
                "name the classes (--classes or --schema)"),
     DataSource("LEAF", "tacit.data.leaf:load", ("bounds", "class_count"),
                "say how many classes there are (data.class_count)", is_leaf),
@@ -61,6 +61,7 @@ AT_PATHS = [
 OPTIONS = {
     "test": "test", "class_names": "class_names (--classes)", "schema": "schema",
     "bounds": "bounds (data.low, data.high)", "class_count": "class_count",
+    "target": "a number to predict (--target-low, --target-high)",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from tacit.data.partition import PARTITIONS
 from tacit.data.transform import MODES, NORMS
 from tacit.errors import SpecError
 from tacit.speckey import key
+from tacit.types import Target
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class DataSpec:
     class_names: str | tuple[str, ...] | None = key(
         None, "tables: the public classes, with commas between them, or K for 0 to K-1"
     )
+    target_low: float | None = key(None, "tables: the label is a number to predict, and this its public lower bound")
+    target_high: float | None = key(None, "tables: the public upper bound of that number")
     schema: str | None = key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
     low: float | None = key(None, "tables, LEAF without invert: the public lower bound of every feature")
     high: float | None = key(None, "tables, LEAF without invert: the public upper bound of every feature")
@@ -54,6 +57,12 @@ class DataSpec:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
+    def target(self) -> Target | None:
+        """The public range of the label, where it is declared to be a number."""
+        low, high = self.target_low, self.target_high
+        return None if low is None or high is None else Target(low, high)
+
+    @property
     def declared_classes(self) -> tuple[str, ...] | None:
         """The public classes, None where they are not declared: a text names them, and Python may give a tuple."""
         names = self.class_names
@@ -62,11 +71,17 @@ class DataSpec:
         return None if names is None else check_class_names(names)
 
     def checked(self) -> DataSpec:
-        """This spec, or an error where the range of the features is half given, infinite or empty."""
+        """This spec, or an error where the range of the features or of the label is half given, infinite or empty."""
         given = [end for end in (self.low, self.high) if end is not None]
         if given and not (len(given) == 2 and -math.inf < given[0] < given[1] < math.inf):
             raise SpecError(
                 f"data.low and data.high go together, both finite and low < high: got {self.low} and {self.high}. "
                 "Where features have no public range, drop both and clip (privacy.sensitivity = clip)."
             )
+        if (self.target_low is None) != (self.target_high is None):
+            raise SpecError(
+                f"data.target_low and data.target_high go together: got {self.target_low} and {self.target_high}. "
+                "Give the public range of the label, or drop both where the label names classes."
+            )
+        _ = self.target  # refuses a range that is empty or infinite
         return self

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.cells import Coded
-from tacit.data.classes import class_numbers, found_classes, tell_owner, without_unknown
+from tacit.data.classes import found_classes, tell_owner, without_unknown
 from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
 from tacit.data.formats import stem_of
+from tacit.data.outcome import Outcome
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
@@ -28,41 +29,66 @@ def load(spec: DataSpec) -> Federation:
     public, and the federation says so.
     """
     schema = None if spec.schema is None else _schema(spec, spec.schema)
-    classes = spec.declared_classes if schema is None else schema.classes
+    declared = _declared(spec, schema)
     bounds = spec.bounds if schema is None else schema.bounds
 
     def read(path: str, training: bool) -> FeatureTable:
         if schema is not None:
             return read_encoded(path, schema, training=training)
-        blank = classes is not None
+        blank = declared is not None
         return read_numbers(path, spec.label_column, spec.agent_column, need_labels=True, blank_labels=blank)
 
     table = read(spec.source, training=True)
-    parts, agents = _agents(table, spec, schema)
+    parts, agents = _agents(table, spec, schema, declared)
     tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
-    known = found_classes(table.source, {*labels.names, *test_labels.names}) if classes is None else classes
-    y = class_numbers(labels, known)
+    names = {*labels.names, *test_labels.names} if declared is None else set()
+    outcome = declared or Outcome(found_classes(table.source, names), declared=False)
+    y, known = outcome.read(labels)
     if tested is table:
         parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
         _move_within(table, bounds)
         *x, x_test = deal(table.runs, [*parts, rows])
-        y_test = y[rows]
+        y_test, in_test = y[rows], known[rows]
     else:
         _move_within(table, bounds)
         _move_within(tested, bounds)
         x, x_test = deal(table.runs, parts), tested.x
-        y_test = class_numbers(test_labels, known)
-    shards = tuple(Shard(own, y[part].clip(0)) for own, part in zip(x, parts, strict=True))
+        y_test, in_test = outcome.read(test_labels)
+    shards = tuple(Shard(own, y[part]) for own, part in zip(x, parts, strict=True))
     federation = Federation(
-        shards, Shard(x_test, y_test.clip(0)), len(known), stem_of(Path(spec.source).resolve()), tuple(agents), known,
-        table.features, bounds, public_classes=classes is not None, longest=schema.longest if schema else None,
-        schema=schema.text if schema else "", columns=schema.made if schema else (),
+        shards, Shard(x_test, y_test), outcome.columns, stem_of(Path(spec.source).resolve()), tuple(agents),
+        outcome.classes, table.features, bounds, public_classes=outcome.declared,
+        longest=schema.longest if schema else None, schema=schema.text if schema else "",
+        columns=schema.made if schema else (), target=outcome.target,
     )  # fmt: skip
-    return without_unknown(federation, [y[part] >= 0 for part in parts], y_test >= 0) if classes else federation
+    if not outcome.declared:
+        return federation
+    return without_unknown(federation, [known[part] for part in parts], in_test, outcome.unknown)
 
 
-def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple[list[Array], list[str]]:
+def declares_a_number(spec: DataSpec) -> bool:
+    """Tell whether the label column holds a number to predict, from what is declared and without a look at a table."""
+    declared = _declared(spec, None if spec.schema is None else read_schema(spec.schema))
+    return declared is not None and declared.target is not None
+
+
+def _declared(spec: DataSpec, schema: Schema | None) -> Outcome | None:
+    """Return what is declared of the label column; None where nothing is."""
+    if schema is not None:
+        return Outcome(schema.classes, schema.target, marks=schema.marks)
+    if spec.target is not None and spec.class_names is not None:
+        raise IncompatibleError(
+            "the label is one of --classes, or a number between --target-low and --target-high, not both: drop one."
+        )
+    if spec.target is not None:
+        return Outcome(target=spec.target)
+    return None if spec.declared_classes is None else Outcome(spec.declared_classes)
+
+
+def _agents(
+    table: FeatureTable, spec: DataSpec, schema: Schema | None, declared: Outcome | None
+) -> tuple[list[Array], list[str]]:
     """Return (the records of each agent, the names of the agents if there are any)."""
     if table.agents is not None:
         if spec.agents is not None or spec.partition is not None:
@@ -73,6 +99,8 @@ def _agents(table: FeatureTable, spec: DataSpec, schema: Schema | None) -> tuple
     if spec.agents is None or spec.agent_column != "agent":
         todo = "Name the agent column, or say into how many agents to cut the records."
         raise missing_column(spec.source, spec.agent_column, table.features, todo)
+    if spec.partition == "dirichlet" and declared is not None and declared.target is not None:
+        raise IncompatibleError("dirichlet deals records by class, and the label is a number: use shuffled or unequal.")
     # the order of the labels is all a partition needs of them
     labels = _labels(table)
     order = {name: k for k, name in enumerate(sorted(labels.names))}
@@ -179,9 +207,10 @@ def _schema(spec: DataSpec, path: str) -> Schema:
         if given not in (role, declared):
             says = f"{declared!r}" if declared else "not declared"
             raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
-    if spec.class_names is not None or spec.bounds is not None:
-        says = "declares the classes and the range of the features"
-        raise IncompatibleError(f"{schema.source} {says}: drop yours (--classes, data.low, data.high).")
+    if spec.class_names is not None or spec.bounds is not None or spec.target is not None:
+        says = "declares the classes or the target, and the range of the features"
+        yours = "--classes, --target-low, --target-high, data.low, data.high"
+        raise IncompatibleError(f"{schema.source} {says}: drop yours ({yours}).")
     return schema
 
 

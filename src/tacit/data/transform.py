@@ -7,13 +7,13 @@ before.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
 from tacit.features.map import FeatureMap, PublicFacts, apply
-from tacit.types import Federation, Norm, Shard, blocks
+from tacit.types import Array, Federation, Norm, Shard, blocks
 
 NORMS = ("l1", "l2")
 MODES = ("clip", "unit")
@@ -66,30 +66,42 @@ def with_intercept(federation: Federation) -> Federation:
     )  # fmt: skip
 
 
-def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:
-    """Rescale every record to norm at most B, in float64 and after rounding to float32.
+@dataclass(frozen=True)
+class RowScale:
+    """Records of norm at most B, in float64 and after rounding to float32.
 
     clip    x * min(1, B / |x|)    shorter records stay as they are
     unit    x * B / |x|            all get the norm B (less one part in a million); zero stays zero
     """
-    for kind, name, valid in (("norm", norm, NORMS), ("mode", mode, MODES)):
-        if name not in valid:
-            raise unknown(kind, name, valid)
-    if not 1e-30 <= bound <= 1e30:
-        raise SpecError(f"the norm bound must be positive and within float32's range, got {bound}.")
 
-    def change(shard: Shard) -> Shard:
-        sizes = Norm(norm).of_rows(shard.x)
-        longer = np.flatnonzero(sizes > (bound if mode == "clip" else 0))
-        x = shard.x.copy() if len(longer) else shard.x
+    norm: str
+    bound: float
+    mode: str = "clip"
+
+    def __post_init__(self) -> None:
+        for kind, name, valid in (("norm", self.norm, NORMS), ("mode", self.mode, MODES)):
+            if name not in valid:
+                raise unknown(kind, name, valid)
+        if not 1e-30 <= self.bound <= 1e30:
+            raise SpecError(f"the norm bound must be positive and within float32's range, got {self.bound}.")
+
+    def apply(self, x: Array) -> Array:
+        """The records (n, J), each rescaled from its own numbers alone."""
+        sizes = Norm(self.norm).of_rows(x)
+        longer = np.flatnonzero(sizes > (self.bound if self.mode == "clip" else 0))
+        x = x.astype(np.result_type(x, np.float32)) if len(longer) else x  # a copy, in which whole numbers have room
         for some in blocks(len(longer)):  # float64 copies of a block, not of all records
             rows = longer[some]
-            x[rows] = x[rows] * (_MARGIN * bound / sizes[rows])[:, None]
-        return replace(shard, x=x)
+            x[rows] = x[rows] * (_MARGIN * self.bound / sizes[rows])[:, None]
+        return x
 
+
+def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:
+    """Rescale every record as `RowScale` says."""
+    scale = RowScale(norm, bound, mode)
     within = federation.longest is not None and federation.longest[NORMS.index(norm)] <= bound
     return federation.map(
-        change, bounds=_bounds(federation.bounds, bound, mode),
+        lambda shard: replace(shard, x=scale.apply(shard.x)), bounds=_bounds(federation.bounds, bound, mode),
         rescaled=federation.rescaled or not (mode == "clip" and within),
     )  # fmt: skip
 

@@ -172,7 +172,7 @@ TARGET static void OWN(collect_)(const Groups *x, int n, int64_t there, int64_t 
 }
 
 /* out = sum_i x_i a_i^T over records first .. stop, and bound[r], raised to the largest |x_i| |a_i|. */
-TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const REAL *x_norm, const Shape *s,
+TARGET static void OWN(grouped_)(const Groups *x, const Aims *aims, const REAL *x_norm, const Shape *s,
                                  const REAL *z, int squared, int norm, const REAL *clip, int64_t first, int64_t stop,
                                  REAL *out, REAL *bound, char *memory)
 {
@@ -190,7 +190,7 @@ TARGET static void OWN(grouped_)(const Groups *x, const int64_t *label, const RE
         const int64_t count = stop - i < x->block ? stop - i : x->block;
         for (int64_t q = 0; q < chunks; q++)
             OWN(chunk_)(n, 0, x, i, count, model + q * panel, column + q * n * BLOCK);
-        OWN(residuals_)(s, count, BLOCK, label + i, x_norm + i, squared, norm, clip, column, top, total, bound);
+        OWN(residuals_)(s, count, BLOCK, aims, i, x_norm + i, squared, norm, clip, column, top, total, bound);
         for (int64_t q = 0; q < chunks; q++)
             OWN(chunk_)(n, 1, x, i, count, sum + q * panel, column + q * n * BLOCK);
     }

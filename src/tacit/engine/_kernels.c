@@ -37,6 +37,7 @@ enum { WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_
        POWER, N_PARAMS, INVERSE = N_PARAMS, N_COLUMNS };
 
 typedef struct { int64_t features, classes, runs, width; } Shape;
+typedef struct { const int64_t *label; const double *number; } Aims;   /* what scores aim at: one of the two is there */
 typedef struct { uint64_t key[2], round, step; int kind; } Stream;
 
 typedef struct {            /* records in groups of eight features */
@@ -238,11 +239,11 @@ INLINE float cos_turn(float x)                  /* cos x for 0 <= x <= 2 pi: a s
 typedef struct {
     const char *name;
     int most_float, most_double;
-    void (*tiled)(const Tiles *, const int64_t *, const float *, const Shape *, const float *, int, int, const float *,
+    void (*tiled)(const Tiles *, const Aims *, const float *, const Shape *, const float *, int, int, const float *,
                   int64_t, int64_t, float *, float *, char *);
-    void (*grouped)(const Groups *, const int64_t *, const float *, const Shape *, const float *, int, int,
+    void (*grouped)(const Groups *, const Aims *, const float *, const Shape *, const float *, int, int,
                     const float *, int64_t, int64_t, float *, float *, char *);
-    void (*exact)(const Groups *, const int64_t *, const double *, const Shape *, const double *, int, int,
+    void (*exact)(const Groups *, const Aims *, const double *, const Shape *, const double *, int, int,
                   const double *, int64_t, int64_t, double *, double *, char *);
     void (*evaluate)(const Groups *, const int64_t *, const Shape *, const float *, int64_t, int64_t, double *,
                      int64_t *, char *);
@@ -339,7 +340,7 @@ typedef struct {
     int n_held;
     int grouped, exact;             /* in groups or in tiles; summed in double or in float */
     int64_t n, features, classes, piece;
-    const int64_t *label;
+    Aims aims;
     const void *x_norm[2];
     Groups groups;
     Tiles tiles;
@@ -374,14 +375,19 @@ static PyObject *records_done(Records *x, Buffers *list)
     return give_back(list);
 }
 
-/* What both forms have: labels within the classes, and norms, all float32 or all float64. */
+/* What both forms have: labels within the classes, or numbers to predict where the model has one column; and norms, all
+   float32 or all float64. */
 static void labels_and_norms(Records *x, Buffers *list, PyObject *label, PyObject *norms[2])
 {
     int64_t bad = 0;
-    x->label = borrow(list, label, "label", "q", &x->n);
+    const void *given = borrow(list, label, "label", "qd", &x->n);
+    const int number = !list->failed && list->view[list->n - 1].format[0] == 'd';
+    x->aims = number ? (Aims){.number = given} : (Aims){.label = given};
     for (int64_t i = 0; !list->failed && i < x->n; i++)
-        bad |= x->label[i] < 0 || x->label[i] >= x->classes;
-    refuse(list, bad != 0 || x->classes < 1 || x->features < 1, "labels must lie in 0..n_classes-1");
+        bad |= number ? !(x->aims.number[i] >= -1 && x->aims.number[i] <= 1)
+                      : x->aims.label[i] < 0 || x->aims.label[i] >= x->classes;
+    refuse(list, bad != 0 || x->classes < 1 || x->features < 1 || (number && x->classes != 1),
+           "labels must lie in 0..n_classes-1; numbers to predict lie in [-1, 1], and n_classes is then 1");
     for (int i = 0; i < 2; i++)
         if (norms[i] != Py_None) {
             x->x_norm[i] = borrow(list, norms[i], "x_norm", "fd", &x->n);
@@ -554,11 +560,11 @@ static void sums_of(const Records *x, const Shape *s, const void *z, int squared
 {
     const void *size = x->x_norm[norm - 1];
     if (!x->grouped)
-        loops->tiled(&x->tiles, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
+        loops->tiled(&x->tiles, &x->aims, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
     else if (x->exact)
-        loops->exact(&x->groups, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
+        loops->exact(&x->groups, &x->aims, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
     else
-        loops->grouped(&x->groups, x->label, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
+        loops->grouped(&x->groups, &x->aims, size, s, z, squared, norm, clip, first, stop, out, bound, scratch);
 }
 
 /* The sum over all records: that of the first piece, and of each other piece in turn. `part` has room for one sum. */

@@ -5,10 +5,11 @@
 #undef OWN
 #define OWN(f) NAME(CAT(f, REAL))
 
-/* a, the scores of n records as columns, becomes their residuals, shrunk to the bound; class by class, all runs. */
-TARGET static void OWN(residuals_)(const Shape *s, int64_t n, int64_t size, const int64_t *label, const REAL *x_norm,
-                                   int squared, int norm, const REAL *clip, REAL *column, REAL *restrict top,
-                                   REAL *restrict sum, REAL *bound)
+/* a, the scores of n records from `first` on as columns, becomes their residuals, shrunk to the bound; class by class,
+   all runs. */
+TARGET static void OWN(residuals_)(const Shape *s, int64_t n, int64_t size, const Aims *aims, int64_t first,
+                                   const REAL *x_norm, int squared, int norm, const REAL *clip, REAL *column,
+                                   REAL *restrict top, REAL *restrict sum, REAL *bound)
 {
     const int64_t K = s->classes;
     for (int64_t r = 0; r < s->runs; r++) {
@@ -31,8 +32,12 @@ TARGET static void OWN(residuals_)(const Shape *s, int64_t n, int64_t size, cons
                 for (int64_t i = 0; i < n; i++)
                     a[k * size + i] *= sum[i];
         }
-        for (int64_t i = 0; i < n; i++)
-            a[label[i] * size + i] -= (REAL)1;
+        if (aims->number)
+            for (int64_t i = 0; i < n; i++)
+                a[i] -= (REAL)aims->number[first + i];
+        else
+            for (int64_t i = 0; i < n; i++)
+                a[aims->label[first + i] * size + i] -= (REAL)1;
         for (int64_t i = 0; i < n; i++)
             sum[i] = 0;
         for (int64_t k = 0; k < K; k++)

@@ -81,7 +81,7 @@ TARGET static void NAME(multiply)(const Lists *x, int64_t first, int64_t lists, 
 #undef GATHER
 
 /* out = sum_i x_i a_i^T over records first .. stop, and bound[r], raised to the largest |x_i| |a_i|. */
-TARGET static void NAME(tiled)(const Tiles *x, const int64_t *label, const float *x_norm, const Shape *s, const float *z,
+TARGET static void NAME(tiled)(const Tiles *x, const Aims *aims, const float *x_norm, const Shape *s, const float *z,
                                int squared, int norm, const float *clip, int64_t first, int64_t stop, float *out,
                                float *bound, char *memory)
 {
@@ -97,7 +97,7 @@ TARGET static void NAME(tiled)(const Tiles *x, const int64_t *label, const float
         for (int64_t c = 0; c < C; c++)                 /* one record a lane for what follows */
             for (int64_t k = 0; k < n; k++)
                 column[c * size + k] = score[k * W + c];
-        NAME(residuals_float)(s, n, size, label + i, x_norm + i, squared, norm, clip, column, top, sum, bound);
+        NAME(residuals_float)(s, n, size, aims, i, x_norm + i, squared, norm, clip, column, top, sum, bound);
         for (int64_t k = 0; k < n; k++)                 /* the padding of score is still zero */
             for (int64_t c = 0; c < C; c++)
                 score[k * W + c] = column[c * size + k];

@@ -1,4 +1,4 @@
-"""How good a model is on some records: the sum of their losses, and how many it gets wrong.
+"""How good a model is on some records: the sum of their losses, and the measures of what it predicts.
 
 The rows are read where they are, by all cores, in one compiled pass; what that pass does not know, NumPy does.
 """
@@ -14,10 +14,13 @@ import numpy as np
 
 from tacit.engine.kernels import GROUP, aligned, compiled, width
 from tacit.machine import cores
+from tacit.measures import AUC, ERROR, R2, RMSE
 from tacit.problem.loss import Loss, Softmax
-from tacit.types import Array, Shard
+from tacit.types import Array, Shard, Target, blocks
 
 PIECE = 4096  # records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order
+
+Measured = dict[str, float | None]
 
 
 def loss_and_errors(w: Array, shard: Shard, loss: Loss) -> tuple[float, int]:
@@ -38,6 +41,50 @@ def loss_and_errors(w: Array, shard: Shard, loss: Loss) -> tuple[float, int]:
             return total, sum(errors for _, errors in found)
     score = shard.x @ w.astype(shard.x.dtype)
     return loss.value(score, shard.y), int((score.argmax(axis=1) != shard.y).sum())
+
+
+def measures(w: Array, test: Shard, target: Target | None) -> Measured:
+    """What a model is measured by, None where the test records do not tell.
+
+    a number       RMSE and R2, in the units of the target, of predictions within its bounds
+    classes        the share of records whose label is not the class of the highest score; AUC where there are two
+    """
+    if target is not None:
+        return dict(zip((RMSE.key, R2.key), rmse_and_r2(_column(w[:, 0], test), test.y, target), strict=True))
+    error = loss_and_errors(w, test, Softmax())[1] / len(test) if len(test) else None
+    if w.shape[1] != 2:
+        return {ERROR.key: error}
+    return {ERROR.key: error, AUC.key: auc(_column(w[:, 1] - w[:, 0], test), test.y == 1)}
+
+
+def auc(score: Array, positive: Array) -> float | None:
+    """The share of pairs of a positive and another record in which the positive one has the higher score, ties half.
+
+    Ranks are halves of whole numbers, and so are their sums: nothing is rounded but the last division.
+    """
+    n, others = int(positive.sum()), int((~positive).sum())
+    if not n or not others or not np.isfinite(score).all():
+        return None
+    _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
+    rank = np.cumsum(counts) - (counts - 1) / 2  # of equal scores, the middle of their ranks
+    return float((rank[place][positive].sum() - n * (n + 1) / 2) / (n * others))
+
+
+def rmse_and_r2(score: Array, y: Array, target: Target) -> tuple[float | None, float | None]:
+    """The root of the mean squared error in the user's units, and 1 - that error over that of the mean of y."""
+    if not len(y) or not np.isfinite(score).all():
+        return None, None
+    squared, spread = np.square(score.clip(-1, 1) - y).mean(), np.square(y - y.mean()).mean()
+    return target.half * math.sqrt(squared), float(1 - squared / spread) if spread > 0 else None
+
+
+def _column(w: Array, shard: Shard) -> Array:
+    """x w for one column, summed in float64 and rounded to float32: of equal records no sum may tell one apart."""
+    found = np.empty(len(shard), np.float32)
+    with np.errstate(over="ignore"):
+        for rows in blocks(len(shard)):
+            found[rows] = shard.x[rows].astype(np.float64) @ w.astype(np.float64)
+    return found.astype(np.float64)
 
 
 def _fits(shard: Shard) -> bool:

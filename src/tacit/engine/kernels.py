@@ -151,7 +151,7 @@ def _compiled() -> ModuleType:
 
 def _labels(shard: Shard) -> Array:
     """A copy that nobody else can write to: the loops check labels once, and write where they point."""
-    return np.array(shard.y, np.int64)
+    return np.array(shard.y)  # int64, or float64 for numbers to predict
 
 
 def _norms(x_norm: dict[Norm, Array], dtype: type) -> tuple[Array | None, Array | None]:

@@ -69,9 +69,14 @@ def blocks(
         yield Block(
             place(np.array([p for _, p, _ in group])),
             place(_padded([shard.x for shard in shards], group)),
-            place(_padded([shard.y for shard in shards], group)[:, :, None, None]),
+            place(_padded([_in_single(shard.y) for shard in shards], group)[:, :, None, None]),
             {norm: place(size[:, :, None, None]) for norm, size in sizes.items()},
         )
+
+
+def _in_single(y: Array) -> Array:
+    """Labels as they are; numbers to predict in the precision of the scores."""
+    return y.astype(np.float32) if y.dtype.kind == "f" else y
 
 
 def _groups(pieces: Sequence[Piece], most: int) -> list[list[Piece]]:

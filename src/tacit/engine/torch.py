@@ -179,8 +179,11 @@ class Team:
         bound, limit = self.variant.bound, self.constant[own.agents]
         if isinstance(self.problem.loss, Softmax):
             score.copy_(score.softmax(3))
-        label = own.y.expand(-1, -1, score.shape[2], -1)
-        score.scatter_add_(3, label, -torch.ones_like(label, dtype=score.dtype))
+        if own.y.is_floating_point():  # numbers to predict: one column
+            score -= own.y
+        else:
+            label = own.y.expand(-1, -1, score.shape[2], -1)
+            score.scatter_add_(3, label, -torch.ones_like(label, dtype=score.dtype))
         if isinstance(bound, Declared):
             return limit
         size = own.x_norm[bound.norm] * torch.linalg.vector_norm(score, ORDER[bound.norm], 3, keepdim=True)

@@ -7,7 +7,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
   norms made of them 1e200 J^2 K, the product of a record's norm with that of its residual 1e150 J^2 K: all are finite
   for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
   sum in [1, K]. Numbers that underflow become zero, and floating-point flags are ignored on the way.
-* Labels lie in 0 .. K-1, which is checked when the agent is built, and the gate has fixed the shape (J, K).
+* Labels lie in 0 .. K-1, and numbers to predict in [-1, 1], which is checked when the agent is built; the gate has
+  fixed the shape (J, K).
 * A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
 * What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
   could be so large that adding it rounds a record away or up, is added after the noise.
@@ -41,7 +42,7 @@ from tacit.privacy.release import Release
 from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.sensitivity import Clipped
 from tacit.schedule import Schedule
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, fits
 
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
 LARGEST_STATE = 1e150
@@ -70,7 +71,7 @@ class AdmmHalf:
             raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
         self._check_constants()
         x, y = self.agent.shard.x, self.agent.shard.y
-        if x.shape[1] != self.shape[0] or not 0 <= y.min(initial=0) <= y.max(initial=0) < self.shape[1]:
+        if x.shape[1] != self.shape[0] or not fits(y, self.shape[1]):
             raise DataError(f"records and labels do not fit a model of shape {self.shape}: encode labels as 0..K-1.")
 
     @cached_property
@@ -148,7 +149,8 @@ class AdmmHalf:
           2 n (n + 4) u bound.
 
         Where Laplace noise is charged in l1 and in l2 at once, the grid's g d in l1 covers its g sqrt(d) in l2: the
-        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J.
+        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J. Where K = 1, a residual is one number, of one
+        size in every norm, so that |s|_2 / |s|_1 >= 1 / sqrt(J) = 1 / sqrt(d).
         """
         n = len(self.agent.shard)
         bound = self.agent.problem.weight * self.agent.variant.adjacency.value * self.agent.constant_bound

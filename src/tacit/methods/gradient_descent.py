@@ -153,7 +153,8 @@ def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: int) -> tu
     rounds, steps, rate = int(choice["rounds"]), int(choice.get("local_steps", 1)), choice.get("rate", 1.0)
     multiplier = budget.multiplier(rounds * steps, rate)
     std = math.sqrt(noises) * noise_std(facts, multiplier, choice["clip"]) / rate * facts.row_norm
-    return multiplier, cooled_step(choice["score_noise"], std, rounds)
+    step = cooled_step(choice["score_noise"], std, rounds)
+    return multiplier, min(step, facts.problem.longest_step(facts.row_norm))
 
 
 FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", build_fedgd, grid(

@@ -146,7 +146,8 @@ class Coordinator:
         seen = (after.w,) if hidden else tuple(answers.values())
         shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
         sent = 4.0 * self.method.share(self.facts) * sum(map(math.prod, shapes))
-        step = math.sqrt(np.square(after.w - state.w).sum())
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is not finite ends the run, without a warning
+            step = math.sqrt(np.square(after.w - state.w).sum())
         return after, Info(after.t, step, seen=seen, sent=sent)
 
 

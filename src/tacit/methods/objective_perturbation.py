@@ -134,8 +134,8 @@ def check_loss(facts: Facts) -> None:
     """Refuse a loss that the argument does not cover."""
     if not isinstance(facts.problem.loss, Softmax):
         raise IncompatibleError(
-            f"noise for an exact minimiser needs bounded gradients, and {type(facts.problem.loss).__name__} has none: "
-            "use the softmax loss, or a method that clips."
+            "noise for an exact minimiser is proved for bounded gradients of the softmax loss, and this loss is "
+            f"{type(facts.problem.loss).__name__}: use the softmax loss, or a method that clips (objt, fedgd, dpsgd)."
         )
 
 

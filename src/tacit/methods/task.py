@@ -169,4 +169,5 @@ def cooled_penalty(facts: Facts, score_noise: float, std: float, rounds: int) ->
     the run, where `std` is that of the noise on one agent's f'_p in one round.
     """
     step = cooled_step(score_noise, math.sqrt(facts.n_agents) * std * facts.row_norm, rounds)
+    step = min(step, facts.problem.longest_step(facts.row_norm))
     return Cooling(1 / (facts.n_agents * step), rounds)

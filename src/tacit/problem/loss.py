@@ -20,7 +20,15 @@ from tacit.types import Array, Norm
 
 
 class Loss(Protocol):
-    """l(s, y) for scores s (n, K) and labels y (n,)."""
+    """l(s, y) for scores s (n, K) and y (n,): labels, or numbers where K is one."""
+
+    @property
+    def for_classes(self) -> bool:
+        """Whether y may be labels."""
+
+    @property
+    def for_numbers(self) -> bool:
+        """Whether y may be numbers."""
 
     @property
     def curvature(self) -> float:
@@ -41,6 +49,8 @@ class Softmax:
     """The multinomial logistic loss of the paper: l = -ln h_y, h = softmax(s); a = h - e_y."""
 
     curvature: float = 0.5  # diag(h) - h h^T has eigenvalues at most 1/2
+    for_classes: bool = True
+    for_numbers: bool = False
 
     def value(self, score: Array, y: Array) -> float:
         shifted = _shift(score)
@@ -68,18 +78,50 @@ def _shift(score: Array) -> Array:
 
 @dataclass(frozen=True)
 class Squared:
-    """l = 1/2 |s - e_y|^2; a = s - e_y, which has no bound: private runs must clip."""
+    """l = 1/2 |s - e_y|^2 (1/2 (s - y)^2 for a number); a = s - e_y, which has no bound: private runs must clip."""
 
     curvature: float = 1.0
+    for_classes: bool = True
+    for_numbers: bool = True
 
     def value(self, score: Array, y: Array) -> float:
         return float(0.5 * np.square(self.residual(score, y)).sum())
 
     def residual(self, score: Array, y: Array) -> Array:
-        return np.asarray(score - one_hot(y, score.shape[1], score.dtype))
+        return np.asarray(score - aims(y, score.shape[1], score.dtype))
 
     def residual_bound(self, norm: Norm) -> float:  # noqa: ARG002
         return math.inf
+
+
+@dataclass(frozen=True)
+class Huber:
+    """l = r^2 / 2 where |r| <= h, else h (|r| - h / 2), r = s - y; a = r moved into [-h, h].
+
+    h is public, in units of the scaled target, whose range has length two. |a| <= h in every norm, because K is one.
+    """
+
+    threshold: float = 0.5
+    curvature: float = 1.0
+    for_classes: bool = False
+    for_numbers: bool = True
+
+    def value(self, score: Array, y: Array) -> float:
+        far = np.abs(score - aims(y, score.shape[1], score.dtype))
+        near = np.minimum(far, self.threshold)
+        return float((near * (far - near / 2)).sum())
+
+    def residual(self, score: Array, y: Array) -> Array:
+        far = score - aims(y, score.shape[1], score.dtype)
+        return np.asarray(far.clip(-self.threshold, self.threshold))
+
+    def residual_bound(self, norm: Norm) -> float:  # noqa: ARG002
+        return self.threshold
+
+
+def aims(y: Array, n_columns: int, dtype: DTypeLike = np.float64) -> Array:
+    """What scores (n, K) should be: one-hot rows for labels, y itself for numbers."""
+    return y[:, None].astype(dtype) if y.dtype.kind == "f" else one_hot(y, n_columns, dtype)
 
 
 def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:
@@ -90,4 +132,5 @@ def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:
 LOSSES: Registry[Callable[[], Loss]] = Registry("loss", {
     "softmax": Softmax,
     "squared": Squared,
+    "huber": Huber,
 })  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from tacit.measures import MEASURES, Measure
 from tacit.report.runs import Spread
 
 # Okabe and Ito's colours, told apart by colour-blind readers, without yellow; None is the colour of the text
@@ -28,16 +29,20 @@ class Quantity:
     factor: float = 1.0
 
 
+def _title(measure: Measure) -> str:
+    return measure.name[0].upper() + measure.name[1:]
+
+
 # by the name that a quantity has in records
 KNOWN = {
-    "test_error": Quantity("Test error", "test error (%)", factor=100.0),
-    "test_error_averaged": Quantity("Test error, averaged iterate", "test error (%)", factor=100.0),
+    **{one.key: Quantity(_title(one), one.label, factor=one.factor) for one in MEASURES},
+    **{one.averaged: Quantity(f"{_title(one)}, averaged iterate", one.label, factor=one.factor) for one in MEASURES},
     "objective": Quantity("Training objective", "objective (mean loss and penalty)"),
     "noise_gradient_units": Quantity("Noise in gradient units", "mean |noise| (gradient units)", log=True),
     "noise_parameter_units": Quantity("Noise in parameter units", "mean |noise| (parameter units)", log=True),
     "consensus_violation": Quantity("Consensus violation", "sum of |w - z| (parameter units)", log=True),
 }
-AVERAGED = {"test_error": "test_error_averaged"}  # what the averaged iterate is measured by
+AVERAGED = {one.key: one.averaged for one in MEASURES}  # what the averaged iterate is measured by
 
 
 def factor(quantity: str) -> float:

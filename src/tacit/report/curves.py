@@ -21,11 +21,10 @@ PRICED = 24  # rounds at most at which a budget is composed
 
 
 def standard(runs: Sequence[Recorded]) -> list[Chart]:
-    """Return charts of test error, objective, budget, noise and consensus; several of each where lines are many."""
-    makers: list[Callable[[Sequence[Group]], Chart]] = [
-        partial(_measured, quantity) for quantity in KNOWN if quantity not in AVERAGED.values()
-    ]
-    makers.insert(2, _budget)
+    """Return charts of measures, objective, budget, noise and consensus; several of each where lines are many."""
+    quantities = [quantity for quantity in KNOWN if quantity not in AVERAGED.values()]
+    makers: list[Callable[[Sequence[Group]], Chart]] = [partial(_measured, quantity) for quantity in quantities]
+    makers.insert(quantities.index("objective") + 1, _budget)
     parts = facets(grouped(runs))
     found = []
     for make in makers:

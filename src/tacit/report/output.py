@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tacit.errors import RecordError, RunDirectoryError
+from tacit.measures import ERROR, Measure, judge
 from tacit.privacy.budget import upward
 from tacit.report import curves, shapes
 from tacit.report.markup import Raw, badge, either, folded, html, table
@@ -80,7 +81,8 @@ def comparison(sources: Iterable[Source]) -> list[Row]:
 def _row(source: Source, group: Group) -> Row:
     run = group.first
     told = run.summary
-    final = {key: group.final(key) for key in ("test_error", "test_error_averaged", "seconds")}
+    judged = judge(told) or ERROR
+    final = {key: group.final(key) for key in (judged.key, judged.averaged, "seconds")}
     return {
         "source": source.name, "runs": group.label,
         "algorithm": run.values["algorithm.name"], "preset": run.values["run.preset"],
@@ -141,19 +143,23 @@ def _comparison(rows: Sequence[Row]) -> str:
     several = len({row["source"] for row in rows}) > 1
     columns = ["runs", *(["source"] if several else []), "algorithm", "preset", "data", "epsilon", "delta",
                "guarantee", "rounds", "seeds", "test error (%)", "20 to 80 %", "seconds"]  # fmt: skip
+    labels = dict.fromkeys(_judge(row).label for row in rows)
+    columns[columns.index(ERROR.label)] = " or ".join(labels)
     lines = [[row["runs"], *([row["source"]] if several else []), *_cells(row)] for row in rows]
     rows_of_all = table("Means over seeds; seconds are those of one run", columns, lines)
     return "<h2>Comparison</h2>" + (rows_of_all if len(rows) <= MANY else folded(f"{len(rows)} settings", rows_of_all))
 
 
 def _cells(row: Row) -> list[object]:
-    last, averaged = row["test_error"], row["test_error_averaged"]
+    judged = _judge(row)
+    last, averaged = row[judged.key], row[judged.averaged]
     lost = f" ({row['diverged']} diverged)" if row["diverged"] else ""
     return [
         row["algorithm"], row["preset"], row["data"], _epsilon(row),
         "-" if row["dp_delta"] is None else f"{row['dp_delta']:g}",
         badge(row["label"]), row["rounds"], f"{row['seeds']}{lost}",
-        either(_percent(last, "mean"), _percent(averaged, "mean")), either(_range(last), _range(averaged)),
+        either(_number(judged, last, "mean"), _number(judged, averaged, "mean")),
+        either(_range(judged, last), _range(judged, averaged)),
         "-" if row["seconds"] is None else f"{row['seconds']['mean']:.3g}",
     ]  # fmt: skip
 
@@ -165,12 +171,19 @@ def _epsilon(row: Row) -> str:
     return "no noise" if row["epsilon_per_round"] is None else f"{row['epsilon_per_round']:.4g} a round, claimed"
 
 
-def _percent(found: Row | None, part: str) -> str:
-    return "-" if found is None else f"{100 * found[part]:.2f}"
+def _judge(row: Row) -> Measure:
+    """Return what the runs of a row are judged by."""
+    return judge(row) or ERROR
 
 
-def _range(found: Row | None) -> str:
-    return "-" if found is None or found["count"] < 2 else f"{_percent(found, 'low')} to {_percent(found, 'high')}"
+def _number(judged: Measure, found: Row | None, part: str) -> str:
+    return "-" if found is None else judged.number(found[part])
+
+
+def _range(judged: Measure, found: Row | None) -> str:
+    if found is None or found["count"] < 2:
+        return "-"
+    return f"{_number(judged, found, 'low')} to {_number(judged, found, 'high')}"
 
 
 def _own(name: str) -> Raw:

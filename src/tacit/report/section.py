@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 from itertools import chain
 
+from tacit.measures import JUDGES, KEYS, MEASURES, Measure
 from tacit.report import curves, shapes
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import factor
@@ -100,13 +101,20 @@ def _result(run: Recorded) -> str:
 
 def _results(runs: Sequence[Recorded]) -> str:
     """Return a table with one row a run."""
+    shown = {key: label for one in MEASURES for key, label in ((one.key, one.label), (one.averaged, _averaged(one)))
+             if any(key in run.summary for run in runs)}  # fmt: skip
     rows = []
     for run in runs:
-        found = {name: run.summary.get(name) for name in ("test_error", "test_error_averaged", "objective", "seconds")}
+        found = {name: run.summary.get(name) for name in (*shown, "objective", "seconds")}
         numbers = ["-" if value is None else f"{factor(name) * value:.4g}" for name, value in found.items()]
         rows.append([run.name, run.values.get("run.seed", "-"), *numbers, run.summary.get("spec_hash", "-")])
-    columns = ["run", "seed", "test error (%)", "averaged (%)", "objective", "seconds", "spec"]
+    columns = ["run", "seed", *shown.values(), "objective", "seconds", "spec"]
     return folded(f"All {len(runs)} runs", table("Each run at its end", columns, rows))
+
+
+def _averaged(measure: Measure) -> str:
+    """Label the measure of the averaged iterate."""
+    return measure.label.replace(measure.name, "averaged" if measure in JUDGES else f"{measure.name}, averaged")
 
 
 def _spec(runs: Sequence[Recorded]) -> str:
@@ -144,11 +152,12 @@ def _curves_csv(runs: Sequence[Recorded]) -> str:
     """Write every curve as CSV: a line for each group and round, with mean and percentiles, in the unit of records."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
-    write(["runs", "seeds", "t", *(f"{key}_{part}" for key in QUANTITIES for part in ("mean", "p20", "p80"))])
+    there = [key for key in QUANTITIES if key not in KEYS or any(key in run.curve for run in runs)]
+    write(["runs", "seeds", "t", *(f"{key}_{part}" for key in there for part in ("mean", "p20", "p80"))])
     for group in grouped(runs):
-        columns = {key: dict(zip(*group.curve(key), strict=True)) for key in QUANTITIES}
+        columns = {key: dict(zip(*group.curve(key), strict=True)) for key in there}
         for t in sorted({t for column in columns.values() for t in column}):
-            found = [columns[key].get(t) for key in QUANTITIES]
+            found = [columns[key].get(t) for key in there]
             cells = [("",) * 3 if at is None else [f"{y:.6g}" for y in (at.mean, at.low, at.high)] for at in found]
             write([group.label, len(group.finished), t, *chain(*cells)])
     return out.getvalue()

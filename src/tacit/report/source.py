@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit import record, toml
+from tacit import measures, record, toml
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.report import artefact_file
 from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
 
 QUANTITIES = (
-    "test_error", "test_error_averaged", "objective", "consensus_violation", "noise_gradient_units",
-    "noise_parameter_units", "rho",
+    *measures.KEYS, "objective", "consensus_violation", "noise_gradient_units", "noise_parameter_units", "rho",
 )  # fmt: skip
 
 
@@ -97,7 +96,8 @@ def _run(found: dict[str, Any], where: str) -> Recorded:
     curve = found.get("curve", {})
     summary = {key: value for key, value in found.items() if key not in ("curve", "spec", "seal", "name")}
     if "diverged" not in found:
-        for key in ("guarantee", "test_error", "seconds"):
+        judged = measures.judge(found) or measures.ERROR
+        for key in ("guarantee", judged.key, "seconds"):
             if key not in found:
                 raise RecordError(f"{where}: {name} has no {key}. {again}")
         if not isinstance(curve, dict) or not curve.get("t"):
@@ -115,7 +115,7 @@ def _directory(path: Path, name: str) -> Recorded:
         summary = record.loads((path / "result.json").read_text(encoding="utf-8"))
         record.check_result(path, summary)
         rows = [json.loads(line) for line in (path / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
-        curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES)}
+        curve = {key: [row.get(key) for row in rows] for key in ("t", *QUANTITIES) if any(key in row for row in rows)}
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise RunDirectoryError(f"{path} is damaged ({type(error).__name__}: {error}): run {name} again.") from None
     return _known(Recorded(name, toml.text_of(path / "spec.toml"), summary, curve), str(path))
@@ -131,6 +131,7 @@ def _known(run: Recorded, where: str) -> Recorded:
     rounds = run.values["run.rounds"]
     told = run.summary.get("algorithm"), run.summary.get("rounds"), run.curve["t"][-1]
     fits = told == (run.values["algorithm.name"], rounds, rounds)
-    if not fits or not record.ends(run.curve.get("test_error", [None]), run.summary["test_error"]):
+    key = (measures.judge(run.summary) or measures.ERROR).key
+    if not fits or not record.ends(run.curve.get(key, [None]), run.summary.get(key)):
         raise RecordError(f"{where}: the result of {run.name} is not of its spec and curve. Run {run.name} again.")
     return run

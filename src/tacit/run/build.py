@@ -17,7 +17,7 @@ from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
 from tacit.problem.domain import DOMAINS
-from tacit.problem.loss import LOSSES
+from tacit.problem.loss import LOSSES, Huber, Loss
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run.compose import AdmmSetup, composed
@@ -153,10 +153,27 @@ def objective(spec: Spec, federation: Federation) -> Problem:
     return Problem(
         federation.n_agents,
         1 / federation.n_records,
-        LOSSES[spec.problem.loss](),
+        _loss(spec, federation),
         REGULARIZERS[spec.problem.regularizer](),
         spec.problem.beta,
         DOMAINS[spec.problem.domain](spec.problem.domain_radius),
     )
 
 
+def _loss(spec: Spec, federation: Federation) -> Loss:
+    """Return the loss that [problem] names; refuse a loss that is not for what the records hold."""
+    loss, threshold = LOSSES[spec.problem.loss](), spec.problem.threshold
+    number = federation.target is not None
+    if not (loss.for_numbers if number else loss.for_classes):
+        holds, fits = ("a number", "numbers") if number else ("classes", "classes")
+        known = {name: LOSSES[name]() for name in LOSSES}
+        others = [name for name, one in known.items() if (one.for_numbers if number else one.for_classes)]
+        raise IncompatibleError(
+            f"the loss {spec.problem.loss} is not for {fits}, and the label of {federation.name} is {holds}: set "
+            f"problem.loss to {' or '.join(others)}."
+        )
+    if threshold is None:
+        return loss
+    if not isinstance(loss, Huber):
+        raise IncompatibleError(f"the loss {spec.problem.loss} has no threshold: drop problem.threshold.")
+    return replace(loss, threshold=threshold)

@@ -232,6 +232,7 @@ def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
     if s.rho == "cooling":
-        step = s.step or _step(s.score_noise, agents, spec.run.rounds)
+        longest = agents[0].problem.longest_step(spec.data.row_bound) if spec.data.row_norm == "l2" else math.inf
+        step = s.step or min(_step(s.score_noise, agents, spec.run.rounds), longest)
         return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

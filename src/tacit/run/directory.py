@@ -22,6 +22,7 @@ from tacit import jsontext, record, toml
 from tacit.data.formats.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
+from tacit.measures import ERROR, judge
 from tacit.run.spec import Spec
 from tacit.types import Array
 
@@ -29,8 +30,7 @@ Layout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu
 
 # the keys of result.json that `tacit train --resume`, sweeps and reports read later
 RESULT_KEYS = (
-    "algorithm", "preset", "dataset", "agents", "records", "rounds", "test_error", "test_error_averaged", "objective",
-    "guarantee", "seconds",
+    "algorithm", "preset", "dataset", "agents", "records", "rounds", "objective", "guarantee", "seconds",
 )  # fmt: skip
 
 
@@ -161,6 +161,9 @@ class RunDirectory:
         except (OSError, ValueError, RecursionError) as error:
             raise _damaged(path, error) from None
         missing = [key for key in RESULT_KEYS if not isinstance(found, dict) or key not in found]
+        measure = None if missing else judge(found)
+        judged = (ERROR.key,) if measure is None else (measure.key, measure.averaged)
+        missing += [key for key in judged if not missing and key not in found]
         if missing:
             raise _damaged(path, f"it has no {missing[0]}")
         record.check_result(self.path, found)

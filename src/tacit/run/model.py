@@ -12,15 +12,19 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from tacit.data import feature_table
+from tacit.data.cells import Coded
 from tacit.data.feature_table import FeatureTable
+from tacit.data.outcome import Outcome
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable, some
-from tacit.errors import DataError, IncompatibleError, RunDirectoryError
+from tacit.data.transform import RowScale
+from tacit.engine.evaluate import rmse_and_r2
+from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.run.shapes import Shapes, shapes_of
-from tacit.types import Array
+from tacit.types import Array, Target
 
 
 @runtime_checkable
@@ -36,6 +40,8 @@ class Columns(Protocol):
 class Model:
     """A trained model: w (J, K), the average of w over the rounds, names of classes and inputs, their schema and map.
 
+    A model with a target has one column and no classes: it predicts a number within the bounds of the target.
+
     predict    takes records as their owner has them, and encodes them by the schema if there is one
     scores     takes inputs, encoded already, and passes them through the feature map if there is one
     """
@@ -46,6 +52,8 @@ class Model:
     features: tuple[str, ...]
     intercept: bool = False
     schema: str = ""  # TOML; empty where records came as numbers
+    target: Target | None = None
+    rows: RowScale | None = None  # what was done to the norm of every record, after the intercept
     recipe: str = ""  # of the feature map; empty where there is none
     trusted: str | None = None  # the function of the user's own that may be called, where the map is one
     rescaled: bool = True  # whether training may have divided a record by its own norm
@@ -59,6 +67,10 @@ class Model:
             "features": np.array(self.features, dtype=np.str_),
             "intercept": np.array(self.intercept),
             "schema": np.array(self.schema, dtype=np.str_),
+            "target": np.array([] if self.target is None else [self.target.lo, self.target.hi], dtype=np.float64),
+            "rows": np.array(
+                [] if self.rows is None else [self.rows.norm, repr(self.rows.bound), self.rows.mode], dtype=np.str_
+            ),
             "recipe": np.array(self.recipe, dtype=np.str_),
             "rescaled": np.array(self.rescaled),
             "noise": np.array(self.noise, dtype=np.float64),
@@ -79,14 +91,23 @@ class Model:
                 )
             directory.result()  # refuses a run that was edited
             path = path / "model.npz"
-        # models of version 0.1.0 have no schema, and earlier ones of 0.2.0 neither a map nor what shapes need
-        unsaid = {"rescaled": np.array(True), "noise": np.full(2, math.nan)}
-        arrays = {"schema": np.array(""), "recipe": np.array(""), **unsaid} | load_npz(path)
-        fitting(path, arrays, {"w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,))})
-        w, named = arrays["w"], len(arrays["features"])
+        # models of version 0.1.0 have no schema, those of early 0.2.0 no target, map or scale of rows
+        earlier = {
+            "schema": np.array(""), "recipe": np.array(""), "target": np.zeros(0), "rows": np.array([], dtype=np.str_),
+            "rescaled": np.array(True), "noise": np.full(2, math.nan),
+        }  # fmt: skip
+        arrays = earlier | load_npz(path)
         fitting(path, arrays, {
-            "w_average": ("f", w.shape), "classes": ("U", w.shape[1:]), "intercept": ("b", ()), "schema": ("U", ()),
-            "recipe": ("U", ()), "rescaled": ("b", ()), "noise": ("f", (2,)),
+            "w": ("f", (None, None)), "classes": ("U", (None,)), "features": ("U", (None,)), "target": ("f", (None,)),
+            "rows": ("U", (None,)),
+        })  # fmt: skip
+        w, named = arrays["w"], len(arrays["features"])
+        numeric, scaled = (len(arrays[name]) > 0 for name in ("target", "rows"))
+        fitting(path, arrays, {
+            "w": ("f", (len(w), 1 if numeric else w.shape[1])), "target": ("f", (2 if numeric else 0,)),
+            "w_average": ("f", w.shape), "classes": ("U", (0,) if numeric else w.shape[1:]), "intercept": ("b", ()),
+            "schema": ("U", ()), "recipe": ("U", ()), "rescaled": ("b", ()), "noise": ("f", (2,)),
+            "rows": ("U", (3 if scaled else 0,)),
         })  # fmt: skip
         model = cls(
             w,
@@ -95,6 +116,7 @@ class Model:
             tuple(map(str, arrays["features"])),
             bool(arrays["intercept"]),
             str(arrays["schema"]),
+            *_scales(path, arrays["target"], arrays["rows"]),
             str(arrays["recipe"]),
             features,
             bool(arrays["rescaled"]),
@@ -122,9 +144,9 @@ class Model:
         """Return the schema, or None if the model has no schema."""
         return parse(self.schema, "the model's schema") if self.schema else None
 
-    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str]:
-        """Return the most likely class of each record; `inputs` says what `data` may be."""
-        return self.name(self.scores(self.inputs(data), averaged))
+    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
+        """Return the most likely class, or the number, of each record; `inputs` says what `data` may be."""
+        return self.read_off(self.scores(self.inputs(data), averaged))
 
     def inputs(self, data: str | Path | Columns | Any) -> Array:
         """Return the features (n, n_inputs) of new records, encoded by the model's schema if there is one.
@@ -179,22 +201,43 @@ class Model:
         return wanted
 
     def scores(self, x: Array, averaged: bool = False) -> Array:
-        """Return phi(x)^T w, (n, K), for inputs x (n, n_inputs) and the feature map phi: no schema is applied."""
+        """Return phi(x)^T w, (n, K), for inputs x (n, n_inputs): map, intercept and norm are seen to here."""
         if x.ndim != 2 or x.shape[1] != self.n_inputs:
             raise DataError(f"records have shape {x.shape} and the model was trained on {self.n_inputs} features.")
         if not np.isfinite(x).all():
             raise DataError("the records hold NaN or inf: drop or impute them.")
         phi = x if self.map is None else apply(self.map, x)
         w = self.w_average if averaged else self.w
-        return np.asarray(phi @ w[: phi.shape[1]] + (w[-1] if self.intercept else 0.0))
+        whole = np.column_stack([phi, np.ones(len(phi), phi.dtype)]) if self.intercept else phi
+        return np.asarray((whole if self.rows is None else self.rows.apply(whole)) @ w)
 
     def shapes(self, averaged: bool = False) -> Shapes:
         """Return what each column adds to the score, value by value; refuse a model whose score is no such sum."""
         return shapes_of(self, averaged)
 
-    def name(self, scores: Array) -> list[str]:
-        """Return the class with the highest score of each record."""
+    def read_off(self, scores: Array) -> list[str] | list[float]:
+        """Return the class with the highest score of each record, or the number in the user's units."""
+        if self.target is not None:
+            return [float(value) for value in self.target.in_units(scores[:, 0])]
         return [self.classes[k] for k in scores.argmax(axis=1)]
+
+    def error(self, scores: Array, labels: Coded) -> float | None:
+        """Return the share of wrong classes, or the RMSE in the user's units; None where no label tells."""
+        if self.target is None:
+            names = labels.tolist()
+            wrong = [label != guess for label, guess in zip(names, self.read_off(scores), strict=True) if label]
+            return sum(wrong) / len(wrong) if wrong else None
+        y, known = Outcome(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
+        return rmse_and_r2(scores[known, 0].astype(np.float64), y[known], self.target)[0]
+
+
+def _scales(path: Path, target: Array, rows: Array) -> tuple[Target | None, RowScale | None]:
+    """Return the target and the scale of rows that arrays hold, each None where its array is empty."""
+    try:
+        scale = RowScale(str(rows[0]), float(rows[1]), str(rows[2])) if len(rows) else None
+        return Target(*target.tolist()) if len(target) else None, scale
+    except (SpecError, ValueError) as error:
+        raise RunDirectoryError(f"{path} is damaged ({error}): train again.") from None
 
 
 def _numbers(what: str, values: Array) -> Array:

@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tacit import data
+from tacit.data import tables
 from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
 from tacit.methods.method import Composed, Entry, key_of
@@ -90,6 +93,31 @@ def _sound_constants(entry: Entry) -> Values:
         **entry.values,
         **{key_of(name): value for name, value in entry.grid[0].items()},
     }
+
+
+def _numbers(preset_name: str, algorithm: str) -> Values:
+    """Return what a preset gives in other places where the label is a number to predict, scaled to [-1, 1].
+
+    Squared, not huber: on records of norm one, which are clipped, both have the same gradients where the threshold is
+    the clipping norm. A score is the number itself, so it may gather less noise than one that only names a class.
+    Chosen on synthetic tables of 500 to 20,000 records, of 5 and 20 columns, at epsilon 1, 3 and 8.
+    """
+    sound = preset_name == "sound" and isinstance(METHODS[algorithm], Composed)
+    return {"problem.loss": "squared"} | ({"privacy.clip": 0.2, "schedule.score_noise": 0.3} if sound else {})
+
+
+def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
+    """Return the spec with what a preset gives where the label is a number; keys that were `chosen` stay."""
+    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
+    own = _numbers(spec.run.preset, spec.algorithm.name)
+    left = [key for key in own if key not in chosen and spec.values()[key] == usual[key]]
+    return spec.with_values({key: own[key] for key in left})
+
+
+def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
+    """Return the spec as `for_numbers` does if its data declare a number to predict, else the spec itself."""
+    says = spec.data.checked().target is not None or spec.data.schema is not None
+    return for_numbers(spec, chosen) if says and tables.declares_a_number(spec.data) else spec
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from tacit._version import __version__
-from tacit.engine.evaluate import loss_and_errors
+from tacit.data.transform import RowScale
+from tacit.engine.evaluate import loss_and_errors, measures
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
-from tacit.problem.loss import Softmax
+from tacit.measures import judge, measured
 from tacit.rounds import Info, State
 from tacit.run import build, deploy
 from tacit.run.build import Setup
@@ -24,19 +25,14 @@ from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import stated
 from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise
-from tacit.run.presets import preset
+from tacit.run.presets import for_numbers, preset
 from tacit.run.spec import Spec
-from tacit.types import Array, Federation, Shard
+from tacit.types import Array, Federation
 
 TRACED = {
     "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
     "sensitivity": "sensitivity",
 }  # fmt: skip
-
-
-def error_rate(w: Array, shard: Shard) -> float | None:
-    """Return the share of records whose label is not the class with the highest score; None without records."""
-    return loss_and_errors(w, shard, Softmax())[1] / len(shard) if len(shard) else None
 
 
 def objective(w: Array, setup: Setup, federation: Federation) -> float:
@@ -63,10 +59,10 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: null stands for NaN and inf
+        last, mean = (measures(u, federation.test, federation.target) for u in (w, averaged))
         row = {
             "t": info.t,
-            "test_error": error_rate(w, federation.test),
-            "test_error_averaged": error_rate(averaged, federation.test),
+            **{key: value for name in last for key, value in ((name, last[name]), (f"{name}_averaged", mean[name]))},
             "objective": objective(w, setup, federation),
             "consensus_violation": violation,
             "consensus_violation_per_agent": None if violation is None else violation / federation.n_agents,
@@ -182,8 +178,12 @@ class Run:
         if self.directory is not None:
             known = self.federation
             names = known.inputs if known.recipe else known.features
-            model = Model(w, average, known.classes, names, known.intercept, known.schema, known.recipe,
-                          rescaled=known.rescaled, noise=gathered_noise(self.setup))  # fmt: skip
+            d = self.spec.data
+            rows = None if d.row_norm == "none" else RowScale(d.row_norm, d.row_bound, d.row_mode)
+            model = Model(
+                w, average, known.classes, names, known.intercept, known.schema, known.target, rows, known.recipe,
+                rescaled=known.rescaled, noise=gathered_noise(self.setup),
+            )  # fmt: skip
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
@@ -207,8 +207,15 @@ class Result:
 
     @property
     def test_error(self) -> float | None:
-        """Return the test error of the last iterate, between 0 and 1."""
-        value: float | None = self.summary["test_error"]
+        """Return the test error of the last iterate, between 0 and 1; None where the target is a number."""
+        value: float | None = self.summary.get("test_error")
+        return value
+
+    @property
+    def judged(self) -> float | None:
+        """Return what the last iterate is judged by: its test error, or its test RMSE where the target is a number."""
+        measure = judge(self.summary)
+        value: float | None = self.summary[measure.key] if measure else None
         return value
 
     @property
@@ -224,14 +231,15 @@ def summarize(
     return {
         "algorithm": spec.algorithm.name,
         "preset": spec.run.preset,
-        "changed": changed(spec),
+        "changed": changed(spec, federation.target is not None),
         "dataset": federation.name,
         "features": described(federation.recipe) if federation.recipe else None,
         "agents": federation.n_agents,
         "records": federation.n_records,
         "rounds": spec.run.rounds,
         "seed": spec.run.seed,
-        **{key: last[key] for key in ("test_error", "test_error_averaged", "objective", "consensus_violation")},
+        **measured(last),
+        **{key: last[key] for key in ("objective", "consensus_violation")},
         **stated(spec, setup),
         "engine": spec.run.engine,
         "path": path,
@@ -240,12 +248,13 @@ def summarize(
     }
 
 
-def changed(spec: Spec) -> dict[str, Any]:
+def changed(spec: Spec, number: bool = False) -> dict[str, Any]:
     """Return the values that differ from the preset, but for values that no preset fixes: data, length and seed."""
     open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
     free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
     fixed = ("data.row_norm", "data.row_bound", "data.row_mode")
-    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
+    known = preset(spec.run.preset, spec.algorithm.name, spec.data.source)
+    usual = (for_numbers(known) if number else known).values()
     return {
         key: value
         for key, value in spec.values().items()

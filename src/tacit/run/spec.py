@@ -29,6 +29,7 @@ from tacit.types import is_unicode
 class ProblemSpec:
     loss: str = declare("softmax", "the loss", choices=LOSSES)
     regularizer: str = declare("l2", "r(w)", choices=REGULARIZERS)
+    threshold: float | None = declare(None, "huber: largest residual, of a target scaled to [-1, 1]; unset: 0.5")
     beta: float = declare(1e-6, "weight of the regulariser")
     domain: str = declare("everywhere", "the set W", choices=DOMAINS)
     domain_radius: float = declare(1.0, "radius of the box or ball W")
@@ -172,7 +173,8 @@ _WITHIN = {
 }  # fmt: skip
 _RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # the name in specs and records of versions 0.1 and 0.2
 _POSITIVE = (
-    "data.alpha", "data.row_bound", "problem.domain_radius", "algorithm.tolerance", "schedule.rho_c1",
+    "data.alpha", "data.row_bound", "problem.threshold", "problem.domain_radius", "algorithm.tolerance",
+    "schedule.rho_c1",
     "schedule.rho_period", "schedule.rho_static", "schedule.rho_factor", "schedule.step", "schedule.score_noise",
     "schedule.eta_a", "schedule.c_w",
     "schedule.radius_a", "privacy.epsilon", "privacy.clip", "privacy.limit",

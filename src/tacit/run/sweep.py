@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tacit import record, toml
+from tacit import measures, record, toml
 from tacit.engine.fast import fusable
 from tacit.engine.passes import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
@@ -22,7 +22,7 @@ from tacit.jsontext import Values
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
-from tacit.run.presets import preset
+from tacit.run.presets import fitted, preset
 from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
 from tacit.run.train import K, Listener, Patience, nobody, settled, together
@@ -34,7 +34,7 @@ STATE_BYTES = 2e9  # all z and duals in a batch, at most
 
 CURVE = 50  # points of a curve, at most
 CURVES = (
-    "t", "test_error", "test_error_averaged", "objective", "consensus_violation",
+    "t", *measures.KEYS, "objective", "consensus_violation",
     "noise_gradient_units", "noise_parameter_units", "rho",
 )  # fmt: skip
 
@@ -76,7 +76,7 @@ def expand(values: Values, source: str) -> list[Member]:
         own = {key: chosen[key] for key in varied}
         if "run.name" in chosen:
             raise SpecError(f"{source}: run.name is drawn for each run of a sweep: drop it.")
-        members.append(Member(_name(own), own, base.with_values(chosen).checked()))
+        members.append(Member(_name(own), own, fitted(base.with_values(chosen).checked(), chosen)))
     names = [member.name for member in members]
     if len(set(names)) < len(names):
         raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
@@ -238,7 +238,7 @@ def _lockstep_key(run: Run) -> str | None:
 def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:
     """Return the record of one run: its varied values, its result, and its curves, thinned to at most CURVE points."""
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
-    curve = {key: [_short(row[key]) for row in thin] for key in curves}
+    curve = {key: [_short(row[key]) for row in thin] for key in curves if key in rows[-1]}
     return record.sealed(
         {"name": member.name, **member.varied, **summary, "curve": curve, "spec": member.spec.toml()}
     )
