@@ -137,16 +137,16 @@ class HuangStep:
         return 1 / (self.smoothness + math.sqrt(2 * self.dimension * t) * self.noise / self.c_w)
 
 
-LARGEST_STEP = 32.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
+LARGEST_STEP = 1000.0  # clipped gradients allow steps far beyond 2 / curvature; this bounds what no noise does
 
 
-def cooled_step(score_noise: float, std: float, rounds: int) -> float:
+def cooled_step(score_noise: float, std: float, rounds: int, largest: float = LARGEST_STEP) -> float:
     """The first of steps falling in a line to zero with which scores gather noise of std score_noise over the run.
 
     One round adds noise of std `std` times its step: over the run std^2 sum_t step_t^2 = std^2 step^2 rounds / 3.
-    Everything in it is public. Without noise, or with very little, the step stops at LARGEST_STEP.
+    Everything in it is public. Without noise, or with very little, the step stops at `largest`.
     """
-    return min(LARGEST_STEP, score_noise * math.sqrt(3 / rounds) / std) if std else LARGEST_STEP
+    return min(largest, score_noise * math.sqrt(3 / rounds) / std) if std else largest
 
 
 def _check(*constants: float, finite: bool = True) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Order, Replies
-from tacit.admm.updates import ascent, consensus
+from tacit.admm.updates import ascent, consensus, heavy_ball
 from tacit.rounds import Info, State
 from tacit.schedule import Schedule
 
@@ -25,10 +25,12 @@ class Consensus:
     shape: tuple[int, int]
     rho: Schedule
     order: Order
+    momentum: float = 0.0  # only where z moves first: what the server does with releases costs no privacy
 
     def start(self) -> State:
         """Every variable is zero, as the authors start."""
-        return State.zero(self.shape, z_mean=np.zeros(self.shape), dual_mean=np.zeros(self.shape))
+        zero = np.zeros(self.shape)
+        return State.zero(self.shape, z_mean=zero, dual_mean=zero, **({"moved": zero} if self.momentum else {}))
 
     def ask(self, state: State) -> Broadcast:
         """The server sends the new w if w moves first, else the last one."""
@@ -40,7 +42,9 @@ class Consensus:
     def conclude(self, state: State, msg: Broadcast, replies: Replies) -> tuple[State, Info]:
         """The server moves w if z moved first, and the mean of the duals after both."""
         z, dual = replies.z_mean, state.own["dual_mean"]
-        w = replies.heard(msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho))
+        w = msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho)
+        w = replies.heard(heavy_ball(w, state.own["moved"], self.momentum) if self.momentum else w)
         step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
         info = Info(msg.t, step, msg.rho, replies.trace, lambda: replies.violation(w), sent=4.0 * z.size)
-        return state.next(w, z_mean=z, dual_mean=ascent(dual, w, z, msg.rho)), info
+        own = {"z_mean": z, "dual_mean": ascent(dual, w, z, msg.rho)}
+        return state.next(w, **own, **({"moved": w - state.w} if self.momentum else {})), info

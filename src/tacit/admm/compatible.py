@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.admm.agent import Agent, Variant
+from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Output, Point, Trust
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
@@ -18,10 +19,15 @@ from tacit.schedule import Schedule
 from tacit.types import Norm
 
 
-def check(variant: Variant, domain: Domain) -> None:
+def check(variant: Variant, domain: Domain, momentum: float = 0.0) -> None:
     """Refuse a combination of choices that has no meaning or no valid noise, and say which."""
     rule, mechanism, output = variant.rule, variant.mechanism, isinstance(variant.perturbation, Output)
     private = not isinstance(mechanism, Silence)
+    if momentum and (isinstance(rule, Exact) or rule.at is not Point.GLOBAL or variant.order is not Order.ZWD):
+        raise IncompatibleError(
+            "momentum repeats a step of gradient descent, which w takes where z moves first and f_p is linearised at "
+            "w: set algorithm.order = zwd and algorithm.linearize_at = w, or algorithm.momentum = 0."
+        )
     if private and variant.bound.norm is not mechanism.norm:
         raise IncompatibleError(
             f"{_name(mechanism)} noise needs a sensitivity in {mechanism.norm.value}, and the bound is in "

@@ -11,6 +11,11 @@ def consensus(z, dual, rho):
     return z - dual / rho
 
 
+def heavy_ball(w, moved, momentum):
+    """w+ = w + momentum (w_t - w_t-1): the server repeats a share of its last move (Polyak 1964; not in the paper)."""
+    return w + momentum * moved
+
+
 def prox_center(w, z, dual, slope, rho, eta):
     """argmin_u <slope - dual, u> + rho/2 |u - w|^2 + 1/(2 eta) |u - z|^2   (5), and (8) with noise."""
     return (rho * w + dual - slope + z / eta) / (rho + 1 / eta)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from tacit.methods.method import SILENT, Composed, grid
+from tacit.methods.method import SILENT, Choice, Composed
 
 _SILENT = {"algorithm.perturbation": "none", **SILENT}
 _LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
 
-_GRID = grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0))  # first: the sound preset's
+# the first takes clip and score_noise by the rules of the sound preset (tacit.run.rules)
+_GRID: tuple[Choice, ...] = (
+    {"rounds": 100},
+    {"rounds": 100, "clip": 0.7, "score_noise": 0.5},
+    {"rounds": 100, "clip": 0.35, "score_noise": 1.0},
+    {"rounds": 100, "clip": 0.35, "score_noise": 2.0},
+)
 
 OBJP = Composed(
     "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,

@@ -122,9 +122,9 @@ def build_iceadmm(facts: Facts, budget: Budget, choice: Choice) -> ICEADMM:
 
 IIADMM_ENTRY = Entry(
     "iiadmm", "APPFL's IIADMM: inexact ADMM at w, both sides keep the dual, noise in the gradient", build_iiadmm,
-    grid(rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0), local_steps=1),
+    grid(rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), local_steps=1),
 )  # fmt: skip
 ICEADMM_ENTRY = Entry(
     "iceadmm", "APPFL's ICEADMM: inexact ADMM at w, agents send model and dual, noise in the gradient", build_iceadmm,
-    grid(rounds=300, clip=0.35, score_noise=(1.5, 3.0, 1.5, 3.0), damping=(0.0, 0.0, 1.0, 1.0), local_steps=1),
+    grid(rounds=100, clip=(0.7, 0.35, 0.7, 0.35), score_noise=1.0, damping=(0.0, 0.0, 1.0, 1.0), local_steps=1),
 )  # fmt: skip

@@ -153,17 +153,16 @@ def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: int) -> tu
     rounds, steps, rate = int(choice["rounds"]), int(choice.get("local_steps", 1)), choice.get("rate", 1.0)
     multiplier = budget.multiplier(rounds * steps, rate)
     std = math.sqrt(noises) * noise_std(facts, multiplier, choice["clip"]) / rate * facts.row_norm
-    step = cooled_step(choice["score_noise"], std, rounds)
-    return multiplier, min(step, facts.problem.longest_step(facts.row_norm))
+    return multiplier, cooled_step(choice["score_noise"], std, rounds, facts.largest_step)
 
 
 FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", build_fedgd, grid(
-    rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.5, 3.0, 1.5, 3.0),
+    rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0),
 ))  # fmt: skip
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
-    rounds=(300, 300, 600, 600), rate=(1.0, 1.0, 0.05, 0.05), clip=(0.35, 0.7, 0.35, 0.7), score_noise=1.5,
+    rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7), score_noise=(1.0, 0.5, 1.0, 1.0),
 ))  # fmt: skip
 LOCAL = Entry("dpsgd-local", "DP-SGD at each agent, models averaged", build_dpsgd_local, grid(
-    rounds=(100, 100, 30, 100), local_steps=(3, 3, 10, 5), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.35, 0.7, 0.35, 0.35),
-    score_noise=1.5,
+    rounds=(50, 50, 30, 50), local_steps=(2, 2, 3, 2), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.7, 0.35, 0.35, 0.7),
+    score_noise=(1.0, 1.0, 1.0, 0.5),
 ))  # fmt: skip

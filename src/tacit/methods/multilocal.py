@@ -83,8 +83,8 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
 
 
 OBJP = Entry("objp-local", "ObjP with several noisy local steps a round", build, grid(
-    rounds=150, clip=0.35, local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=(1.5, 3.0, 1.5, 3.0),
+    rounds=50, clip=(0.7, 0.35, 0.7, 0.35), local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=1.0,
 ), sets=True)  # fmt: skip
 OBJT = Entry("objt-local", "ObjT with several noisy local steps a round", build, grid(
-    rounds=150, clip=0.35, local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=(1.5, 3.0, 1.5, 3.0),
+    rounds=50, clip=(0.7, 0.35, 0.7, 0.35), local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=1.0,
 ), sets=True)  # fmt: skip

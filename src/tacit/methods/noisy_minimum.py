@@ -110,12 +110,12 @@ def _least(facts: Facts, epsilon: float) -> float:
 
 
 AMP = Entry("amp", "one approximate minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
-    jacobian=(0.1, 0.03, 0.3, 0.01),
+    jacobian=(0.1, 0.03, 0.01, 0.003),
 ))  # fmt: skip
 CHAUDHURI = Entry(
     "chaudhuri", "one minimiser of an objective with radial noise, pure epsilon, by a curator", build_chaudhuri,
-    grid(score_noise=(0.5, 0.25, 1.0, 2.0)),
+    grid(score_noise=(0.5, 0.25, 0.1, 1.0)),
 )  # fmt: skip
 KIFER = Entry("kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
-    score_noise=(1.0, 0.5, 0.25, 2.0),
+    score_noise=(1.0, 0.5, 0.25, 0.1),
 ))  # fmt: skip

@@ -104,5 +104,5 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> SecureSum:
 
 
 ENTRY = Entry("secure-sum", "inexact ADMM at w behind a secure sum, Gaussian noise spread over the agents", build, grid(
-    rounds=300, clip=(0.35, 0.35, 0.7, 0.7), score_noise=(1.0, 2.0, 1.0, 2.0), colluding=1,
+    rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), colluding=1,
 ))  # fmt: skip

@@ -13,7 +13,7 @@ from tacit.admm.agent import ROUNDING
 from tacit.privacy import noise
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped, RecordBound
-from tacit.schedule import Cooling, cooled_step
+from tacit.schedule import LARGEST_STEP, Cooling, cooled_step
 from tacit.types import Array, Norm, Shard
 
 # (shards, problem, points (J, K) or (P, J, K), bound) -> sum_i x_i a_i^T of every agent, (P, J, K), each record shrunk
@@ -51,6 +51,7 @@ class Facts:
     row_norm: float  # |x_i|_2 <= row_norm for every record there can be
     seed: int = 0  # names the streams of noise and of sampling
     normals: Normals = noise.gaussian
+    largest_step: float = LARGEST_STEP  # of gradient descent on the objective
 
     @property
     def n_agents(self) -> int:
@@ -168,6 +169,5 @@ def cooled_penalty(facts: Facts, score_noise: float, std: float, rounds: int) ->
     step^t falls in a straight line to zero. With its first value a score of w gathers noise of std score_noise over
     the run, where `std` is that of the noise on one agent's f'_p in one round.
     """
-    step = cooled_step(score_noise, math.sqrt(facts.n_agents) * std * facts.row_norm, rounds)
-    step = min(step, facts.problem.longest_step(facts.row_norm))
+    step = cooled_step(score_noise, math.sqrt(facts.n_agents) * std * facts.row_norm, rounds, facts.largest_step)
     return Cooling(1 / (facts.n_agents * step), rounds)

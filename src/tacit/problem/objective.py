@@ -65,13 +65,6 @@ class Problem:
         """weight c eigenvalue + (beta / P) r'', for any bound on the eigenvalues of X^T X."""
         return self.weight * self.loss.curvature * eigenvalue + self.regularization * self.regularizer.curvature
 
-    def longest_step(self, row_norm: float) -> float:
-        """2 / curvature of sum_p f_p, |x_i|_2 <= row_norm, for a loss that curves as much everywhere; inf for others.
-
-        A longer step on such a loss overshoots for ever. Other losses flatten away from their minimum.
-        """
-        return 2 / (self.loss.curvature * row_norm**2) if self.loss.for_numbers else np.inf
-
     def locally_weighted(self, shard: Shard) -> Problem:
         """This problem with weight 1 / I_p: what the released OutP minimises."""
         return replace(self, weight=1 / len(shard))

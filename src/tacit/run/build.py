@@ -20,6 +20,7 @@ from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES, Huber, Loss
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
+from tacit.run import rules
 from tacit.run.compose import AdmmSetup, composed
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -106,7 +107,7 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
     check_applies(entry, spec)
     shape = (federation.n_features, federation.n_classes)
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
-    task = replace(task, normals=normals())
+    task = replace(task, normals=normals(), largest_step=rules.plain_step(federation, problem, spec.data.row_bound))
     budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
     method = entry.build(task.facts, budget, choice_of(entry, spec.values()))
     made = MethodSetup(method, task, federation.public_classes)

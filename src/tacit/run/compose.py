@@ -32,8 +32,9 @@ from tacit.problem.sensitivity import (
     from_row_norm,
     from_row_norms,
 )
+from tacit.run import rules
 from tacit.run.spec import ScheduleSpec, Spec
-from tacit.schedule import Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
+from tacit.schedule import LARGEST_STEP, Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
 
 
@@ -68,9 +69,10 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
     require(spec.run.engine, spec.run.device)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
-    compatible.check(agents[0].variant, problem.domain)
+    compatible.check(agents[0].variant, problem.domain, _momentum(spec, federation))
     shape = (federation.n_features, federation.n_classes)
-    server = Consensus(spec.run.rounds, shape, _rho(spec, agents), Order(spec.algorithm.order))
+    rho = _rho(spec, federation, agents)
+    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), _momentum(spec, federation))
     return AdmmSetup(agents, server, federation.public_classes, problem)
 
 
@@ -122,24 +124,6 @@ def accounted_delta(spec: Spec) -> float:
     return spec.privacy.dp_delta * (1 - share)
 
 
-LEAST_CLIP, MOST_CLIP = 0.7, math.sqrt(2)  # the gradient of no record of norm one is longer than sqrt 2
-LOUD = 1e-3  # from so much noise on, as `clip_for` counts noise, LEAST_CLIP is best
-
-
-def clip_for(spec: Spec, federation: Federation) -> float:
-    """Return the clipping norm from public numbers: the less noise, the less is gained by cutting gradients short.
-
-    A small clip takes noise off and bends the objective. Noise falls with the number of records, and the bend does not.
-    The noise is that of a mean gradient, for a clip of one and all the budget in one release.
-    """
-    if math.isinf(spec.privacy.epsilon):
-        return MOST_CLIP
-    one = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
-    assert isinstance(one, GaussianRelease)
-    noise = float(one.multiplier * math.sqrt(federation.n_agents) / federation.n_records)
-    return float(min(MOST_CLIP, max(LEAST_CLIP, LEAST_CLIP * (LOUD / noise) ** 0.25)))
-
-
 def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p = spec.privacy
@@ -158,7 +142,7 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
     if p.sensitivity == "observed":
         return Observed(norm)
     if p.sensitivity == "clip":
-        return Clipped(norm, clip_for(spec, federation) if p.clip is None else p.clip)
+        return Clipped(norm, _clip(spec, federation) if p.clip is None else p.clip)
     if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
         return Declared(norm, float(len(shard)), public=False)
     if p.sensitivity == "row_norm":
@@ -176,6 +160,16 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
     if federation.longest is not None:
         return from_row_norms(norm, *federation.longest, loss)
     return from_feature_bounds(norm, federation.bounds, federation.n_features, loss)
+
+
+def _clip(spec: Spec, federation: Federation) -> float:
+    """Return the clipping norm that public numbers give."""
+    noise = 0.0
+    if not math.isinf(spec.privacy.epsilon):
+        whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
+        assert isinstance(whole, GaussianRelease)
+        noise = whole.multiplier * math.sqrt(federation.n_agents) / federation.n_records
+    return rules.clip(noise, federation.recipe)
 
 
 def _rule(
@@ -220,19 +214,32 @@ def _perturbation(spec: Spec) -> Perturbation:
     return Output(spec.privacy.squared_std) if output else Objective()
 
 
-def _step(score_noise: float, agents: Sequence[Agent], rounds: int) -> float:
+def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     """Return the first step on sum_p f_p from score_noise: w gathers the sum of the agents' noise."""
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
-    return cooled_step(score_noise, law * math.sqrt(sum(scale**2 for scale in scales)), rounds)
+    std = law * math.sqrt(sum(scale**2 for scale in scales))
+    score_noise = spec.schedule.score_noise or rules.score_noise(federation.n_classes)
+    most, momentum = LARGEST_STEP, _momentum(spec, federation)
+    if spec.data.row_norm == "l2":
+        most = rules.longest_step(federation.recipe, agents[0].problem, spec.data.row_bound, momentum)
+    return cooled_step(score_noise, std, spec.run.rounds, most)
 
 
-def _rho(spec: Spec, agents: Sequence[Agent]) -> Schedule:
+def _momentum(spec: Spec, federation: Federation) -> float:
+    a = spec.algorithm
+    if a.momentum is None:
+        descends = (a.order, a.linearize_at) == ("zwd", "w") and a.rule != "exact"
+        return rules.momentum(federation.recipe) if descends else 0.0
+    return a.momentum
+
+
+def _rho(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> Schedule:
     s = spec.schedule
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
     if s.rho == "cooling":
-        longest = agents[0].problem.longest_step(spec.data.row_bound) if spec.data.row_norm == "l2" else math.inf
-        step = s.step or min(_step(s.score_noise, agents, spec.run.rounds), longest)
-        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * step), spec.run.rounds))
+        step = s.step or _step(spec, federation, agents)
+        first = (1 - _momentum(spec, federation)) * step  # moves that are repeated add up to the whole step
+        return Scaled(s.rho_factor, Cooling(1 / (len(agents) * first), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))

@@ -71,12 +71,12 @@ def _sound(algorithm: str) -> Values:
         "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
         "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
-        "schedule.score_noise": 1.0,
-        "privacy.clip": None,  # from public numbers (tacit.run.compose.clip_for)
+        "schedule.score_noise": None,  # this, momentum, clip and the largest step: from public numbers, tacit.run.rules
+        "privacy.clip": None,
         "run.rounds": 100,
     }
     if algorithm != "admm":  # an exact step does not linearise
-        shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w"}
+        shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w", "algorithm.momentum": None}
     entry = METHODS[algorithm]
     if isinstance(entry, Composed) and entry.values["algorithm.perturbation"] != "none":
         shape |= {"privacy.mechanism": entry.law, "privacy.epsilon": 1.0}

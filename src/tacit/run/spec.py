@@ -43,6 +43,7 @@ class AlgorithmSpec:
     linearize_at: str = declare("z", "where the loss is linearised", "z", "w")
     perturbation: str = declare("objective", "where noise enters", "objective", "output", "none")
     trust_norm: str = declare("inf", "norm of the trust region", "inf", "l2")
+    momentum: float | None = declare(0.0, "share of its last move that the server's w repeats; unset: by the features")
     tolerance: float = declare(1e-10, "of the exact local solve")
     gradient_weight: str = declare("global", "1/I, or 1/I_p as the released OutP", "global", "local")
     regularize_at: str = declare("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
@@ -59,7 +60,9 @@ class ScheduleSpec:
     rho_period: float = declare(10_000.0, "of the dynamic rho")
     rho_static: float = declare(1.0, "the static rho")
     step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
-    score_noise: float = declare(1.5, "noise that a record's scores may gather in the run, where step is unset")
+    score_noise: float | None = declare(
+        1.5, "noise that a record's scores may gather in the run, where step is unset; unset: by the number of classes"
+    )
     rho_factor: float = declare(1.0, "multiplies rho; 0.01 is the paper's OutP+")
     eta: str = declare("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
     eta_a: float = declare(1.0, "a of eta; multiplies Huang's step")
@@ -161,6 +164,8 @@ class Spec:
                 raise SpecError(f"{key} must be positive, got {value}.")
         if not 0 <= self.data.test_fraction < 1:
             raise SpecError(f"data.test_fraction must be at least 0 and below 1, got {self.data.test_fraction}.")
+        if not 0 <= (self.algorithm.momentum or 0.0) < 1:
+            raise SpecError(f"algorithm.momentum must be at least 0 and below 1, got {self.algorithm.momentum}.")
         if not 0 < self.privacy.dp_delta < 1:
             raise SpecError(f"privacy.dp_delta must lie between 0 and 1, got {self.privacy.dp_delta}.")
         return self
