@@ -149,7 +149,8 @@ def test_records_that_do_not_fit_together_are_refused_when_they_are_packed():
     by_feature = (np.array([0, 4]), np.arange(4, dtype=np.uint8), np.ones(4, np.float32))
 
     def whole(features=8, x=x, label=label, order=None, classes=2):
-        return kernels.groups(4, features, classes, 1.0, x, None, None, None, order, label, (None, np.ones(4, np.float32)))
+        norms = (None, np.ones(4, np.float32))
+        return kernels.groups(4, features, classes, 1.0, x, None, None, None, order, label, norms)
 
     def groups(start=start, bits=bits, columns=columns):
         return kernels.groups(4, 8, 2, 1.0, x, start, bits, columns, None, label, (None, np.ones(4, np.float32)))
