@@ -22,7 +22,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run import rules
 from tacit.run.compose import AdmmSetup, composed
-from tacit.run.presets import preset
+from tacit.run.presets import check_loss, preset
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -163,16 +163,8 @@ def objective(spec: Spec, federation: Federation) -> Problem:
 
 def _loss(spec: Spec, federation: Federation) -> Loss:
     """Return the loss that [problem] names; refuse a loss that is not for what the records hold."""
+    check_loss(spec, federation.name, federation.target is not None)
     loss, threshold = LOSSES[spec.problem.loss](), spec.problem.threshold
-    number = federation.target is not None
-    if not (loss.for_numbers if number else loss.for_classes):
-        holds, fits = ("a number", "numbers") if number else ("classes", "classes")
-        known = {name: LOSSES[name]() for name in LOSSES}
-        others = [name for name, one in known.items() if (one.for_numbers if number else one.for_classes)]
-        raise IncompatibleError(
-            f"the loss {spec.problem.loss} is not for {fits}, and the label of {federation.name} is {holds}: set "
-            f"problem.loss to {' or '.join(others)}."
-        )
     if threshold is None:
         return loss
     if not isinstance(loss, Huber):

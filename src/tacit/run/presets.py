@@ -15,7 +15,9 @@ from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
+from tacit.problem.loss import LOSSES
 from tacit.run.spec import Spec
+from tacit.types import Federation
 
 # the paper's constants of rho-hat; other data start from the constants of MNIST
 _RHO: dict[str, Values] = {
@@ -117,7 +119,29 @@ def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
 def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
     """Return the spec as `for_numbers` does if its data declare a number to predict, else the spec itself."""
     says = spec.data.checked().target is not None or spec.data.schema is not None
-    return for_numbers(spec, chosen) if says and tables.declares_a_number(spec.data) else spec
+    if not (says and tables.declares_a_number(spec.data)):
+        return spec
+    if "problem.loss" in chosen:
+        check_loss(spec, spec.data.source, number=True)
+    return for_numbers(spec, chosen)
+
+
+def fitted_to(federation: Federation, spec: Spec) -> Spec:
+    """Return the spec as `for_numbers` does if its loss is for classes and the label of the federation is a number."""
+    unfit = federation.target is not None and not LOSSES[spec.problem.loss]().for_numbers
+    return for_numbers(spec) if unfit else spec
+
+
+def check_loss(spec: Spec, data_name: str, number: bool) -> None:
+    """Refuse a loss that is not for what the label is."""
+    known = {name: LOSSES[name]() for name in LOSSES}
+    fit = [name for name, loss in known.items() if (loss.for_numbers if number else loss.for_classes)]
+    if spec.problem.loss not in fit:
+        label, others = "a number" if number else "a class", " or ".join(fit)
+        raise IncompatibleError(
+            f"the loss {spec.problem.loss} does not fit, because the label of {data_name} is {label}: set problem.loss "
+            f"to {others}."
+        )
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}

@@ -21,7 +21,7 @@ from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted
 from tacit.run.model import Model
-from tacit.run.presets import for_numbers
+from tacit.run.presets import fitted_to
 from tacit.run.run import Result, Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
@@ -69,9 +69,8 @@ def train(
     """Train from the start; if `out` is given, write every record into that directory as the run goes on."""
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
-        spec = spec if federation.target is None else for_numbers(spec)
-    spec = deploy.named(spec)
     federation = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
+    spec = deploy.named(fitted_to(federation, spec))
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
         return together([run], listener)[0]
