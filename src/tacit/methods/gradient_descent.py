@@ -160,7 +160,8 @@ FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", b
     rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0),
 ))  # fmt: skip
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
-    rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7), score_noise=(1.0, 0.5, 1.0, 1.0),
+    rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7),
+    score_noise=(1.0, 0.5, 1.0, 1.0),
 ))  # fmt: skip
 LOCAL = Entry("dpsgd-local", "DP-SGD at each agent, models averaged", build_dpsgd_local, grid(
     rounds=(50, 50, 30, 50), local_steps=(2, 2, 3, 2), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.7, 0.35, 0.35, 0.7),
