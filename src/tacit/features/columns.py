@@ -22,11 +22,9 @@ from tacit.features.map import BELOW, PublicFacts, bound_of
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
 
-WAVES = 16
-FEW = 4
-DECAY = 1.0  # a_m ~ m^-DECAY
-MOST = 64
-WIDEST = 1024  # features that the waves of all numbers may be in all, where there are more than FEW of each
+LEAST, MOST = 4, 32  # waves of a number, unless they are chosen
+DECAY = 0.75  # a_m ~ m^-DECAY
+HIGHEST = 64
 ROOM = 1e9  # numbers that the waves of all records may take
 
 
@@ -38,14 +36,14 @@ class ColumnsMap:
     inputs: tuple[ColumnFeatures, ...]  # the columns, in the order of the features
     low: float = 0.0  # of every number
     high: float = 1.0
-    waves: int = WAVES
+    waves: int = LEAST
     bound: float = 1.0
 
     def __post_init__(self) -> None:
         made = (one if isinstance(one, ColumnFeatures) else ColumnFeatures(**one) for one in self.inputs)
         object.__setattr__(self, "inputs", tuple(made))
-        if not 1 <= self.waves <= MOST:
-            raise SpecError(f"features.size of columns is the number of waves, from 1 to {MOST}: got {self.waves}.")
+        if not 1 <= self.waves <= HIGHEST:
+            raise SpecError(f"features.size of columns is the number of waves, from 1 to {HIGHEST}: got {self.waves}.")
 
     @classmethod
     def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> ColumnsMap:
@@ -124,7 +122,10 @@ def _simplex(own: Array) -> Array:
 
 
 def waves_for(facts: PublicFacts) -> int:
-    """Return how many waves a number gets: fewer where columns are many, or records do not fit otherwise."""
-    numbers = max(1, sum(one.number for one in facts.columns) if facts.columns else facts.n_inputs)
-    fitting = min(WAVES, max(FEW, WIDEST // (2 * numbers)))
-    return max(1, min(fitting, int(ROOM / (2 * facts.n_records * numbers))))
+    """Return how many waves a number gets: the more, the more records there are to each column.
+
+    About 4 sqrt(I) features in all; fewer where the records would not fit into memory otherwise.
+    """
+    columns = max(1, len(facts.columns) or facts.n_inputs)
+    fitting = min(MOST, max(LEAST, round(2 * math.sqrt(facts.n_records) / columns)))
+    return max(1, min(fitting, int(ROOM / (2 * facts.n_records * columns))))
