@@ -34,7 +34,7 @@ PINNED = {
     "chaudhuri": (RECORD, CURATOR, ((GeneralRelease(2.97), 1), (GeneralRelease(0.03), 1))),
     "dp-fedavg": (CLIENT, SERVER, THREE),
     "dpsgd": (RECORD, CURATOR, THREE),
-    "dpsgd-local": (RECORD, NOBODY, NINE),
+    "dpsgd-local": (RECORD, NOBODY, SIX),
     "dvp": (RECORD, NOBODY, ((GeneralRelease(2.96623), 1), (GaussianRelease(91.6283), 1))),
     "fedavg": None,
     "fedgd": (RECORD, NOBODY, THREE),

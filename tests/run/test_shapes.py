@@ -20,7 +20,7 @@ from tacit.data.schema import Schema
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features import registry
 from tacit.features.columns import ColumnsMap
-from tacit.features.map import PublicFacts
+from tacit.features.map import PublicFacts, apply
 from tacit.features.spec import FeatureSpec
 from tacit.run.model import Model
 from tacit.run.shapes import Shapes
@@ -58,7 +58,7 @@ def model(name: str = "columns", n_classes: int = 2, intercept: bool = False, se
     size = (facts.n_inputs if found is None else found[0].n_outputs) + intercept
     w, average = np.random.default_rng(seed).normal(size=(2, size, n_classes))
     recipe = "" if found is None else found[1]
-    made = Model(w, average, CLASSES[:n_classes], known().features, intercept, SCHEMA, recipe, rescaled=False)
+    made = Model(w, average, CLASSES[:n_classes], known().features, intercept, SCHEMA, recipe=recipe, rescaled=False)
     return replace(made, **more)
 
 
@@ -114,12 +114,14 @@ def test_a_wave_of_the_columns_map_is_drawn_as_a_wave() -> None:
     made = model("columns")
     assert isinstance(made.map, ColumnsMap)
     w = np.zeros_like(made.w)
-    w[1, 1] = 5.0  # the second wave of age, for the second class
+    w[0, 1] = 5.0  # the first wave of age, for the second class
     age = shape(replace(made, w=w).shapes(), "age")
-    height = max(age.effects[0])
-    assert height > 0.1
-    wave = np.cos(2 * np.pi * np.linspace(0, 1, len(age.values)))
-    np.testing.assert_allclose(age.effects[0], height * wave, atol=1e-5)
+    x = np.zeros((len(age.values), made.n_inputs), np.float32)
+    x[:, 0] = np.linspace(0, 1, len(x))
+    wave = apply(made.map, x)[:, 0]
+    assert 5 * np.ptp(wave) > 1
+    np.testing.assert_allclose(np.diff(age.effects[0]), 5 * np.diff(wave), atol=1e-5)
+    np.testing.assert_allclose(age.effects[0], -np.array(age.effects[0][::-1]), atol=1e-5)  # odd, as sines are
 
 
 def test_shapes_are_plain_and_the_largest_comes_first() -> None:

@@ -14,7 +14,7 @@ from tacit.compare.job import Job, Outcome, completed, record_of
 from tacit.compare.plan import Plan
 from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
 from tacit.jsontext import Values
-from tacit.measures import ERROR, judge
+from tacit.measures import AUC, ERROR, judge
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
@@ -115,7 +115,8 @@ def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job,
             else:
                 seconds, sent = found.summary["seconds"], found.summary["sent_bytes"]
                 measure = judge(found.summary) or ERROR
-                yield job, replace(begun, error=found.judged, measure=measure, seconds=seconds, sent=sent)
+                told = {"auc": found.summary.get(AUC.key), "features": found.summary["features"]}
+                yield job, replace(begun, error=found.judged, measure=measure, seconds=seconds, sent=sent, **told)
         if stop.asked:  # in the last round: these runs are done, and no others begin
             raise Interrupted("stopped")
 

@@ -17,7 +17,7 @@ from tacit.run.guarantee import against, delta_of, total_in_words
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 
-SPLIT = {"trial": "all but the last sixth of each agent's records, which judges", "run": "all training records"}
+SPLIT = {"trial": "all but a random sixth of each agent's records, which judges", "run": "all training records"}
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class Outcome:
     promise: Promise
     error: float | None = None
     measure: Measure = ERROR  # what `error` is
+    auc: float | None = None  # of two classes
+    features: str | None = None  # the feature map, in words
     seconds: float = 0.0
     sent: float = 0.0  # bytes that an agent sent in the run, on average
     failed: str | None = None
@@ -80,11 +82,12 @@ class Outcome:
 
 def record_of(job: Job, outcome: Outcome) -> Values:
     """The sealed record of a job."""
-    judge = "the last sixth of each agent's training records" if job.role == "trial" else "test records"
+    judge = "a random sixth of each agent's training records" if job.role == "trial" else "test records"
     return record.sealed({
         "name": job.name, "role": job.role, "method": job.method, "choice": dict(job.choice),
         "budget_epsilon": job.budget.epsilon, "budget_dp_delta": job.budget.dp_delta, "seed": job.seed,
-        "error": outcome.error, **_named(outcome.measure), "judged_on": judge, "rounds": outcome.rounds,
+        "error": outcome.error, **_named(outcome.measure), "auc": outcome.auc, "features": outcome.features,
+        "judged_on": judge, "rounds": outcome.rounds,
         "seconds": round(outcome.seconds, 3), "sent_bytes": outcome.sent, "failed": outcome.failed,
         **guarantee(outcome.promise, outcome.rounds, job.budget),
         "simulated_noise": job.budget.private, "version": __version__, "spec": job.spec,

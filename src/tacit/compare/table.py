@@ -14,8 +14,11 @@ from tacit.methods.promise import Trusted, Unit
 
 DrawTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
-HEAD = ("method", ERROR.name, "20-80 %", "rounds", "seconds", "sent", "trusts", "guarantee of the whole run")
-NUMBERS = (*HEAD[1:6], *(one.name for one in JUDGES))
+HEAD = (
+    "method", ERROR.name, "20-80 %", "AUC", "features", "rounds", "seconds", "sent", "trusts",
+    "guarantee of the whole run",
+)  # fmt: skip
+NUMBERS = ("20-80 %", "AUC", "rounds", "seconds", "sent", *(one.name for one in JUDGES))
 
 
 def rows(standings: Sequence[Standing]) -> list[Values]:
@@ -35,10 +38,13 @@ def _row(of: Standing) -> Values:
     told = of.runs or of.trials
     lost = [one for one in told if one["failed"]]
     low, high = np.percentile(errors, [20, 80]).tolist() if errors else (None, None)
+    aucs = [one["auc"] for one in models if one.get("auc") is not None]
+    maps = [one["features"].partition(":")[0] for one in models if one.get("features")]
     return {
         "method": of.method, "measure": next(map(measure_of, models), ERROR).key,
         "budget_epsilon": of.budget.epsilon, "budget_dp_delta": of.budget.dp_delta,
         "error_mean": float(np.mean(errors)) if errors else None, "error_20": low, "error_80": high, "errors": errors,
+        "auc_mean": float(np.mean(aucs)) if aucs else None, "features": maps[0] if maps else None,
         "seeds": len(of.runs), "failed": f"{len(lost)} of {len(told)}: {lost[0]['failed']}" if lost else None,
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
         **{key: told[0][key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
@@ -73,13 +79,14 @@ def text(table: Sequence[Values], layout: DrawTable) -> str:
 
 def _cells(row: Values) -> tuple[str, ...]:
     if row["error_mean"] is None:
-        return (row["method"], *"------", f"no model, {row['failed']}")
+        return (row["method"], *"--------", f"no model, {row['failed']}")
     measure = measure_of(row)
     low, high = (measure.number(row[key]) for key in ("error_20", "error_80"))
     failed = f" (failed: {row['failed']})" if row["failed"] else ""
     return (
-        row["method"], measure.shown(row["error_mean"]), f"{low}-{high}", str(row["rounds"]), f"{row['seconds']:.1f}",
-        size(row["sent_bytes"]), row["trusted"] or "-", row["guarantee"] + failed,
+        row["method"], measure.shown(row["error_mean"]), f"{low}-{high}",
+        "-" if row["auc_mean"] is None else f"{row['auc_mean']:.3f}", row["features"] or "none", str(row["rounds"]),
+        f"{row['seconds']:.1f}", size(row["sent_bytes"]), row["trusted"] or "-", row["guarantee"] + failed,
     )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 
 TUNING_SEED = 1000  # of no reported run
-HELD_OUT = 6  # the last 1/6 of each agent's records tunes
+HELD_OUT = 6  # one in six of each agent's records tunes
 
 NOT_ACCOUNTED = (
     "tuning looked at the data as they are: what the choice of constants reveals is in no guarantee above",
@@ -31,7 +31,7 @@ def rule(seeds: int, rounds: int | None = None) -> str:
     last = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
     return (
         f"each method tries up to {TRIALS} choices of its constants{most}, fixed in advance, at the same total budget, "
-        "on all but the last sixth of each agent's training records, with the noise that these records need; the error "
+        "on all but a random sixth of each agent's training records, with the noise that these records need; the error "
         f"on that sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
     )
 
@@ -75,12 +75,18 @@ class Splits:
 
 
 def held_out(federation: Federation) -> Federation:
-    """The federation with the last sixth of each agent's records as its test set. Absent records test nothing."""
-    kept = [len(shard) - len(shard) // HELD_OUT for shard in federation.shards]
-    rest = [shard.rows(slice(n, None)) for shard, n in zip(federation.shards, kept, strict=True)]
+    """The federation with a random sixth of each agent's records as its test set. Absent records test nothing.
+
+    At random, because a file is often sorted, by label too.
+    """
+    kept, rest = [], []
+    for p, shard in enumerate(federation.shards):
+        order = np.random.default_rng([TUNING_SEED, p]).permutation(len(shard))
+        n = len(shard) // HELD_OUT
+        rest.append(shard.rows(np.sort(order[:n])))
+        kept.append(shard.rows(np.sort(order[n:])))
     if not sum(map(len, rest)):
         raise DataError(f"no agent has {HELD_OUT} records, so none can be held out for tuning: use fewer agents.")
     there = [shard if shard.present is None else shard.rows(shard.present) for shard in rest]
     judge = Shard(np.concatenate([shard.x for shard in there]), np.concatenate([shard.y for shard in there]))
-    shards = tuple(shard.rows(slice(n)) for shard, n in zip(federation.shards, kept, strict=True))
-    return replace(federation, shards=shards, test=judge)
+    return replace(federation, shards=tuple(kept), test=judge)

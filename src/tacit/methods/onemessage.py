@@ -21,7 +21,8 @@ neighbours by twice that; a norm of J numbers is off by J 2^-53 of it. `sensitiv
 onemessage trusts nobody. In onemessage-sum the server sees sum_p v_p alone, and xi_p has 1 / (P - colluding) of the
 variance, as in tacit.methods.secure_sum: the agents that do not collude have the noise of one release together.
 
-A numeric target would bring its own bound in the place of |e|, and y'y as one more entry of v_p.
+A number to predict is one column of Y, and lies in [-1, 1]: |e| <= 1. The server takes I for y'y, which it does not
+know: the penalty is then no smaller than with it.
 """
 
 from __future__ import annotations
@@ -106,8 +107,13 @@ def moments(shard: Shard, row_norm: float, classes: int) -> Moments:
         x = shard.x[rows].astype(np.float64)
         x *= (row_norm / np.maximum(Norm.L2.of_rows(x), row_norm))[:, None]
         gram += x.T @ x
-        cross += x.T @ (one_hot(shard.y[rows], classes) - 1 / classes)
+        cross += x.T @ outcomes(shard.y[rows], classes)
     return Moments(gram, cross)
+
+
+def outcomes(y: Array, classes: int) -> Array:
+    """Y: one-hot labels less 1 / K; for K = 1 the number to predict, which is kept in [-1, 1]."""
+    return one_hot(y, classes) - 1 / classes if classes > 1 else y.astype(np.float64).clip(-1, 1)[:, None]
 
 
 def message_size(shape: tuple[int, int]) -> int:
@@ -122,12 +128,12 @@ def packed(of: Moments, weight: float) -> Array:
 
 
 def unpacked(v: Array, shape: tuple[int, int], weight: float) -> Moments:
-    """The moments in a message or in a sum of messages; rows of Y sum to zero, and so do those of X'Y."""
+    """The moments in a message or in a sum of messages; rows of Y of classes sum to zero, and so do those of X'Y."""
     at = np.triu_indices(shape[0])
     gram = np.empty((shape[0], shape[0]))
     gram[at] = gram.T[at] = v[: len(at[0])] / _weights(at)
     cross = v[len(at[0]) :].reshape(shape) / weight
-    return Moments(gram, cross - cross.mean(1, keepdims=True))
+    return Moments(gram, cross - cross.mean(1, keepdims=True) if shape[1] > 1 else cross)
 
 
 def _weights(at: tuple[Array, Array]) -> Array:
@@ -135,8 +141,8 @@ def _weights(at: tuple[Array, Array]) -> Array:
 
 
 def label_square(facts: Facts) -> float:
-    """|e|^2."""
-    return 1 - 1 / facts.shape[1]
+    """|e|^2, at most one for a number."""
+    return 1 - 1 / facts.shape[1] if facts.shape[1] > 1 else 1.0
 
 
 def sensitivity(facts: Facts, balance: float) -> float:

@@ -68,7 +68,9 @@ def transformed(spec: Spec, loaded: Federation) -> Federation:
     d = spec.data
     if spec.features.map != "none":
         loaded = _mapped(spec, loaded)
-    if d.intercept and not loaded.intercept:
+    own = bool(loaded.recipe) and loaded.features[-1:] == ("intercept",)  # some maps bring their own
+    has_one = loaded.intercept or own
+    if d.intercept and not has_one:
         loaded = with_intercept(loaded)
     return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Point, Prox
@@ -16,11 +17,13 @@ SMALL = 1e-3  # share of rho below which a proximal term is left out
 def gathered_noise(setup: Setup) -> tuple[float, float]:
     """Return the std of the noise in an entry of w and of the average of w, from public numbers alone; else NaN.
 
-    Where z moves first and f_p is linearised at w, w moves by -step_t sum_p (f'_p + xi_p) with step_t = 1 / (P rho_t).
-    The noise of round t is in w_t, ..., w_T: T - t + 1 of the T models that are averaged. So were there no gradients,
+    Where z moves first and f_p is linearised at w, w moves by -step_t sum_p (f'_p + xi_p) with step_t = 1 / (P rho_t),
+    and by momentum m times its last move. The noise of round t is in w_t, ..., w_T, and in w_s as often as moves were
+    repeated by then, 1 + m + ... + m^(s-t). So were there no gradients,
 
-        std(w)^2 = sum_t s_t^2,    std(average)^2 = sum_t (s_t (T - t + 1) / T)^2,    s_t = step_t std(sum_p xi_p).
+        std(w)^2 = sum_t (s_t n_T-t)^2,    n_k = 1 + m + ... + m^k,    s_t = step_t std(sum_p xi_p),
 
+    and in the average of w_1, ..., w_T the mean of n_0, ..., n_T-t, and T - t + 1 of T, stand in the place of n_T-t.
     Steps along convex f_p pull the noise of earlier rounds back: where steps are stable, w holds no more than this.
     """
     if not isinstance(setup, AdmmSetup) or not _descends(setup):
@@ -29,8 +32,11 @@ def gathered_noise(setup: Setup) -> tuple[float, float]:
     std = law * math.sqrt(sum((agent.calibration * agent.constant_bound) ** 2 for agent in setup.agents))
     rounds = setup.server.rounds
     steps = [std / (len(setup.agents) * setup.rho(t)) for t in range(1, rounds + 1)]
-    late = [step * (rounds - n) / rounds for n, step in enumerate(steps)]
-    return math.hypot(*steps), math.hypot(*late)
+    times = list(accumulate(setup.server.momentum**k for k in range(rounds)))  # n_0, n_1, ...
+    sums = list(accumulate(times))
+    last = [step * times[rounds - 1 - n] for n, step in enumerate(steps)]
+    mean = [step * sums[rounds - 1 - n] / rounds for n, step in enumerate(steps)]
+    return math.hypot(*last), math.hypot(*mean)
 
 
 def _descends(setup: AdmmSetup) -> bool:

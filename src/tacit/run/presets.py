@@ -63,8 +63,7 @@ def _sound(algorithm: str) -> Values:
     """Return values for records of norm one, clipped gradients, noise for the whole run and steps that fall to zero.
 
     z moves first and f_p is linearised at w, so the mean of the releases does gradient descent on sum_p f_p with the
-    step of gradient descent. clip, rounds and score_noise were chosen on a split of MNIST's training set, and stay the
-    same for all data: benchmarks/tune_sound.py.
+    step of gradient descent. What depends on the data does so through public numbers alone (tacit.run.rules).
     """
     shape: Values = {
         **_SOUND,
@@ -73,12 +72,10 @@ def _sound(algorithm: str) -> Values:
         "schedule.eta_a": 1e6,  # so large that no proximal term acts
         "schedule.radius": "constant",
         "schedule.radius_a": 1e3,  # so large that no trust region binds: the steps are cooled instead
-        "schedule.score_noise": None,  # this, momentum, clip and the largest step: from public numbers, tacit.run.rules
-        "privacy.clip": None,
-        "run.rounds": 100,
+        "run.rounds": 100,  # clip, score_noise, momentum and the largest step are unset: tacit.run.rules
     }
     if algorithm != "admm":  # an exact step does not linearise
-        shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w", "algorithm.momentum": None}
+        shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w"}
     entry = METHODS[algorithm]
     if isinstance(entry, Composed) and entry.values["algorithm.perturbation"] != "none":
         shape |= {"privacy.mechanism": entry.law, "privacy.epsilon": 1.0}

@@ -43,7 +43,7 @@ class AlgorithmSpec:
     linearize_at: str = declare("z", "where the loss is linearised", "z", "w")
     perturbation: str = declare("objective", "where noise enters", "objective", "output", "none")
     trust_norm: str = declare("inf", "norm of the trust region", "inf", "l2")
-    momentum: float | None = declare(0.0, "share of its last move that the server's w repeats; unset: by the features")
+    momentum: float | None = declare(None, "share of its last move that the server's w repeats; unset: by the features")
     tolerance: float = declare(1e-10, "of the exact local solve")
     gradient_weight: str = declare("global", "1/I, or 1/I_p as the released OutP", "global", "local")
     regularize_at: str = declare("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
@@ -61,7 +61,7 @@ class ScheduleSpec:
     rho_static: float = declare(1.0, "the static rho")
     step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
     score_noise: float | None = declare(
-        1.5, "noise that a record's scores may gather in the run, where step is unset; unset: by the number of classes"
+        None, "noise that a record's scores may gather in the run, where step is unset; unset: by the number of classes"
     )
     rho_factor: float = declare(1.0, "multiplies rho; 0.01 is the paper's OutP+")
     eta: str = declare("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
@@ -81,7 +81,7 @@ class PrivacySpec:
         "observed", "where the bound of a record comes from",
         "observed", "feature_bounds", "row_norm", "clip", "record_count",
     )  # fmt: skip
-    clip: float | None = declare(1.0, "the clipping norm of sensitivity = clip; unset: from public numbers")
+    clip: float | None = declare(None, "the clipping norm of sensitivity = clip; unset: from public numbers")
     adjacency: str = declare(
         "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
     )
