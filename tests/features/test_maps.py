@@ -137,6 +137,18 @@ def test_a_shape_says_what_an_image_is() -> None:
             registry.image_of(wrong, 784)
 
 
+def test_numbers_without_bounds_are_squashed_and_bent() -> None:
+    found = registry.chosen(FeatureSpec(map="auto"), PublicFacts(3, 1000))
+    assert found is not None
+    assert json.loads(found[1])["map"] == "columns"
+    x = np.array([[0, 0, 0], [3.4e38, -3.4e38, 1e-40], [1e3, -2.0, 0.5]], np.float32)
+    size = np.linalg.norm(apply(found[0], x).astype(np.float64), axis=1)
+    np.testing.assert_allclose(size, 1, atol=1e-5)
+    long = registry.chosen(FeatureSpec(map="auto"), PublicFacts(1000, 1000))
+    assert long is not None
+    assert json.loads(long[1])["map"] == "unit"
+
+
 # --- a function of the user's own
 
 

@@ -16,10 +16,10 @@ from tacit.audit.answering import answer
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import DRAWS, along
 from tacit.audit.neighbours import Neighbours, neighbours
+from tacit.audit.suite import standard
 from tacit.errors import unknown
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.problem.sensitivity import Adjacency, Declared
-from tacit.run.presets import preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Norm
 
@@ -102,7 +102,7 @@ class Control:
 
     @property
     def spec(self) -> Spec:
-        return preset("sound", "objt").with_values(self.values)
+        return standard().with_values(self.values)
 
     def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
         """Test the broken mechanism against the claim of the correct mechanism, by the attacks that every spec gets."""

@@ -48,8 +48,9 @@ def usual_draws(spec: Spec) -> int:
 def name_of(spec: Spec) -> str:
     """Return the name of the audited mechanism, such as "objt, gaussian, clip, zero out"."""
     p = spec.privacy
-    words = (spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " "))
-    return ", ".join((*words, "deployed") if p.noise == "exact" else words)
+    words = [spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " ")]
+    words += ["features"] if spec.features.map != "none" else []
+    return ", ".join([*words, "deployed"] if p.noise == "exact" else words)
 
 
 def audit(

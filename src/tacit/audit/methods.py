@@ -59,7 +59,7 @@ def audit(
 ) -> Finding:
     """Test the method, with its whole budget in ROUNDS rounds, against its promise; `choice` is a row of its grid."""
     if isinstance(entry, Composed):
-        own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta}
+        own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta, "features.map": "none"}
         return mechanism.audit(preset("sound", entry.name).with_values(own), draws, seed, confidence)
     present = task()
     return _tested(entry, short(entry, present, budget, choice), present, budget, draws, seed, confidence)

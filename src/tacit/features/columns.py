@@ -1,9 +1,9 @@
 """The columns of a table, each bent by itself: a generalised additive model whose shapes can be drawn.
 
-A number u in [0, 1] becomes waves, a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, less their means
-over [0, 1] and divided by their norm. The weights a_m fall as the waves grow shorter: what few records can tell is
-learnt first, and what only many can tell is left to many. A category becomes a corner of a simplex around zero. One
-intercept serves all columns.
+A number is moved to u in [0, 1] by its public bounds; where it has none, u = 1/2 + x / (2 (1 + |x|)). u becomes waves,
+a_m sin(pi m (u - 1/2)) and a_m cos(pi m (u - 1/2)) for m = 1 .. M, less their means over [0, 1] and divided by their
+norm. The weights a_m fall as the waves grow shorter: what few records can tell is learnt first, and what only many can
+tell is left to many. A category becomes a corner of a simplex around zero. One intercept serves all columns.
 
 Every column then has norm one, whatever its cell holds. So all of a record is divided by one public number,
 sqrt(columns + 1), and never by a norm that depends on other columns: the score is a sum of one function a column.
@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.errors import IncompatibleError, SpecError
+from tacit.errors import SpecError
 from tacit.features.map import BELOW, PublicFacts, bound_of
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
@@ -34,8 +34,8 @@ class ColumnsMap:
 
     n_inputs: int
     inputs: tuple[ColumnFeatures, ...]  # the columns, in the order of the features
-    low: float = 0.0  # of every number
-    high: float = 1.0
+    low: float | None = 0.0  # of every number; None where numbers have no public bounds
+    high: float | None = 1.0
     waves: int = LEAST
     bound: float = 1.0
 
@@ -47,15 +47,11 @@ class ColumnsMap:
 
     @classmethod
     def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> ColumnsMap:
-        if facts.bounds is None:
-            raise IncompatibleError(
-                "the feature map columns needs the public bounds of every column: give a schema, or data.low and "
-                "data.high; without either use features.map = unit."
-            )
         if facts.columns:
             return cls(facts.n_inputs, facts.columns, waves=asked.size or waves_for(facts))
         numbers = tuple(ColumnFeatures(str(j), j, j + 1, number=True) for j in range(facts.n_inputs))
-        return cls(facts.n_inputs, numbers, *facts.bounds, asked.size or waves_for(facts))
+        low, high = facts.bounds or (None, None)
+        return cls(facts.n_inputs, numbers, low, high, asked.size or waves_for(facts))
 
     @property
     def n_outputs(self) -> int:
@@ -106,11 +102,18 @@ class ColumnsMap:
     def _number(self, own: Array) -> Array:
         """Return (sines, cosines, the missing level if there is one); waves are zero where a cell is missing."""
         frequency, weight, mean = self._frequencies
-        u = ((own[:, 0] - self.low) / max(self.high - self.low, 1e-300)).clip(0, 1)
+        u = self._unit(own[:, 0])
         angle, missing = (u - 0.5)[:, None] * frequency, own[:, 1:]
         waves = np.concatenate([weight * np.sin(angle), weight * (np.cos(angle) - mean)], axis=1)
         waves *= (1 - missing.sum(axis=1, keepdims=True)) / np.linalg.norm(waves, axis=1, keepdims=True)
         return np.concatenate([waves, missing], axis=1)
+
+
+    def _unit(self, x: Array) -> Array:
+        """u in [0, 1]."""
+        if self.low is None or self.high is None:
+            return np.asarray(0.5 + x / (2 * (1 + np.abs(x))))
+        return np.asarray(((x - self.low) / max(self.high - self.low, 1e-300)).clip(0, 1))
 
 
 def _simplex(own: Array) -> Array:
@@ -124,8 +127,9 @@ def _simplex(own: Array) -> Array:
 def waves_for(facts: PublicFacts) -> int:
     """Return how many waves a number gets: the more, the more records there are to each column.
 
-    About 4 sqrt(I) features in all; fewer where the records would not fit into memory otherwise.
+    About 4 sqrt(I) features in all and 512 at most, but for LEAST waves each; fewer where the records would not fit
+    into memory otherwise.
     """
     columns = max(1, len(facts.columns) or facts.n_inputs)
-    fitting = min(MOST, max(LEAST, round(2 * math.sqrt(facts.n_records) / columns)))
+    fitting = min(MOST, max(LEAST, round(min(2 * math.sqrt(facts.n_records), 256) / columns)))
     return max(1, min(fitting, int(ROOM / (2 * facts.n_records * columns))))

@@ -22,6 +22,8 @@ FEATURES: Registry[type[FeatureMap]] = Registry("feature map", {
     "own": "tacit.features.own:OwnMap",
 })  # fmt: skip
 
+LONG = 256  # numbers without bounds of which more are taken for one vector, such as the output of another model
+
 
 def chosen(asked: FeatureSpec, facts: PublicFacts) -> tuple[FeatureMap, str] | None:
     """Return the map that [features] asks for and its recipe, from public facts alone; None where records stay."""
@@ -38,10 +40,10 @@ def chosen(asked: FeatureSpec, facts: PublicFacts) -> tuple[FeatureMap, str] | N
 
 
 def default(facts: PublicFacts) -> str:
-    """Return the map that `auto` means: images by their orientations, declared columns by their shapes."""
+    """Return the map that `auto` means: images by their orientations, columns by their shapes, long vectors as one."""
     if facts.image is not None:
         return "orientations"
-    return "unit" if facts.bounds is None else "columns"
+    return "unit" if facts.bounds is None and facts.n_inputs > LONG else "columns"
 
 
 def image_of(shape: str, n_inputs: int) -> tuple[int, int, int]:

@@ -1,7 +1,6 @@
-"""Numbers without public bounds: the direction of a record and an intercept, (x / |x|, 1) / sqrt 2.
+"""A long vector without public bounds: its direction and an intercept, (x / |x|, 1) / sqrt 2.
 
-Nothing is known of such numbers, so that nothing but the record itself can give them a scale. Declared bounds or a
-schema do better: they tell which differences are large.
+Nothing is known of such numbers, so that nothing but the record itself can give them a scale.
 """
 
 from __future__ import annotations

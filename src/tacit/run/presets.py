@@ -102,7 +102,7 @@ def _numbers(preset_name: str, algorithm: str) -> Values:
     Chosen on synthetic tables of 500 to 20,000 records, of 5 and 20 columns, at epsilon 1, 3 and 8.
     """
     sound = preset_name == "sound" and isinstance(METHODS[algorithm], Composed)
-    return {"problem.loss": "squared"} | ({"privacy.clip": 0.2, "schedule.score_noise": 0.3} if sound else {})
+    return {"problem.loss": "squared"} | ({"privacy.clip": 0.2, "schedule.score_noise": 0.15} if sound else {})
 
 
 def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:

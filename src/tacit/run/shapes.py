@@ -131,6 +131,8 @@ def terms_of(model: Model) -> list[Term]:
         )
     if known is None:
         assert isinstance(found, ColumnsMap)
+        if found.low is None or found.high is None:
+            raise IncompatibleError("the columns have no public bounds, and nobody knows between which values to draw.")
         ends, names = (found.low, found.high), model.features
         raw = tuple(ColumnFeatures(names[j] if names else str(j), j, j + 1) for j in range(model.n_inputs))
         return [_term(own, to, ends) for own, to in zip(raw, found.columns(), strict=False)]
