@@ -34,20 +34,24 @@ _SOUND: Values = {
 }  # fmt: skip
 
 
+# of the presets that reproduce: what the sound preset leaves to public numbers, and these presets do not use
+_CONSTANT: Values = {"privacy.clip": 1.0, "schedule.score_noise": 1.5}
+
+
 def _paper(algorithm: str) -> Values:
     """Return eta = 1/sqrt(t), delta = 1/t^2 and the observed l1 sensitivity; for OutP, Huang's own sigma and step."""
     if algorithm == "outp":
-        return {
+        return _CONSTANT | {
             "schedule.eta": "huang",
             "privacy.sensitivity": "feature_bounds",
             "privacy.adjacency": "replace_one",
         }
-    return {"schedule.eta": "power", "schedule.radius": "power", "privacy.sensitivity": "observed"}
+    return _CONSTANT | {"schedule.eta": "power", "schedule.radius": "power", "privacy.sensitivity": "observed"}
 
 
 def _released(algorithm: str) -> Values:
     """Return the values of the released code, which differ from the text of the paper."""
-    common: Values = {"algorithm.regularize_at": "w", "schedule.radius": "constant"}
+    common: Values = _CONSTANT | {"algorithm.regularize_at": "w", "schedule.radius": "constant"}
     if algorithm == "outp":
         return common | {
             "algorithm.gradient_weight": "local",
