@@ -46,7 +46,7 @@ In place of the label, a number may be predicted, with public bounds:
     [crosses]
     age_smoker = ["age", "smoker"]       a feature for each pair of their levels
 
-docs/schema-kinds.md lists every kind and key.
+docs/schema.md lists every kind and key.
 
 A column with `read_from_data = true` holds numbers or lists that `tacit data schema init` took from the data;
 it can be looked at and not trained on. Features come in the order of the schema, whatever that of the file; those of
