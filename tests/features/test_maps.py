@@ -27,7 +27,7 @@ COLUMNS = (
 FACTS = {
     "columns": PublicFacts(6, 1000, bounds=(0.0, 1.0), columns=COLUMNS),
     "unit": PublicFacts(7, 1000),
-    "fourier": PublicFacts(5, 1000, bounds=(-2.0, 3.0)),
+    "fourier": PublicFacts(60, 1000, bounds=(-2.0, 3.0)),  # wide enough for BLAS to round by the size of a block
     "orientations": PublicFacts(SIDE * SIDE, 1000, bounds=(0.0, 1.0), image=(SIDE, SIDE, 1)),
     "own": PublicFacts(5, 1000),
 }
