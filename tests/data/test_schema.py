@@ -30,7 +30,7 @@ from tacit.data.column_kinds import (
 )
 from tacit.data.columns.cross import Cross
 from tacit.data.columns.date import PARTS
-from tacit.data.columns.encoding import Block, Counts
+from tacit.data.columns.encoding import Counts, FeatureBlock
 from tacit.data.feature_table import count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import OUTCOMES, Schema, parse
@@ -666,8 +666,8 @@ class Flag(FeatureColumn):
     kind = "flag"
     weight: float = 1.0
 
-    def blocks(self, column: str) -> tuple[Block, ...]:
-        return (Block(column, (f"{column} is there",), l1=self.weight, l2=self.weight),)
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
+        return (FeatureBlock(column, (f"{column} is there",), l1=self.weight, l2=self.weight),)
 
     def levels(self) -> None: ...
 

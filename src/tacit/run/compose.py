@@ -219,7 +219,7 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
     std = law * math.sqrt(sum(scale**2 for scale in scales))
-    score_noise = spec.schedule.score_noise or rules.score_noise(federation.n_classes)
+    score_noise = spec.schedule.score_noise or rules.score_noise(federation)
     most, momentum = LARGEST_STEP, _momentum(spec, federation)
     if spec.data.row_norm == "l2":
         most = rules.longest_step(federation, agents[0].problem, spec.data.row_bound, momentum)

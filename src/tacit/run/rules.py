@@ -16,6 +16,7 @@ from tacit.types import Federation
 LEAST_CLIP, MOST_CLIP = 0.7, math.sqrt(2)  # the gradient of no record of norm one is longer than sqrt 2
 LOUD = 1e-3  # from so much noise on, LEAST_CLIP is best
 IMAGE_CLIP = 0.3  # of images and of pixels
+NUMBER_CLIP, NUMBER_NOISE = 0.2, 0.15  # of a number to predict: its score is the number itself, in [-1, 1]
 SPREAD = ("orientations",)
 STABLE = 0.84  # of the largest step that heavy-ball descent can take
 
@@ -26,14 +27,16 @@ def clip(noise: float, federation: Federation) -> float:
     A small clip takes noise off and bends the objective. Noise falls with the number of records, and the bend does not.
     `noise` is that of a mean gradient, for a clip of one and all the budget in one release.
     """
+    if federation.target is not None:
+        return NUMBER_CLIP
     if spread(federation):
         return IMAGE_CLIP
     return min(MOST_CLIP, max(LEAST_CLIP, LEAST_CLIP * (LOUD / noise) ** 0.25)) if noise else MOST_CLIP
 
 
-def score_noise(n_classes: int) -> float:
+def score_noise(federation: Federation) -> float:
     """Return the noise that the scores of a record may gather: more where more classes compete."""
-    return max(1.0, 0.5 * math.log(n_classes))
+    return max(1.0, 0.5 * math.log(federation.n_classes)) if federation.target is None else NUMBER_NOISE
 
 
 def momentum(federation: Federation) -> float:
