@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +173,37 @@ def test_the_number_of_waves_follows_from_records_and_columns() -> None:
     assert [waves(n, 10) for n in (100, 2500, 10**4, 10**6)] == [4, 10, 20, 26]
     assert waves(10**5, 200) == 4
     assert waves(10**7, 30) == 1  # 2.4 GB, and not twenty
+
+
+def test_no_record_ends_a_run_when_rows_are_scaled_to_the_same_norm(tmp_path: Path) -> None:
+    """A spline has norm one at its knots and less between: scaled to norm one, its l1 norm grows beyond one."""
+    (tmp_path / "schema.toml").write_text(
+        '[columns.v]\nkind = "numeric"\nlo = 0\nhi = 1\nspline = 3\n[columns.y]\nkind = "label"\nclasses = ["0", "1"]\n'
+    )
+    for cell in ("0", "0.25", "0.2499"):
+        lines = [f"{v},{i % 2}" for i, v in enumerate([cell, "1", "0.5"] * 4)]
+        (tmp_path / "t.csv").write_text("\n".join(["v,y", *lines]))
+        spec = preset("sound", "objt", str(tmp_path / "t.csv")).with_values({
+            "data.schema": str(tmp_path / "schema.toml"), "data.agents": 2, "features.map": "none",
+            "data.row_mode": "unit", "data.row_bound": 2.0,
+        })  # fmt: skip
+        assert build.federation(spec).longest is not None
+
+
+def test_what_a_method_knows_is_what_its_task_says() -> None:
+    spec = preset("sound", "fedgd", "x.csv")
+    setup = build.setup(spec, build.transformed(spec, federation_of_numbers()))
+    known = {field.name: getattr(setup.task, field.name) for field in fields(setup.task.facts)}  # type: ignore[union-attr]
+    assert {name: getattr(setup.task.facts, name) for name in known} == known  # type: ignore[union-attr]
+    assert setup.task.facts.largest_step == 32.0  # type: ignore[union-attr]
+    assert setup.method.step <= 32.0  # type: ignore[union-attr]
+
+
+def test_a_number_to_predict_has_rules_of_its_own() -> None:
+    x = np.random.default_rng(0).random((60, 2)).astype(np.float32)
+    shard = Shard(x, (2 * x[:, 0] - 1).astype(np.float64))
+    over = Federation((shard, shard), shard, 1, "numbers", bounds=(0.0, 1.0), target=tacit.Target(0.0, 1.0))
+    spec = preset("sound", "objt", "x.csv").with_values({"problem.loss": "squared"})
+    setup = build.setup(spec, build.transformed(spec, over))
+    assert setup.agents[0].variant.bound.value == rules.NUMBER_CLIP  # type: ignore[union-attr]
+    assert rules.score_noise(over) == rules.NUMBER_NOISE

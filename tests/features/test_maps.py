@@ -220,6 +220,29 @@ def test_a_damaged_recipe_is_refused_in_one_sentence(text: str) -> None:
         registry.read(text)
 
 
+HOSTILE = [
+    ("fourier", {"seed": -1}), ("fourier", {"seed": "x"}), ("fourier", {"size": 8.0}), ("fourier", {"n_inputs": 3.0}),
+    ("fourier", {"low": "a"}), ("fourier", {"low": float("nan")}), ("fourier", {"scale": 1e-320}),
+    ("columns", {"waves": 4.0}), ("columns", {"low": "0"}), ("columns", {"n_inputs": 10**12}),
+    ("columns", {"inputs": 3}),
+    ("columns", {"inputs": [{"column": "a", "start": 0, "stop": 9}]}),
+    ("columns", {"inputs": [{"column": "a", "start": 0, "stop": -6}]}),
+    ("columns", {"inputs": [{"column": "a", "start": "a", "stop": 6}]}),
+    ("columns", {"inputs": [{"column": "a", "start": 0, "stop": 6, "bound": 1e200}]}),
+    ("columns", {"inputs": [{"column": "a", "start": 0, "stop": 6, "bound": "x"}]}),
+    ("columns", {"bound": 0.1}), ("unit", {"n_inputs": 8.0}), ("unit", {"n_inputs": "8"}), ("unit", {"bound": 2.0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changed"), HOSTILE)
+def test_a_recipe_of_a_strangers_making_is_refused_in_one_sentence(name: str, changed: dict[str, object]) -> None:
+    _, recipe = made(name)
+    with pytest.raises(RunDirectoryError, match="feature map"):
+        registry.read(json.dumps(json.loads(recipe) | changed))
+    with pytest.raises(RunDirectoryError, match="feature map"):
+        registry.read('{"map": ' + "[" * 100_000)
+
+
 def test_a_module_of_the_current_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "house_of_mine.py").write_text("def twice(x):\n    return 2 * x\n")
     monkeypatch.chdir(tmp_path)
