@@ -5,21 +5,35 @@ Without momentum the largest stable step is smaller, and the preset takes that o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.study_tables import Encoding, bins, splines
+from benchmarks.study_tables import Table, bins, federation, splines
+from tacit.data.transform import rescale_rows
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
+from tacit.types import Federation
+
+
+def in_bins(table: Table) -> Federation:
+    return federation(table, bins)
+
+
+def on_splines(table: Table) -> Federation:
+    return federation(table, splines)
+
+
+def of_norm_one(table: Table) -> Federation:
+    return rescale_rows(federation(table), "l2", 1.0, "unit")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Values of the spec that differ from the preset, and how numbers are encoded before the feature map."""
+    """Values of the spec that differ from the preset, and the records before the feature map."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    encoding: Encoding | None = None
+    records: Callable[[Table], Federation] = federation
 
     def spec(self, epsilon: float, seed: int) -> Spec:
         usual = preset("sound", "objt", "x.csv")
@@ -30,10 +44,11 @@ class Variant:
 
 VARIANTS = {
     "default": Variant(),
-    "before": Variant({  # what the preset was until features came: columns in [0, 1], each record of norm one
-        "features.map": "none", "data.row_mode": "unit", "privacy.clip": 0.35, "schedule.score_noise": 1.5,
+    # what the preset was until features came; the largest step, 1000, is that of records whose norm is not declared
+    "before": Variant({
+        "features.map": "none", "data.row_norm": "none", "privacy.clip": 0.35, "schedule.score_noise": 1.5,
         "run.rounds": 300, "algorithm.momentum": 0.0,
-    }),
+    }, of_norm_one),
     "momentum 0": Variant({"algorithm.momentum": 0.0}),
     "clip 0.35": Variant({"privacy.clip": 0.35}),
     "clip 1.4": Variant({"privacy.clip": 1.4}),
@@ -42,8 +57,8 @@ VARIANTS = {
     "4 waves": Variant({"features.size": 4}),
     "32 waves": Variant({"features.size": 32}),
     "200 rounds": Variant({"run.rounds": 200}),
-    "16 bins": Variant(encoding=bins),
-    "splines, 5 knots": Variant(encoding=splines),
+    "16 bins": Variant(records=in_bins),
+    "splines, 5 knots": Variant(records=on_splines),
 }  # fmt: skip
 LARGE_VARIANTS = ("default", "before", "momentum 0", "clip 0.35")
 CONVERGED = "1000 rounds"  # without noise, on large tables: what the model of the default can reach

@@ -34,7 +34,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from benchmarks.report import table as markdown
-from benchmarks.study_tables import REAL, Table, drawn, federation, real
+from benchmarks.study_tables import REAL, Table, drawn, real
 from benchmarks.table_variants import ALL, CONVERGED, LARGE_VARIANTS, VARIANTS
 from tacit.errors import NotPrivateWarning
 from tacit.jsontext import dumps
@@ -77,15 +77,14 @@ def cases(table: Table) -> list[Case]:
 def tried(table: Table, wanted: Sequence[Case], seeds: Sequence[int] = SEEDS) -> Iterator[list[Row]]:
     """Yield the rows of some cases after each batch: a batch has the same features and the same rounds."""
 
-    def batch(case: Case) -> tuple[str, ...]:
+    def batch(case: Case) -> tuple[str, str, int]:
         spec = ALL[case[0]].spec(case[1], 0)
-        encoding = ALL[case[0]].encoding
-        return repr(spec.features), spec.data.row_mode, str(spec.run.rounds), getattr(encoding, "__name__", "")
+        return ALL[case[0]].records.__name__, repr(spec.features), spec.run.rounds
 
     for _, group in itertools.groupby(sorted(wanted, key=batch), batch):
         own = list(group)
         variant = ALL[own[0][0]]
-        over = build.transformed(variant.spec(1.0, 0), federation(table, variant.encoding))
+        over = build.transformed(variant.spec(1.0, 0), variant.records(table))
         lanes = [(case, seed) for case in own for seed in (seeds if math.isfinite(case[1]) else seeds[:1])]
         specs = [ALL[name].spec(epsilon, seed) for (name, epsilon), seed in lanes]
         with warnings.catch_warnings():

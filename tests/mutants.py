@@ -26,6 +26,7 @@ LEDGER, EXACT = "tests/privacy/test_ledger.py::", "tests/privacy/test_exact.py::
 BESIDE = "tests/engine/test_side_by_side.py::"
 AUDIT = "tests/audit/test_audits.py::"
 METHODS = "tests/run/test_methods.py::"
+MAPS, MAPPED = "tests/features/test_maps.py::", "tests/features/test_federations.py::"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
 
 
@@ -41,6 +42,28 @@ class Mutant:
 
 
 MUTANTS = (
+    Mutant("a map sees blocks of any size", "features/map.py",
+           "if len(rows) < BLOCK:", "if False:",
+           MAPS + "test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others"),
+    Mutant("an absent record gets features", "data/transform.py",
+           "x[~shard.present] = 0", "pass",
+           MAPPED + "test_an_absent_record_has_no_features_after_the_map"),
+    Mutant("waves keep their length", "features/columns.py",
+           " / np.linalg.norm(waves, axis=1, keepdims=True)", "",
+           MAPS + "test_columns_that_a_map_keeps_apart_are_functions_of_one_column_each"),
+    Mutant("a recipe imports what it names", "features/registry.py",
+           'if name == "own" and constants.get("where") != trusted:', "if False:",
+           MAPS + "test_a_recipe_runs_no_code_that_its_reader_did_not_name"),
+    Mutant("a function of one's own is not asked among other rows", "features/own.py",
+           "if again is None or not np.array_equal(again[rows], expected[rows]):", "if again is None:",
+           MAPS + "test_a_function_that_is_no_map_of_one_record_is_refused"),
+    Mutant("a record for which one's own function fails ends the run", "features/own.py",
+           "    except (Exception, SystemExit):\n        return None",
+           "    except ZeroDivisionError:\n        return None",
+           MAPS + "test_what_ones_own_function_does_with_a_record_decides_nothing_for_others"),
+    Mutant("the step forgets the curvature", "run/rules.py",
+           "return STABLE * 2 * (1 + momentum)", "return 9 * 2 * (1 + momentum)",
+           MAPPED + "test_the_clip_rises_as_noise_falls_and_steps_stay_stable"),
     Mutant("clipping removed on the exact path", "guarded/sums.py",
            "residual = bound.shrink(loss.residual(score, shard.y), x_norm)", "residual = loss.residual(score, shard.y)",
            MOVED + "test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),

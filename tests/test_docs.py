@@ -16,6 +16,8 @@ from tacit.audit import methods as audit
 from tacit.data.column_kinds import KINDS
 from tacit.data.file_layout import FileLayout
 from tacit.data.schema import parse
+from tacit.features.registry import FEATURES
+from tacit.features.spec import FeatureSpec
 from tacit.methods.registry import METHODS
 from tacit.paper.archive import Archive
 from tacit.paper.artefact import Scale, read_all
@@ -55,7 +57,7 @@ def test_every_method_has_a_line_in_the_index():
         assert f"[{name}]({name}.md)" in index
 
 
-@pytest.mark.parametrize("board", ["mnist", "mnist-nonprivate", "femnist", "femnist-nonprivate"])
+@pytest.mark.parametrize("board", ["mnist", "mnist-pixels", "femnist", "adult", "heart"])
 def test_the_leaderboard_page_says_what_the_records_say(board):
     page = (PAGE.parent / "leaderboard.md").read_text(encoding="utf-8")
     runs = defaultdict(list)
@@ -130,9 +132,11 @@ def test_the_walk_through_one_round_names_every_file_that_is_entered(tmp_path):
     assert [file for file in named if not (ROOT / "src" / "tacit" / file).exists()] == []
 
 
-def test_the_page_of_schemas_lists_every_kind_and_key_and_its_example_is_a_schema():
+def test_the_page_of_schemas_lists_every_kind_and_key_and_its_example_is_that_of_heart():
     page = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    example = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0]
+    shipped = (ROOT / "src" / "tacit" / "data" / "_heart" / "schema.toml").read_text(encoding="utf-8")
+    assert [column for column in example.split("\n\n") if column not in shipped] == []
     assert {column.kind for column in parse(example).columns.values()} <= set(KINDS)
     for kind, column in KINDS.items():
         (row,) = re.findall(rf'^\| `"{kind}"` .*$', page, re.MULTILINE)
@@ -140,3 +144,15 @@ def test_the_page_of_schemas_lists_every_kind_and_key_and_its_example_is_a_schem
             assert f"`{key.name}`" in row
     for key in fields(FileLayout):
         assert re.search(rf"^\| `{key.name}` ", page, re.MULTILINE)
+
+
+def test_the_page_of_features_lists_every_map_and_key_and_its_example_is_a_schema():
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    for name in set(FEATURES) - {"own"}:
+        assert re.search(rf"^### `{name}`", page, re.MULTILINE)
+    for key in fields(FeatureSpec):
+        assert re.search(rf"^\| `{key.name}` ", page, re.MULTILINE)
+    (example,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    assert parse(example).label == "outcome"
+    for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        compile(code, "features.md", "exec")

@@ -169,7 +169,7 @@ def test_labels_that_measure_something_are_pointed_to_a_target(tmp_path: Path) -
 
 
 def test_a_draft_takes_a_quantity_for_a_target_and_marks_its_bounds() -> None:
-    raw = RawTable("stays.csv", {"age": np.arange(40.0), "days": np.arange(40) + 0.5})
+    raw = RawTable("stays.csv", {"age": np.arange(40.0) % 30, "days": np.arange(40) + 0.5})
     draft = draft_schema([raw], "stays.csv", "days")
     assert 'kind = "target"\nlo = 0.5  # READ FROM THE DATA' in draft.text
     assert parse(draft.text).target == Target(0.5, 39.5)

@@ -16,6 +16,7 @@ from tacit.features import registry
 from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply
 from tacit.features.registry import FEATURES
 from tacit.features.spec import FeatureSpec
+from tacit.features.unit import UnitMap
 from tacit.types import Array, ColumnFeatures
 
 SIDE = 12
@@ -27,7 +28,7 @@ COLUMNS = (
 FACTS = {
     "columns": PublicFacts(6, 1000, bounds=(0.0, 1.0), columns=COLUMNS),
     "unit": PublicFacts(7, 1000),
-    "fourier": PublicFacts(5, 1000, bounds=(-2.0, 3.0)),
+    "fourier": PublicFacts(60, 1000, bounds=(-2.0, 3.0)),
     "orientations": PublicFacts(SIDE * SIDE, 1000, bounds=(0.0, 1.0), image=(SIDE, SIDE, 1)),
     "own": PublicFacts(5, 1000),
 }
@@ -72,6 +73,18 @@ def test_a_record_becomes_the_same_bits_whatever_records_are_around_it(name: str
     changed = rows(name, len(x), seed=2)
     changed[::3] = x[::3]
     np.testing.assert_array_equal(apply(found, changed)[::3], whole[::3])  # among others
+
+
+def test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others() -> None:
+    class Product(UnitMap):
+        def block(self, x: Array) -> Array:
+            return np.asarray(x @ matrix)
+
+    matrix = np.random.default_rng(0).standard_normal((301, 302), dtype=np.float32)
+    x = np.random.default_rng(1).standard_normal((700, 301), dtype=np.float32)
+    whole = apply(Product(301), x)
+    for some in (slice(7, 8), slice(3, 40), slice(300, 700)):
+        np.testing.assert_array_equal(apply(Product(301), x[some]), whole[some])
 
 
 def test_no_record_is_longer_than_the_bound(name: str) -> None:

@@ -105,7 +105,8 @@ def _mapped(spec: Spec) -> tuple[Canary, Federation]:
     bound = found[0].bound
     known = None if math.isinf(bound) else (-bound, bound)
     made = _of_rows(spec, x, known)
-    return Canary(own, opposite, np.outer(steer, _TO_ONE)), replace(made, longest=known and (bound * len(own), bound))
+    known_too = replace(made, recipe=found[1], longest=known and (bound * len(own) ** 0.5, bound))
+    return Canary(own, opposite, np.outer(steer, _TO_ONE)), known_too
 
 
 def _facts(spec: Spec) -> PublicFacts:

@@ -13,7 +13,7 @@ from tacit.types import Array, Target
 
 
 @dataclass(frozen=True)
-class Outcome:
+class LabelReader:
     """Classes by name, or a target; `declared` where that is public, and was not read from the labels."""
 
     classes: tuple[str, ...] = ()

@@ -46,7 +46,7 @@ In place of the label, a number may be predicted, with public bounds:
     [crosses]
     age_smoker = ["age", "smoker"]       a feature for each pair of their levels
 
-docs/schema-kinds.md lists every kind and key.
+docs/schema.md lists every kind and key.
 
 A column with `read_from_data = true` holds numbers or lists that `tacit data schema init` took from the data;
 it can be looked at and not trained on. Features come in the order of the schema, whatever that of the file; those of
@@ -66,13 +66,14 @@ from typing import Any
 from tacit import toml
 from tacit.data.column_kinds import KINDS, CategoricalColumn, Column, FeatureColumn, LabelColumn, TargetColumn
 from tacit.data.columns.cross import Cross
-from tacit.data.columns.encoding import Block
+from tacit.data.columns.encoding import FeatureBlock
 from tacit.data.file_layout import FileLayout
 from tacit.data.schema_keys import READ, texts
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, unknown
 from tacit.types import ColumnFeatures, Target
 
+MOST_FEATURES = 1 << 20  # of all columns: a schema may come from anywhere, with a model too
 OUTCOMES = ("label", "target")  # kinds of the one column that is to be predicted
 
 
@@ -89,6 +90,9 @@ class Schema:
     crosses: Mapping[str, Cross] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        total = sum(column.width() for column in self.encoded.values())  # before any of them is named
+        if total > MOST_FEATURES:
+            raise SpecError(f"the columns become {total} features, more than {MOST_FEATURES}: declare fewer.")
         for kinds, least in ((OUTCOMES, 1), (("agent",), 0)):
             found = len(self._of_kind(*kinds))
             if not least <= found <= 1:
@@ -142,7 +146,7 @@ class Schema:
         return {name: c for name, c in self.columns.items() if isinstance(c, FeatureColumn)}
 
     @cached_property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[FeatureBlock, ...]:
         """The features, those of a column or of a cross together."""
         found = [block for name, column in self.encoded.items() for block in column.blocks(name)]
         for name, cross in self.crosses.items():

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, field
 
 from tacit.data.classes import MOST_NUMBERS, NUMBERS_SHARE
 from tacit.data.column_facts import ColumnFacts
-from tacit.data.column_kinds import KINDS
 from tacit.data.file_layout import FileLayout
 from tacit.data.table import MARKS, RawTable, missing_column
 from tacit.errors import DataError, SpecError
@@ -113,14 +112,11 @@ def _label(source: str, facts: ColumnFacts) -> _Column:
     if not (real or many):
         return _Column(_looked_up("label", ("classes", _list(classes), "the list of all classes there can be")))
     looks = f"{len(classes)} different values, nearly all of them numbers: it looks like the target of a regression"
-    if "target" in KINDS:
-        return _Column(_range("target", facts), notes=[looks])
-    listed = _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
-    return _Column(listed, notes=[f"{looks}. tacit trains classifiers: bin it into classes"])
+    return _Column(_range("target", facts), notes=[looks])
 
 
 def _feature(facts: ColumnFacts) -> _Column:
-    """Choose the draft of another column. Kinds that a schema does not know yet are left out, with their reason."""
+    """Choose the draft of another column."""
     if not facts.present:
         return _ignored("every cell is missing")
     if facts.identifies and not (facts.is_iso_date or facts.is_other_date or facts.is_prose):
@@ -131,16 +127,13 @@ def _feature(facts: ColumnFacts) -> _Column:
         return _date(facts)
     if len(facts.texts) <= MOST_VALUES and not facts.identifies:
         return _Column(_looked_up("categorical", ("values", _list(facts.texts), "the list of all values there can be")))
-    if facts.is_prose and "text" in KINDS:
+    if facts.is_prose:
         return _Column(['kind = "text"  # words are hashed with a public seed: nothing of them is read from the data'])
-    what = "free text" if facts.is_prose else "many different texts: a name, a place, a code?"
-    return _ignored(f"{what} ({len(facts.texts)} of them)")
+    return _ignored(f"many different texts: a name, a place, a code? ({len(facts.texts)} of them)")
 
 
 def _date(facts: ColumnFacts) -> _Column:
     """Draft a column of dates, if there is a kind for them and one form is sure."""
-    if "date" not in KINDS:
-        return _ignored("dates")
     form = "" if facts.is_iso_date else facts.date_form
     if not form and not facts.is_iso_date:
         return _ignored("dates, and it is not sure what is the day and what the month")

@@ -11,7 +11,7 @@ from tacit.data.cells import Coded
 from tacit.data.classes import found_classes, tell_owner, without_unknown
 from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
 from tacit.data.formats import stem_of
-from tacit.data.outcome import Outcome
+from tacit.data.outcome import LabelReader
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
@@ -43,7 +43,7 @@ def load(spec: DataSpec) -> Federation:
     tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
     names = {*labels.names, *test_labels.names} if declared is None else set()
-    outcome = declared or Outcome(found_classes(table.source, names), declared=False)
+    outcome = declared or LabelReader(found_classes(table.source, names), declared=False)
     y, known = outcome.read(labels)
     if tested is table:
         parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
@@ -73,21 +73,21 @@ def declares_a_number(spec: DataSpec) -> bool:
     return declared is not None and declared.target is not None
 
 
-def _declared(spec: DataSpec, schema: Schema | None) -> Outcome | None:
+def _declared(spec: DataSpec, schema: Schema | None) -> LabelReader | None:
     """Return what is declared of the label column; None where nothing is."""
     if schema is not None:
-        return Outcome(schema.classes, schema.target, marks=schema.marks)
+        return LabelReader(schema.classes, schema.target, marks=schema.marks)
     if spec.target is not None and spec.class_names is not None:
         raise IncompatibleError(
             "the label is one of --classes, or a number between --target-low and --target-high, not both: drop one."
         )
     if spec.target is not None:
-        return Outcome(target=spec.target)
-    return None if spec.declared_classes is None else Outcome(spec.declared_classes)
+        return LabelReader(target=spec.target)
+    return None if spec.declared_classes is None else LabelReader(spec.declared_classes)
 
 
 def _agents(
-    table: FeatureTable, spec: DataSpec, schema: Schema | None, declared: Outcome | None
+    table: FeatureTable, spec: DataSpec, schema: Schema | None, declared: LabelReader | None
 ) -> tuple[list[Array], list[str]]:
     """Return (the records of each agent, the names of the agents if there are any)."""
     if table.agents is not None:

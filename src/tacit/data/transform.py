@@ -99,10 +99,14 @@ class RowScale:
 def rescale_rows(federation: Federation, norm: str, bound: float, mode: str = "clip") -> Federation:
     """Rescale every record as `RowScale` says."""
     scale = RowScale(norm, bound, mode)
-    within = federation.longest is not None and federation.longest[NORMS.index(norm)] <= bound
+    before = federation.longest or (np.inf, np.inf)
+    within = before[NORMS.index(norm)] <= bound
+    longest = (bound if norm == "l1" else bound * federation.n_features**0.5, bound)  # |x|_2 <= |x|_1 <= sqrt(J) |x|_2
+    if mode == "clip":  # a record that is clipped is no longer than it was
+        longest = (min(longest[0], before[0]), min(longest[1], before[1]))
     return federation.map(
         lambda shard: replace(shard, x=scale.apply(shard.x)), bounds=_bounds(federation.bounds, bound, mode),
-        rescaled=federation.rescaled or not (mode == "clip" and within),
+        rescaled=federation.rescaled or not (mode == "clip" and within), longest=longest,
     )  # fmt: skip
 
 

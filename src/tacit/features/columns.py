@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,21 +38,27 @@ class ColumnsMap:
     low: float | None = 0.0  # of every number; None where numbers have no public bounds
     high: float | None = 1.0
     waves: int = LEAST
-    bound: float = 1.0
+    bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         made = (one if isinstance(one, ColumnFeatures) else ColumnFeatures(**one) for one in self.inputs)
         object.__setattr__(self, "inputs", tuple(made))
+        places = [0, *(one.stop for one in self.inputs)]
+        if [one.start for one in self.inputs] != places[:-1] or places[-1] != self.n_inputs or sorted(places) != places:
+            raise SpecError("the columns of a feature map must hold all its inputs, one column after another.")
+        if not all(0 < one.bound < 1e6 for one in self.inputs):
+            raise SpecError("the bound of a column must be positive and finite.")
         if not 1 <= self.waves <= HIGHEST:
             raise SpecError(f"features.size of columns is the number of waves, from 1 to {HIGHEST}: got {self.waves}.")
 
     @classmethod
     def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> ColumnsMap:
+        waves = waves_for(facts) if asked.size is None else asked.size
         if facts.columns:
-            return cls(facts.n_inputs, facts.columns, waves=asked.size or waves_for(facts))
+            return cls(facts.n_inputs, facts.columns, waves=waves)
         numbers = tuple(ColumnFeatures(str(j), j, j + 1, number=True) for j in range(facts.n_inputs))
         low, high = facts.bounds or (None, None)
-        return cls(facts.n_inputs, numbers, low, high, asked.size or waves_for(facts))
+        return cls(facts.n_inputs, numbers, low, high, waves)
 
     @property
     def n_outputs(self) -> int:
@@ -107,7 +114,6 @@ class ColumnsMap:
         waves = np.concatenate([weight * np.sin(angle), weight * (np.cos(angle) - mean)], axis=1)
         waves *= (1 - missing.sum(axis=1, keepdims=True)) / np.linalg.norm(waves, axis=1, keepdims=True)
         return np.concatenate([waves, missing], axis=1)
-
 
     def _unit(self, x: Array) -> Array:
         """u in [0, 1]."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,13 +35,13 @@ class FourierMap:
     size: int = 512  # D
     scale: float = 0.5
     seed: int = 0
-    bound: float = 1.0
+    bound: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         if not (self.size % 2 == 0 and 2 <= self.size <= MOST):
             raise SpecError(f"features.size of fourier is an even number from 2 to {MOST}: got {self.size}.")
-        if not 0 < self.scale < math.inf:
-            raise SpecError(f"features.scale must be positive and finite, got {self.scale}.")
+        if not 1e-6 <= self.scale <= 1e6:
+            raise SpecError(f"features.scale must be from 1e-6 to 1e6, got {self.scale}.")
 
     @classmethod
     def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> FourierMap:

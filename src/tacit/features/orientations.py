@@ -67,7 +67,7 @@ class OrientationsMap:
             raise IncompatibleError(
                 "the feature map orientations needs the public range of a pixel: give data.low and data.high."
             )
-        return cls(*facts.image, *facts.bounds, axes=asked.size or axes_for(facts))
+        return cls(*facts.image, *facts.bounds, axes=axes_for(facts) if asked.size is None else asked.size)
 
     @property
     def factor(self) -> int:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -41,7 +42,7 @@ class OwnMap:
     where: str
     version: str
     sha256: str
-    bound: float = math.inf
+    bound: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         if _source(self.function) != self.sha256:
@@ -97,7 +98,7 @@ def _called(function: Callable[[Array], Array], x: Array, n_outputs: int) -> Arr
     try:
         with np.errstate(all="ignore"):
             found = np.array(function(x.copy()), np.float32)  # a copy: it may not change the records
-    except Exception:
+    except (Exception, SystemExit):
         return None
     return found if found.shape == (len(x), n_outputs) else None
 
@@ -133,11 +134,11 @@ def _probe(where: str, function: Callable[[Array], Array], facts: PublicFacts) -
 
 
 def _source(function: Callable[[Array], Array]) -> str:
-    """Return a hash of the file that the function stands in, or of its name where it has no file."""
+    """Return a hash of the file that the function stands in; an object that has none is refused."""
     try:
-        text = Path(inspect.getsourcefile(function) or "").read_bytes()
+        text = Path(inspect.getsourcefile(inspect.unwrap(function)) or "").read_bytes()
     except (OSError, TypeError):
-        text = repr(function).encode()
+        raise SpecError("a feature map of your own must be a function in a Python file, whose hash is kept.") from None
     return hashlib.sha256(text).hexdigest()
 
 

@@ -6,8 +6,10 @@ A new map is one file and one line here. A function of one's own needs no line: 
 from __future__ import annotations
 
 import json
+import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 from tacit.errors import RunDirectoryError, SpecError, unknown
 from tacit.features.map import PROBED, FeatureMap, PublicFacts, recipe
@@ -83,6 +85,24 @@ def read(text: str, source: str = "the recipe", trusted: str | None = None) -> F
                 f"{source} was trained on features of {constants.get('where')!r}, a function that is not part of "
                 "tacit: name it with --features (features=... in Python) if you trust it."
             )
-        return FEATURES[name](**constants)
-    except (ValueError, TypeError, KeyError, AttributeError, SpecError) as error:
+        kind = FEATURES[name]
+        for field in fields(kind):  # type: ignore[arg-type]
+            if field.name in constants:
+                _check_constant(field.name, str(field.type), constants[field.name])
+        return kind(**constants)
+    except (ValueError, TypeError, KeyError, AttributeError, SpecError, RecursionError, OverflowError) as error:
         raise RunDirectoryError(f"{source} names no feature map that can be made ({error}): train again.") from None
+
+
+def _check_constant(name: str, kind: str, value: Any) -> None:
+    """Refuse a constant of a recipe that is not of its declared kind: a recipe may come from anywhere."""
+    if value is None and "None" in kind:
+        return
+    fits = {
+        "int": type(value) is int and 0 <= value < 2**31,
+        "float": type(value) in (int, float) and math.isfinite(value) and abs(value) < 1e100,
+        "bool": type(value) is bool,
+        "str": isinstance(value, str),
+    }
+    if not fits.get(kind.partition(" ")[0], True):
+        raise ValueError(f"{name} = {str(value)[:40]!r} is no {kind}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class UnitMap:
     """(x / |x|, 1) / sqrt 2; a record of zeros keeps the intercept alone."""
 
     n_inputs: int
-    bound: float = 1.0
+    bound: ClassVar[float] = 1.0
 
     @classmethod
     def made_for(cls, facts: PublicFacts, asked: FeatureSpec) -> UnitMap:  # noqa: ARG003
@@ -34,7 +35,7 @@ class UnitMap:
         return (*inputs, "intercept") if inputs else ()
 
     def columns(self) -> tuple[ColumnFeatures, ...]:
-        return ()
+        return ()  # a direction is made of all numbers together
 
     def block(self, x: Array) -> Array:
         size = np.sqrt(np.square(x, dtype=np.float64).sum(axis=1, keepdims=True))

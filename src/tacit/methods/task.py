@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,7 +108,7 @@ class Task(Facts):
     @property
     def facts(self) -> Facts:
         """What is public of the federation, without any record."""
-        return Facts(self.sizes, self.problem, self.shape, self.row_norm, self.seed, self.normals)
+        return Facts(*(getattr(self, known.name) for known in fields(Facts)))
 
     def alone(self, p: int) -> Task:
         """The task of agent p by itself."""

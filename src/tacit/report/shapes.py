@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import IncompatibleError, RunDirectoryError
+from tacit.errors import InputError
 from tacit.report.chart import MOST, Chart, Line
 from tacit.report.markup import figures, html
 from tacit.report.runs import Recorded
@@ -62,7 +62,7 @@ def learnt(path: Path, run: Recorded) -> Learnt | None:
     try:
         model = Model.read(path)
         return Learnt("", model.shapes(), model.shapes(averaged=True), loss, model.classes)
-    except (IncompatibleError, RunDirectoryError) as error:  # the curves of the run can be shown still
+    except InputError as error:  # the curves of the run can be shown still
         return Learnt(str(error))
 
 

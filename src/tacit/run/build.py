@@ -68,8 +68,8 @@ def transformed(spec: Spec, loaded: Federation) -> Federation:
     d = spec.data
     if spec.features.map != "none":
         loaded = _mapped(spec, loaded)
-    own = bool(loaded.recipe) and loaded.features[-1:] == ("intercept",)  # some maps bring their own
-    has_one = loaded.intercept or own
+    named = (*loaded.features[-1:], *(one.column for one in loaded.columns[-1:]))
+    has_one = loaded.intercept or (loaded.recipe and "intercept" in named)  # a map may bring its own
     if d.intercept and not has_one:
         loaded = with_intercept(loaded)
     return loaded if d.row_norm == "none" else rescale_rows(loaded, d.row_norm, d.row_bound, d.row_mode)

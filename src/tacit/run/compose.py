@@ -169,7 +169,7 @@ def _clip(spec: Spec, federation: Federation) -> float:
         whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
         assert isinstance(whole, GaussianRelease)
         noise = whole.multiplier * math.sqrt(federation.n_agents) / federation.n_records
-    return rules.clip(noise, federation.recipe)
+    return rules.clip(noise, federation)
 
 
 def _rule(
@@ -219,10 +219,10 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
     std = law * math.sqrt(sum(scale**2 for scale in scales))
-    score_noise = spec.schedule.score_noise or rules.score_noise(federation.n_classes)
+    score_noise = spec.schedule.score_noise or rules.score_noise(federation)
     most, momentum = LARGEST_STEP, _momentum(spec, federation)
     if spec.data.row_norm == "l2":
-        most = rules.longest_step(federation.recipe, agents[0].problem, spec.data.row_bound, momentum)
+        most = rules.longest_step(federation, agents[0].problem, spec.data.row_bound, momentum)
     return cooled_step(score_noise, std, spec.run.rounds, most)
 
 
@@ -230,7 +230,7 @@ def _momentum(spec: Spec, federation: Federation) -> float:
     a = spec.algorithm
     if a.momentum is None:
         descends = (a.order, a.linearize_at) == ("zwd", "w") and a.rule != "exact"
-        return rules.momentum(federation.recipe) if descends else 0.0
+        return rules.momentum(federation) if descends else 0.0
     return a.momentum
 
 

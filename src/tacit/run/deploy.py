@@ -73,7 +73,7 @@ def compiled_sums(n_classes: int, agent: Agent) -> Sums:
 def terms(spec: Spec, half: AdmmHalf) -> Terms:
     """Return what an agent agrees to when it joins a run: the hash of the spec, and the most that the run can cost."""
     rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
-    agreed, cap = _digest(spec, half.shape, half.rho), _cap(half.release, rounds, dp_delta)
+    agreed, cap = _digest(spec, half.shape, half.rho, half.agent.constant_bound), _cap(half.release, rounds, dp_delta)
     return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
 
 
@@ -82,10 +82,10 @@ def _run_name(spec: Spec) -> str:
     return spec.run.name or "one process"
 
 
-def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule) -> str:
-    """Return the hash of what all agents agree on: the spec, the shape of the model, the first and the last penalty."""
-    penalties = [rho(t).hex() for t in (1, spec.run.rounds)]
-    return hashlib.sha256(f"{spec.toml()}\n{shape} {penalties}".encode()).hexdigest()
+def _digest(spec: Spec, shape: tuple[int, int], rho: Schedule, bound: float) -> str:
+    """Return the hash of what all agents agree on: the spec, the model's shape, two penalties, a gradient's bound."""
+    numbers = [number.hex() for number in (rho(1), rho(spec.run.rounds), bound)]
+    return hashlib.sha256(f"{spec.toml()}\n{shape} {numbers}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=256)
@@ -192,7 +192,7 @@ def _check_ledger(
 
 def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[Addressed]:
     """Return the agents with the name and the hash of this run, which the server sends with every question."""
-    agreed = _digest(spec, setup.shape, setup.rho)
+    agreed = _digest(spec, setup.shape, setup.rho, setup.agents[0].constant_bound)
     return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit.admm.compatible import release
 from tacit.admm.rule import Objective, Output
+from tacit.data.sources import NAMED
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
@@ -32,8 +33,8 @@ NOT_COVERED = (
     "as they are",
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
-    "whether the files can be read: a malformed cell ends the command",
 )
+UNREADABLE = "whether the files can be read: without a schema, a malformed cell ends the command"
 OF_A_RECORD = (  # not covered where the guarantee is for a record
     "the number of records and the names of agents, features and classes, which are taken to be public",
     "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
@@ -87,7 +88,8 @@ def _not_covered(spec: Spec, setup: Setup) -> list[str]:
     advice = DEPLOY if isinstance(setup, AdmmSetup) else NOT_DEPLOYED
     seeded = [] if spec.privacy.noise == "exact" else [SEEDED + advice]
     own = [OF_OWN_FEATURES.format(spec.features.map)] if ":" in spec.features.map else []
-    return [*seeded, *own, *NOT_COVERED, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
+    files = [] if spec.data.schema or spec.data.source in NAMED else [UNREADABLE]
+    return [*seeded, *own, *NOT_COVERED, *files, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
 
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:

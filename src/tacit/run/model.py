@@ -14,7 +14,7 @@ import numpy as np
 from tacit.data import feature_table
 from tacit.data.cells import Coded
 from tacit.data.feature_table import FeatureTable
-from tacit.data.outcome import Outcome
+from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
 from tacit.data.table import RawTable, some
 from tacit.data.transform import RowScale
@@ -227,7 +227,7 @@ class Model:
             names = labels.tolist()
             wrong = [label != guess for label, guess in zip(names, self.read_off(scores), strict=True) if label]
             return sum(wrong) / len(wrong) if wrong else None
-        y, known = Outcome(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
+        y, known = LabelReader(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
         return rmse_and_r2(scores[known, 0].astype(np.float64), y[known], self.target)[0]
 
 

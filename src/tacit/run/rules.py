@@ -1,7 +1,7 @@
 """What the sound preset takes from public numbers alone: the clip, the noise in a score, and the largest step.
 
-Each rule was chosen on data that no test uses (docs/features.md): 24 tables, and the training records of MNIST and
-FEMNIST.
+The rules for tables were chosen on public tables and on synthetic ones, none of which a test uses, and those for images
+on training records of MNIST and FEMNIST: docs/features.md says how, and how far that can be trusted.
 """
 
 from __future__ import annotations
@@ -16,38 +16,41 @@ from tacit.types import Federation
 LEAST_CLIP, MOST_CLIP = 0.7, math.sqrt(2)  # the gradient of no record of norm one is longer than sqrt 2
 LOUD = 1e-3  # from so much noise on, LEAST_CLIP is best
 IMAGE_CLIP = 0.3  # of images and of pixels
+NUMBER_CLIP, NUMBER_NOISE = 0.2, 0.15  # of a number to predict: its score is the number itself, in [-1, 1]
 SPREAD = ("orientations",)
 STABLE = 0.84  # of the largest step that heavy-ball descent can take
 
 
-def clip(noise: float, recipe: str) -> float:
+def clip(noise: float, federation: Federation) -> float:
     """Return the clipping norm: the less noise there is, the less is gained by cutting gradients short.
 
     A small clip takes noise off and bends the objective. Noise falls with the number of records, and the bend does not.
     `noise` is that of a mean gradient, for a clip of one and all the budget in one release.
     """
-    if spread(recipe):
+    if federation.target is not None:
+        return NUMBER_CLIP
+    if spread(federation):
         return IMAGE_CLIP
     return min(MOST_CLIP, max(LEAST_CLIP, LEAST_CLIP * (LOUD / noise) ** 0.25)) if noise else MOST_CLIP
 
 
-def score_noise(n_classes: int) -> float:
+def score_noise(federation: Federation) -> float:
     """Return the noise that the scores of a record may gather: more where more classes compete."""
-    return max(1.0, 0.5 * math.log(n_classes))
+    return max(1.0, 0.5 * math.log(federation.n_classes)) if federation.target is None else NUMBER_NOISE
 
 
-def momentum(recipe: str) -> float:
+def momentum(federation: Federation) -> float:
     """Return the share of its last move that w repeats: much where one direction holds much of every record."""
-    return 0.0 if spread(recipe) else 0.9
+    return 0.0 if spread(federation) else 0.9
 
 
-def longest_step(recipe: str, problem: Problem, row_bound: float, momentum: float) -> float:
+def longest_step(federation: Federation, problem: Problem, row_bound: float, momentum: float) -> float:
     """Return the largest first step that is stable whatever the records: |x_i| <= row_bound, a loss of curvature c.
 
     Descent with momentum m is stable below 2 (1 + m) / (c row_bound^2) (Polyak 1964), and moves that are repeated add
     up to 1 / (1 - m) of one. Features of images lie along many axes, so that longer steps are stable there too.
     """
-    if spread(recipe):
+    if spread(federation):
         return LARGEST_STEP
     return STABLE * 2 * (1 + momentum) / (1 - momentum) / (problem.loss.curvature * row_bound**2)
 
@@ -57,11 +60,11 @@ def plain_step(federation: Federation, problem: Problem, row_bound: float) -> fl
 
     The squared loss curves as much everywhere, and a step beyond 2 / c overshoots for ever; softmax flattens.
     """
-    if spread(federation.recipe):
+    if spread(federation):
         return LARGEST_STEP
     return (2.0 if problem.loss.for_numbers else 16.0) / (problem.loss.curvature * row_bound**2)
 
 
-def spread(recipe: str) -> bool:
+def spread(federation: Federation) -> bool:
     """Whether features lie along many axes, none of which holds much of a record: those of images, and pixels."""
-    return not recipe or name_of(recipe) in SPREAD
+    return name_of(federation.recipe) in SPREAD if federation.recipe else federation.image is not None

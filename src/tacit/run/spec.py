@@ -153,7 +153,7 @@ class Spec:
                 raise SpecError(f"{key} must be at least {least}, got {value}.")
             if value is not None and (value > most or math.isinf(value)):
                 raise SpecError(f"{key} must be {'finite' if math.isinf(most) else f'at most {most}'}, got {value}.")
-        for key in ("data.seed", "run.seed"):
+        for key in ("data.seed", "features.seed", "run.seed"):
             if not 0 <= self.values()[key] < 2**63:
                 raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {self.values()[key]}.")
         for key in _POSITIVE:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.data.cells import Cells, Coded, plain
-from tacit.data.columns.encoding import LEVEL, Block, FeatureColumn, Tally, Values, check_list
+from tacit.data.columns.encoding import LEVEL, FeatureBlock, FeatureColumn, Tally, Values, check_list
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -51,9 +51,9 @@ class CategoricalColumn(FeatureColumn):
         more = [key for key in ("other", "missing") if self._read_as(key) == key]
         return tuple(value for value in dict.fromkeys((*self.values, *more)) if value != self.drop)
 
-    def blocks(self, column: str) -> tuple[Block, ...]:
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
         """One block: smoker=former, ..."""
-        return (Block(column, tuple(f"{column}={value}" for value in self.kept)),)
+        return (FeatureBlock(column, tuple(f"{column}={value}" for value in self.kept)),)
 
     def domain(self) -> Values:
         """Return every declared value."""

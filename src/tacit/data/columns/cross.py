@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from tacit.data.cells import Cells
-from tacit.data.columns.encoding import MOST_LEVELS, Block, FeatureColumn
+from tacit.data.columns.encoding import MOST_LEVELS, FeatureBlock, FeatureColumn
 from tacit.errors import SpecError, unknown
 from tacit.types import Array
 
@@ -41,14 +41,14 @@ class Cross:
             found[name] = levels
         return found
 
-    def block(self, name: str, columns: Mapping[str, FeatureColumn]) -> Block:
+    def block(self, name: str, columns: Mapping[str, FeatureColumn]) -> FeatureBlock:
         """Name the features: NAME=age in [20, 30), sex=male; ..."""
         levels = [column.features(own) for own, column in self.factors(columns).items()]
         size = prod(map(len, levels))
         if size > MOST_LEVELS:
             counts = " x ".join(str(len(own)) for own in levels)
             raise SpecError(f"{counts} are {size} features, and at most {MOST_LEVELS} are allowed: take fewer bins.")
-        return Block(name, tuple(f"{name}: {', '.join(pair)}" for pair in product(*levels)))
+        return FeatureBlock(name, tuple(f"{name}: {', '.join(pair)}" for pair in product(*levels)))
 
 
     def encode(

@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.data.cells import Cells, Coded, plain
 from tacit.data.columns import moments
-from tacit.data.columns.encoding import LEVEL, Block, FeatureColumn, Tally, check_list, check_missing, one_hot
+from tacit.data.columns.encoding import LEVEL, FeatureBlock, FeatureColumn, Tally, check_list, check_missing, one_hot
 from tacit.errors import SpecError, unknown
 from tacit.types import Array
 
@@ -71,14 +71,14 @@ class DateColumn(FeatureColumn):
         default = ["year", *(part for part, (_, least) in CYCLES.items() if (hi - lo >= least if least else clock))]
         return tuple(part for part in PARTS if part in (self.parts or default))
 
-    def blocks(self, column: str) -> tuple[Block, ...]:
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
         """One block a part: admitted year; admitted month=1, ...; the first has the level of missing cells."""
-        found: list[Block] = []
+        found: list[FeatureBlock] = []
         for part in self.made_of:
             name = f"{column} {part}"
             names = [name] if part == "year" else [f"{name}={value}" for value in CYCLES[part][0]]
             names += [f"{column}=missing"] if self.missing == LEVEL and not found else []
-            found.append(Block(name, tuple(names), number=part == "year"))
+            found.append(FeatureBlock(name, tuple(names), number=part == "year"))
         return tuple(found)
 
     def levels(self) -> None:

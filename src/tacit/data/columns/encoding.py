@@ -57,7 +57,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureBlock:
     """Features that belong together, and what is publicly known of them."""
 
     column: str
@@ -84,7 +84,7 @@ class FeatureColumn(ABC):
     kind: ClassVar[str]
 
     @abstractmethod
-    def blocks(self, column: str) -> tuple[Block, ...]:
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
         """Return which features there are, in their order."""
 
     @abstractmethod
@@ -94,6 +94,10 @@ class FeatureColumn(ABC):
     @abstractmethod
     def levels(self) -> FeatureColumn | None:
         """Return the column as a cross takes it, each row of l1 norm at most one; None where it has no levels."""
+
+    def width(self) -> int:
+        """Return how many features there are."""
+        return len(self.features(""))
 
     def domain(self) -> Values | None:
         """Return the values whose effects can be drawn; None where there are none to draw."""

@@ -24,8 +24,8 @@ _TAIL = np.isin(np.arange(256), [0, *b"0123456789:.,+-Zz"])  # what may come beh
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
-    """Moments (n,). Where `known` is False the others mean nothing; -1 where a text does not say so much."""
+class Times:
+    """Points in time (n,). Where `known` is False the others mean nothing; -1 where a text does not say so much."""
 
     known: Array
     when: Array  # days since 1970-01-01, with the time of day
@@ -34,7 +34,7 @@ class Moments:
     hour: Array  # 0 .. 23
 
 
-def read(texts: Sequence[str], form: str | None = None) -> Moments:
+def read(texts: Sequence[str], form: str | None = None) -> Times:
     """Read texts as ISO 8601, or by a form of `datetime.strptime`; what cannot be read is not known."""
     if form is None:
         parts = [_iso(texts[start : start + BLOCK]) for start in range(0, len(texts), BLOCK)]
@@ -104,14 +104,14 @@ def _by_form(text: str, form: str) -> tuple[int, int, int, int, int]:
     return found.year, found.month, found.day, found.hour, found.minute
 
 
-def _checked(year: Array, month: Array, day: Array, hour: Array, minute: Array, said: Array) -> Moments:
+def _checked(year: Array, month: Array, day: Array, hour: Array, minute: Array, said: Array) -> Times:
     """Return the moments; a day or a time that there is not is not known."""
     known = (year >= 1) & (month >= 1) & (month <= 12) & (hour <= 23) & (minute <= 59)
     since = np.where(known, 12 * (year - 1970) + month - 1, 0)
     first, following = (_first_day(months) for months in (since, since + 1))
     known &= (day >= 1) & (day <= following - first)
     date = first + day - 1
-    return Moments(
+    return Times(
         known,
         date + (60 * hour + minute) / 1440,
         np.where(said >= 2, since % 12, -1),

@@ -19,7 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.data.cells import Cells, number, plain
-from tacit.data.columns.encoding import LEVEL, Block, FeatureColumn, Tally, Values, check_size, one_hot
+from tacit.data.columns.encoding import LEVEL, FeatureBlock, FeatureColumn, Tally, Values, check_size, one_hot
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -94,7 +94,7 @@ class NumericColumn(FeatureColumn):
             return (self.lo, *inner, self.hi)
         return (self.lo, *self.cuts, self.hi) if self.cuts else ()
 
-    def blocks(self, column: str) -> tuple[Block, ...]:
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
         """One block: age; or age in [20, 30), ...; or age near 20, ...; then age=missing if that is a level."""
         at = _written(self.knots)
         if self.spline:
@@ -105,7 +105,10 @@ class NumericColumn(FeatureColumn):
         else:
             names = [column]
         names += [f"{column}=missing"] if self.missing == LEVEL else []
-        return (Block(column, tuple(names), number=not at),)
+        return (FeatureBlock(column, tuple(names), number=not at),)
+
+    def width(self) -> int:
+        return (self.bins or self.spline or len(self.edges) + 1) + (self.missing == LEVEL)
 
     def domain(self) -> Values:
         """Return numbers from lo to hi, evenly on the scale of the column."""

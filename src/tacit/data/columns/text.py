@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.data.cells import Cells, Coded
-from tacit.data.columns.encoding import Block, FeatureColumn, Tally, check_size
+from tacit.data.columns.encoding import FeatureBlock, FeatureColumn, Tally, check_size
 from tacit.errors import SpecError
 from tacit.features.map import BELOW
 from tacit.types import Array
@@ -41,10 +41,13 @@ class TextColumn(FeatureColumn):
         if not 0 <= self.seed < 1 << 64:
             raise SpecError(f"seed takes a whole number from 0 to 2^64 - 1, got {self.seed}.")
 
-    def blocks(self, column: str) -> tuple[Block, ...]:
+    def width(self) -> int:
+        return self.size
+
+    def blocks(self, column: str) -> tuple[FeatureBlock, ...]:
         """One block: remark word 0, ..., each a bucket of words."""
         names = tuple(f"{column} word {k}" for k in range(self.size))
-        return (Block(column, names, l1=math.sqrt(self.size), signed=True),)
+        return (FeatureBlock(column, names, l1=math.sqrt(self.size), signed=True),)
 
     def levels(self) -> None:
         """Return None: words are no levels."""
