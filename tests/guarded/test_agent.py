@@ -1,6 +1,7 @@
 """What a hostile server may try on one deployed agent, and gets: a refusal that tells nothing, or what was agreed."""
 
 import dataclasses
+import itertools
 import os
 import threading
 import time
@@ -542,8 +543,9 @@ def test_ledgers_price_what_is_left_of_delta_when_the_grid_has_its_share():
     assert deploy.price(events, 1e-6) > total(events, 1e-6).epsilon
 
 
-def test_what_is_agreed_names_the_shape_of_the_model_and_the_penalties():
+def test_what_is_agreed_names_the_shape_of_the_model_the_penalties_and_the_bound_of_a_gradient():
     spec = deploy.named(SOUND)
-    agreed = {deploy._digest(spec, shape, rho) for shape in ((4, 3), (3, 4)) for rho in (Constant(1.0), Constant(2.0))}
-    assert len(agreed) == 4
-    assert deploy._digest(spec, (4, 3), Constant(1.0)) in agreed
+    choices = itertools.product(((4, 3), (3, 4)), (Constant(1.0), Constant(2.0)), (0.7, 0.8))
+    agreed = {deploy._digest(spec, *choice) for choice in choices}
+    assert len(agreed) == 8
+    assert deploy._digest(spec, (4, 3), Constant(1.0), 0.7) in agreed

@@ -108,8 +108,8 @@ def test_the_preset_takes_a_loss_for_numbers_by_itself_and_does_not_call_that_a_
     assert result.summary["changed"] == {}
     chosen = preset("sound", "objt").with_values(ROUNDS | {"privacy.clip": 0.5})
     assert quiet(chosen, numbers()).summary["changed"] == {"privacy.clip": 0.5}
-    own = preset("sound", "objt").with_values(ROUNDS | {"problem.loss": "huber"})  # with a clip as for classes
-    assert set(quiet(own, numbers()).summary["changed"]) == {"problem.loss", "privacy.clip", "schedule.score_noise"}
+    own = preset("sound", "objt").with_values(ROUNDS | {"problem.loss": "huber"})
+    assert set(quiet(own, numbers()).summary["changed"]) == {"problem.loss"}
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_model_that_is_no_sum_over_columns_has_no_shapes(made: Model, says: st
 
 
 def test_a_map_of_other_columns_and_effects_that_are_not_finite_are_refused() -> None:
-    other = ColumnsMap(6, tuple(replace(one, column="other") for one in known().made))
+    other = ColumnsMap(len(known().features), tuple(replace(one, column="other") for one in known().made))
     facts = PublicFacts(len(known().features), bounds=(0.0, 1.0), columns=other.inputs)
     recipe = registry.chosen(FeatureSpec(map="columns"), facts)
     assert recipe is not None
@@ -174,8 +174,9 @@ def test_a_map_of_other_columns_and_effects_that_are_not_finite_are_refused() ->
         model(recipe=recipe[1]).shapes()
     flat = registry.chosen(FeatureSpec(map="columns"), PublicFacts(2, bounds=(0.0, 1.0)))
     assert flat is not None
-    made = Model(np.ones((flat[0].n_outputs, 2)), np.ones((flat[0].n_outputs, 2)), ("a", "b"), (),
-                 recipe=flat[1].replace('"high": 1.0', '"high": Infinity'), rescaled=False)  # fmt: skip
+    w = np.full((flat[0].n_outputs, 2), 1e308)
+    w[:, 0] = -1e308
+    made = Model(w, w, ("a", "b"), (), recipe=flat[1], rescaled=False)
     with np.errstate(all="ignore"), pytest.raises(RunDirectoryError, match="no finite effect"):
         made.shapes()
 
