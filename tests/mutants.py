@@ -43,7 +43,7 @@ class Mutant:
 
 MUTANTS = (
     Mutant("a map sees blocks of any size", "features/map.py",
-           "if len(rows) < BLOCK:", "if False:",
+           "if len(rows) < n:", "if False:",
            MAPS + "test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others"),
     Mutant("an absent record gets features", "data/transform.py",
            "x[~shard.present] = 0", "pass",

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry
-from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply
+from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply, rows_of_a_block
 from tacit.features.registry import FEATURES
 from tacit.features.spec import FeatureSpec
 from tacit.features.unit import UnitMap
@@ -85,6 +85,12 @@ def test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_oth
     whole = apply(Product(301), x)
     for some in (slice(7, 8), slice(3, 40), slice(300, 700)):
         np.testing.assert_array_equal(apply(Product(301), x[some]), whole[some])
+
+
+def test_long_rows_come_in_blocks_that_fit_into_memory() -> None:
+    assert rows_of_a_block(784) == BLOCK
+    assert 8 <= rows_of_a_block(300 * 300 * 3) < 20
+    assert rows_of_a_block(10**9) == 8
 
 
 def test_no_record_is_longer_than_the_bound(name: str) -> None:

@@ -20,8 +20,9 @@ from tacit.features.spec import FeatureSpec
 from tacit.machine import cores
 from tacit.types import Array, ColumnFeatures
 
-BLOCK = 256  # records that a map sees at a time, always: BLAS rounds a row by the size of the matrix that it is in
+BLOCK = 256  # records that a map sees at a time, never fewer: BLAS rounds a row by the size of its matrix
 PROBED = "probed, not proved"  # of a map that is a function of the user's own
+LONGEST = 1 << 22  # numbers of a block of long rows, of which a map sees fewer at a time: 16 MB
 BELOW = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: what is scaled by this keeps its bound
 
 
@@ -62,26 +63,26 @@ class FeatureMap(Protocol):
         """Return which outputs came of which column, where each came of one column alone; else ()."""
 
     def block(self, x: Array) -> Array:
-        """Return phi of every row: (BLOCK, n_inputs) -> (BLOCK, n_outputs), float32. Several threads may call it."""
+        """Return phi of every row: (n, n_inputs) -> (n, n_outputs), float32. Several threads may call it."""
 
 
 def apply(found: FeatureMap, x: Array) -> Array:
     """Return phi of every record (n, n_outputs) in float32.
 
-    Every call of the map gets BLOCK rows, the last ones padded with zeros: what a record becomes is the same bits
-    whichever records are around it, and however many.
+    Every call of the map gets equally many rows, the last ones padded with zeros: what a record becomes is the same
+    bits whichever records are around it, and however many.
     """
     if x.ndim != 2 or x.shape[1] != found.n_inputs:
         raise DataError(f"records have shape {x.shape} and the feature map takes {found.n_inputs} numbers a record.")
-    out = np.empty((len(x), found.n_outputs), np.float32)
+    out, n = np.empty((len(x), found.n_outputs), np.float32), rows_of_a_block(found.n_inputs)
 
     def some(start: int) -> None:
-        rows = np.ascontiguousarray(x[start : start + BLOCK], np.float32)
-        if len(rows) < BLOCK:
-            rows = np.concatenate([rows, np.zeros((BLOCK - len(rows), x.shape[1]), np.float32)])
-        out[start : start + BLOCK] = found.block(rows)[: len(x) - start]
+        rows = np.ascontiguousarray(x[start : start + n], np.float32)
+        if len(rows) < n:
+            rows = np.concatenate([rows, np.zeros((n - len(rows), x.shape[1]), np.float32)])
+        out[start : start + n] = found.block(rows)[: len(x) - start]
 
-    starts = range(0, len(x), BLOCK)
+    starts = range(0, len(x), n)
     if len(starts) <= 1:
         for start in starts:
             some(start)
@@ -90,6 +91,11 @@ def apply(found: FeatureMap, x: Array) -> Array:
         for _ in threads.map(some, starts):
             pass
     return out
+
+
+def rows_of_a_block(n_inputs: int) -> int:
+    """Return how many rows a map of so many inputs sees at a time: BLOCK, or fewer where a row is long."""
+    return max(8, min(BLOCK, LONGEST // n_inputs))
 
 
 def recipe(name: str, found: Any) -> str:
