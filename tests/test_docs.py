@@ -97,17 +97,19 @@ def test_the_picture_of_the_house_is_the_contract_that_is_checked():
 
 
 WALK = """
-import sys, threading
+import os, sys, threading
+import tacit
 from tacit.cli import main
 files, done = set(), []
+ours = os.path.dirname(tacit.__file__) + "/"  # the folder of a clone may be called tacit too
 
 def entered(frame, event, _):
     code = frame.f_code
-    if event != "call" or done or not code.co_flags & 1 or "/tacit/" not in code.co_filename:  # 1: not a class body
+    if event != "call" or done or not code.co_flags & 1 or not code.co_filename.startswith(ours):  # 1: not a class body
         return
     above = frame
     while above is not None:  # what runs while a module is imported is no hop
-        if above.f_code.co_name == "<module>" and "/tacit/" in above.f_code.co_filename:
+        if above.f_code.co_name == "<module>" and above.f_code.co_filename.startswith(ours):
             return
         above = above.f_back
     done.extend(["report"] if "/tacit/report/" in code.co_filename else [])  # the page comes after result.json
