@@ -241,9 +241,15 @@ def _picture(asked: Path | None) -> Path | None:
 
 
 def _reconstruct(spec: Spec, federation: Federation | None, picture: Path | None, show: _Table) -> list[Recovery]:
-    """Try to see records, and draw a row for each: the record, and what the server made of it at each epsilon."""
-    from tacit.audit import reconstruction
+    """Try to see records, and draw a row for each: the record, and what the server made of it at each epsilon.
 
+    Images are attacked as pixels, without the default map: features show people nothing.
+    """
+    from tacit.audit import reconstruction
+    from tacit.run import rules
+
+    if federation is not None and spec.features.map == "auto" and rules.spread(federation):
+        spec, federation = spec.with_values({"features.map": "none"}), None
     recovered = reconstruction.reconstruct(spec, federation)
     if picture is not None:
         from tacit.report.figures import draw_records
