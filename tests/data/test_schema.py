@@ -684,3 +684,10 @@ def test_a_new_kind_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -
     assert schema.features == ("f is there",)
     with pytest.raises(SpecError, match="did you mean 'flag'"):
         parse('[columns]\nf={kind="flagg"}\ny={kind="label",classes=[0,1]}')
+
+
+def test_a_schema_of_a_strangers_making_is_refused_before_its_features_are_named() -> None:
+    label = '[columns.y]\nkind = "label"\nclasses = ["0", "1"]\n'
+    many = "".join(f'[columns.t{i}]\nkind = "text"\nsize = 65536\n' for i in range(40))
+    with pytest.raises(SpecError, match="the columns become 2621440 features, more than"):
+        parse(label + many)

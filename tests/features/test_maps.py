@@ -204,6 +204,15 @@ def test_what_ones_own_function_does_with_a_record_decides_nothing_for_others() 
         assert not apply(found[0], changed)[4].any()
 
 
+def test_a_function_that_exits_on_a_record_ends_no_run() -> None:
+    found = registry.chosen(FeatureSpec(map="tests.features.mine:leaves"), FACTS["own"])
+    assert found is not None
+    x = rows("own", 3)
+    x[1, 0] = 777
+    assert not apply(found[0], x)[1].any()
+    np.testing.assert_array_equal(apply(found[0], x)[[0, 2]], x[[0, 2]])
+
+
 def test_a_recipe_runs_no_code_that_its_reader_did_not_name() -> None:
     _, recipe = made("own")
     with pytest.raises(RunDirectoryError, match="name it with --features"):
