@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.data import is_leaf
-from tacit.data.transform import rescale_rows
+from tacit.data.transform import rescale_rows, with_features
 from tacit.features import registry
 from tacit.features.map import PublicFacts, apply
 from tacit.run.spec import Spec
@@ -98,15 +98,12 @@ def _mapped(spec: Spec) -> tuple[Canary, Federation]:
     longest = int(np.linalg.norm(apply(found[0], raw), axis=1).argmax())
     near = raw[longest] + _ASIDE * (raw.mean(axis=0) - raw[longest])
     rest = np.delete(raw, longest, axis=0)
-    x = apply(found[0], np.stack([*rest[:OTHERS], raw[longest], near, *rest[-OTHERS:]])).astype(np.float64)
-    own, opposite = x[OTHERS], x[OTHERS + 1]
+    tiny = _of_rows(np.stack([*rest[:OTHERS], raw[longest], near, *rest[-OTHERS:]]))
+    made = _rescaled(spec, with_features(tiny, *found))
+    own, opposite = made.shards[0].x[OTHERS:].astype(np.float64)
     replaced = spec.privacy.adjacency == "replace_one"
     steer = np.linalg.pinv(np.stack([own, opposite])) @ [1.0, -1.0] if replaced else own / (own @ own)
-    bound = found[0].bound
-    known = None if math.isinf(bound) else (-bound, bound)
-    made = _of_rows(spec, x, known)
-    known_too = replace(made, recipe=found[1], longest=known and (bound * len(own) ** 0.5, bound))
-    return Canary(own, opposite, np.outer(steer, _TO_ONE)), known_too
+    return Canary(own, opposite, np.outer(steer, _TO_ONE)), made
 
 
 def _facts(spec: Spec) -> PublicFacts:
@@ -132,16 +129,17 @@ def _federation(spec: Spec, canary: Canary) -> Federation:
         x = np.clip(x, low, high)
     else:
         x[OTHERS : OTHERS + 2] *= 10 * d.row_bound / largest  # too long: rescaled to the allowed norm below
-    return _of_rows(spec, x, (low, high))
+    return replace(_of_rows(x), bounds=(low, high)) if d.row_norm == "none" else _rescaled(spec, _of_rows(x))
 
 
-def _of_rows(spec: Spec, x: Array, bounds: tuple[float, float] | None) -> Federation:
+def _of_rows(x: Array) -> Federation:
     """Return the two agents of these rows: OTHERS of the first agent, the two canaries, OTHERS of the second."""
-    d, features = spec.data, x.shape[1]
     y = np.array([*range(OTHERS), 0, 1, *range(OTHERS)]) % CLASSES
-    empty = Shard(np.zeros((0, features)), np.zeros(0, dtype=np.int64))
+    empty = Shard(np.zeros((0, x.shape[1])), np.zeros(0, dtype=np.int64))
     cut = OTHERS + 2
-    made = Federation((Shard(x[:cut], y[:cut]), Shard(x[cut:], y[cut:])), empty, CLASSES, "canary")
-    if d.row_norm == "none":
-        return replace(made, bounds=bounds)
-    return rescale_rows(made, d.row_norm, d.row_bound, d.row_mode)
+    return Federation((Shard(x[:cut], y[:cut]), Shard(x[cut:], y[cut:])), empty, CLASSES, "canary")
+
+
+def _rescaled(spec: Spec, federation: Federation) -> Federation:
+    d = spec.data
+    return federation if d.row_norm == "none" else rescale_rows(federation, d.row_norm, d.row_bound, d.row_mode)

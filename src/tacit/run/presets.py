@@ -98,21 +98,14 @@ def _sound_constants(entry: Entry) -> Values:
     }
 
 
-def _numbers() -> Values:
-    """Return what a preset gives in other places where the label is a number to predict, scaled to [-1, 1].
+def for_numbers(spec: Spec) -> Spec:
+    """Return the spec with the squared loss, if it has the loss of its preset, for a label that is a number.
 
     Squared, not huber: on records of norm one, which are clipped, both have the same gradients where the threshold is
     the clipping norm.
     """
-    return {"problem.loss": "squared"}
-
-
-def for_numbers(spec: Spec, chosen: Collection[str] = ()) -> Spec:
-    """Return the spec with what a preset gives where the label is a number; keys that were `chosen` stay."""
-    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).values()
-    own = _numbers()
-    left = [key for key in own if key not in chosen and spec.values()[key] == usual[key]]
-    return spec.with_values({key: own[key] for key in left})
+    usual = preset(spec.run.preset, spec.algorithm.name, spec.data.source).problem.loss
+    return spec.with_values({"problem.loss": "squared"}) if spec.problem.loss == usual else spec
 
 
 def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
@@ -122,7 +115,8 @@ def fitted(spec: Spec, chosen: Collection[str] = ()) -> Spec:
         return spec
     if "problem.loss" in chosen:
         check_loss(spec, spec.data.source, number=True)
-    return for_numbers(spec, chosen)
+        return spec
+    return for_numbers(spec)
 
 
 def fitted_to(federation: Federation, spec: Spec) -> Spec:
