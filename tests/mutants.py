@@ -46,7 +46,7 @@ MUTANTS = (
            "if len(rows) < n:", "if False:",
            MAPS + "test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others"),
     Mutant("an absent record gets features", "data/transform.py",
-           "x[~shard.present] = 0", "pass",
+           "own[~one.present] = 0", "pass",
            MAPPED + "test_an_absent_record_has_no_features_after_the_map"),
     Mutant("waves keep their length", "features/columns.py",
            " / np.linalg.norm(waves, axis=1, keepdims=True)", "",

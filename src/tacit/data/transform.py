@@ -7,12 +7,13 @@ before.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.errors import DataError, SpecError, unknown
-from tacit.features.map import FeatureMap, PublicFacts, apply
+from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply
 from tacit.types import Array, Federation, Norm, Shard, blocks
 
 NORMS = ("l1", "l2")
@@ -32,19 +33,29 @@ def facts_of(federation: Federation) -> PublicFacts:
 
 def with_features(federation: Federation, found: FeatureMap, recipe: str) -> Federation:
     """Pass every record through a feature map. An absent record stays absent: its features are zero."""
-
-    def change(shard: Shard) -> Shard:
-        x = apply(found, shard.x)
-        if shard.present is not None:
-            x[~shard.present] = 0
-        return replace(shard, x=x)
-
-    bound = found.bound
-    return federation.map(
-        change, features=found.names(federation.features), inputs=federation.features, columns=found.columns(),
-        bounds=None if np.isinf(bound) else (-bound, bound), image=None, recipe=recipe,
+    bound, (*shards, test) = found.bound, _passed((*federation.shards, federation.test), found)
+    return replace(
+        federation, shards=tuple(shards), test=test, features=found.names(federation.features),
+        inputs=federation.features, columns=found.columns(), image=None, recipe=recipe,
+        bounds=None if np.isinf(bound) else (-bound, bound),
         longest=None if np.isinf(bound) else (bound * found.n_outputs**0.5, bound),
     )  # fmt: skip
+
+
+def _passed(shards: Sequence[Shard], found: FeatureMap) -> Iterator[Shard]:
+    """Give each shard after the map. Short shards pass together: a map sees whole blocks, and one block serves many."""
+    together: list[Shard] = []
+    for n, shard in enumerate(shards, start=1):
+        together.append(shard)
+        if n < len(shards) and sum(map(len, together)) < BLOCK:
+            continue
+        x = together[0].x if len(together) == 1 else np.concatenate([one.x for one in together])
+        cuts = np.cumsum([len(one) for one in together])[:-1]
+        for one, own in zip(together, np.split(apply(found, x), cuts), strict=True):
+            if one.present is not None:
+                own[~one.present] = 0
+            yield replace(one, x=own)
+        together = []
 
 
 def with_intercept(federation: Federation) -> Federation:

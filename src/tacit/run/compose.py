@@ -68,11 +68,13 @@ class AdmmSetup:
 def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
     require(spec.run.engine, spec.run.device)
+    spec = _settled(spec, federation)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
-    compatible.check(agents[0].variant, problem.domain, _momentum(spec, federation))
+    momentum = spec.algorithm.momentum or 0.0
+    compatible.check(agents[0].variant, problem.domain, momentum)
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
-    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), _momentum(spec, federation))
+    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum)
     return AdmmSetup(agents, server, federation.public_classes, problem)
 
 
@@ -142,7 +144,8 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
     if p.sensitivity == "observed":
         return Observed(norm)
     if p.sensitivity == "clip":
-        return Clipped(norm, _clip(spec, federation) if p.clip is None else p.clip)
+        assert p.clip is not None, "a settled spec has a clip"
+        return Clipped(norm, p.clip)
     if p.sensitivity == "record_count":  # released OutP: c1 is the number of records
         return Declared(norm, float(len(shard)), public=False)
     if p.sensitivity == "row_norm":
@@ -160,6 +163,19 @@ def _bound(spec: Spec, federation: Federation, loss: Loss, norm: Norm, shard: Sh
     if federation.longest is not None:
         return from_row_norms(norm, *federation.longest, loss)
     return from_feature_bounds(norm, federation.bounds, federation.n_features, loss)
+
+
+def _settled(spec: Spec, federation: Federation) -> Spec:
+    """Return the spec with what it leaves open taken from public numbers, once for all agents."""
+    a, open_keys = spec.algorithm, {}
+    if a.momentum is None:
+        descends = (a.order, a.linearize_at) == ("zwd", "w") and a.rule != "exact"
+        open_keys["algorithm.momentum"] = rules.momentum(federation) if descends else 0.0
+    if spec.schedule.score_noise is None:
+        open_keys["schedule.score_noise"] = rules.score_noise(federation)
+    if spec.privacy.clip is None:
+        open_keys["privacy.clip"] = _clip(spec, federation)
+    return spec.with_values(open_keys)
 
 
 def _clip(spec: Spec, federation: Federation) -> float:
@@ -219,19 +235,12 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
     std = law * math.sqrt(sum(scale**2 for scale in scales))
-    score_noise = spec.schedule.score_noise or rules.score_noise(federation)
-    most, momentum = LARGEST_STEP, _momentum(spec, federation)
+    score_noise, momentum, most = spec.schedule.score_noise, spec.algorithm.momentum, LARGEST_STEP
+    assert score_noise is not None, "a settled spec has one"
+    assert momentum is not None, "a settled spec has one"
     if spec.data.row_norm == "l2":
         most = rules.longest_step(federation, agents[0].problem, spec.data.row_bound, momentum)
     return cooled_step(score_noise, std, spec.run.rounds, most)
-
-
-def _momentum(spec: Spec, federation: Federation) -> float:
-    a = spec.algorithm
-    if a.momentum is None:
-        descends = (a.order, a.linearize_at) == ("zwd", "w") and a.rule != "exact"
-        return rules.momentum(federation) if descends else 0.0
-    return a.momentum
 
 
 def _rho(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> Schedule:
@@ -240,6 +249,6 @@ def _rho(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> Schedul
         return Scaled(s.rho_factor, Constant(s.rho_static))
     if s.rho == "cooling":
         step = s.step or _step(spec, federation, agents)
-        first = (1 - _momentum(spec, federation)) * step  # moves that are repeated add up to the whole step
+        first = (1 - (spec.algorithm.momentum or 0.0)) * step  # moves that are repeated add up to the whole step
         return Scaled(s.rho_factor, Cooling(1 / (len(agents) * first), spec.run.rounds))
     return Scaled(s.rho_factor, Staircase(s.rho_c1, s.rho_c2, s.rho_period, spec.privacy.epsilon))
