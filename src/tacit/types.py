@@ -86,14 +86,25 @@ class Shard:
     """The records of one agent (or of the test set): x (I_p, J), y (I_p,).
 
     `present` (I_p,) is false where a record is absent in its place, its features zero; None where all are there.
+    `here` is false where another process holds the records: their number is then all that is known of them.
     """
 
     x: Array
     y: Array
     dtype: type[np.floating[Any]] = np.float32
     present: Array | None = None
+    here: bool = True
+
+    @classmethod
+    def elsewhere(cls, n_records: int, n_features: int) -> Shard:
+        """So many records of so many features, which another process holds: zeros that take no memory."""
+        zero = np.zeros((), np.float32), np.zeros((), np.int64)
+        x, y = np.broadcast_to(zero[0], (n_records, n_features)), np.broadcast_to(zero[1], (n_records,))
+        return cls(x, y, here=False)
 
     def __post_init__(self) -> None:
+        if not self.here:
+            return
         x = np.ascontiguousarray(self.x, dtype=self.dtype)
         y = np.asarray(self.y)
         if x.ndim != 2:
@@ -206,16 +217,19 @@ class Federation:
 
     @cached_property
     def checksum(self) -> int:
-        """A CRC of all records, the test set included."""
+        """A CRC of all records that are here, the test set included, and of how many there are elsewhere."""
         found = 0
         for shard in (*self.shards, self.test):
             for part in (shard.x, shard.y):
-                found = zlib.crc32(np.ascontiguousarray(part).data, zlib.crc32(repr(part.shape).encode(), found))
+                found = zlib.crc32(repr(part.shape).encode(), found)
+                found = zlib.crc32(np.ascontiguousarray(part).data, found) if shard.here else found
         return found
 
     def _check_member(self, who: str, shard: Shard) -> None:
         if shard.x.shape[1] != self.n_features:
             raise DataError(f"{who} has {shard.x.shape[1]} features where the first agent has {self.n_features}.")
+        if not shard.here:
+            return
         number = shard.y.dtype.kind == "f"
         if len(shard) and number != (self.target is not None):
             wanted = "numbers in [-1, 1], because there is a target" if self.target else "integers 0..K-1"
@@ -232,8 +246,10 @@ class Federation:
                 raise DataError(f"{who} has a record whose {norm.value} norm is above the declared {most:g}.")
 
     def map(self, change: Callable[[Shard], Shard], **metadata: Any) -> Federation:
-        """The federation with every shard, the test set too, passed through `change`."""
-        return replace(self, shards=tuple(map(change, self.shards)), test=change(self.test), **metadata)
+        """The federation with every shard, the test set too, passed through `change`, which acts on each record."""
+        test = change(self.test)
+        shards = (change(s) if s.here else Shard.elsewhere(len(s), test.x.shape[1]) for s in self.shards)
+        return replace(self, shards=tuple(shards), test=test, **metadata)
 
 
 def fits(y: Array, n_classes: int) -> bool:

@@ -41,7 +41,7 @@ class Consensus:
 
     def conclude(self, state: State, msg: Broadcast, replies: Replies) -> tuple[State, Info]:
         """The server moves w if z moved first, and the mean of the duals after both."""
-        z, dual = replies.z_mean, state.own["dual_mean"]
+        z, dual = replies.z_mean, state.own["dual_mean"] if replies.dual_mean is None else replies.dual_mean
         w = msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho)
         w = replies.heard(heavy_ball(w, state.own["moved"], self.momentum) if self.momentum else w)
         step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's

@@ -74,6 +74,7 @@ class Replies:
     violation: Callable[[Array], float]  # w -> sum_p |w - z_p|_1
     trace: Trace
     precision: type[np.floating[Any]] = np.float64  # in which agents compute
+    dual_mean: Array | None = None  # of the lambda_p that these z_p were made with, if an agent has missed a round
 
     def heard(self, w: Array) -> Array:
         """w as the agents have it: rounded as theirs is, so that server and agents raise the duals by the same."""

@@ -33,7 +33,10 @@ def facts_of(federation: Federation) -> PublicFacts:
 
 def with_features(federation: Federation, found: FeatureMap, recipe: str) -> Federation:
     """Pass every record through a feature map. An absent record stays absent: its features are zero."""
-    bound, (*shards, test) = found.bound, _passed((*federation.shards, federation.test), found)
+    bound, here = found.bound, [shard for shard in federation.shards if shard.here]
+    *passed, test = _passed((*here, federation.test), found)
+    each = iter(passed)
+    shards = (next(each) if s.here else Shard.elsewhere(len(s), found.n_outputs) for s in federation.shards)
     return replace(
         federation, shards=tuple(shards), test=test, features=found.names(federation.features),
         inputs=federation.features, columns=found.columns(), image=None, recipe=recipe,
