@@ -1,0 +1,79 @@
+"""What both sides of a federation know of all records, and what they must agree on before the first round.
+
+Sites and coordinator build the run from the same public facts: what a schema declares, and how many records each agent
+has. Shards of others are `Shard.elsewhere`. So both arrive at the same feature map, noise, penalties and hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from tacit.errors import DataError, Unfit
+from tacit.federation.messages import Counts
+from tacit.federation.wire import Malformed, parsed
+from tacit.privacy.chain import canonical
+from tacit.run.compose import AdmmSetup
+from tacit.run.spec import Spec
+from tacit.types import ColumnFeatures, Federation, Shard, Target
+
+_PLAIN = ("n_classes", "classes", "features", "bounds", "longest", "schema", "image")
+LARGEST_FEATURES = 10**7
+
+
+def public(federation: Federation) -> str:
+    """JSON of what is public of the records of a site, before any feature map; equal at all sites of a federation."""
+    if not federation.public_classes:
+        raise DataError(
+            f"the classes of {federation.name} were read from its labels, and a site would tell them: declare them "
+            "(classes, or a schema)."
+        )
+    facts = {name: getattr(federation, name) for name in _PLAIN}
+    facts |= {"n_features": federation.n_features, "columns": [asdict(one) for one in federation.columns]}
+    return canonical(facts | {"target": federation.target and asdict(federation.target)})
+
+
+def hollow(name: str, text: str, agents: Counts, test: Shard | None = None) -> Federation:
+    """The federation as its coordinator knows it: public facts (of `public`), no records but those of a test set."""
+    try:
+        facts = parsed(text)
+        n_features = int(facts.pop("n_features"))
+        if not 1 <= n_features <= LARGEST_FEATURES:
+            raise ValueError(n_features)
+        columns = tuple(ColumnFeatures(**one) for one in facts.pop("columns"))
+        target = facts.pop("target")
+        facts = {key: tuple(value) if isinstance(value, list) else value for key, value in facts.items()}
+        if set(facts) != set(_PLAIN):
+            raise ValueError(sorted(facts))
+        return Federation(
+            tuple(Shard.elsewhere(count, n_features) for _, count in agents),
+            test or Shard(np.zeros((0, n_features)), np.zeros(0, np.int64)),
+            name=name, agents=tuple(who for who, _ in agents), columns=columns,
+            target=None if target is None else Target(**target), **facts,
+        )  # fmt: skip
+    except (Malformed, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unfit("what a site says of its records is not of the form that this version of tacit knows.") from error
+
+
+def among(own: Federation, agents: Counts) -> Federation:
+    """The federation as a site knows it: its own agents' records, and how many the others have, in the run's order."""
+    mine = dict(zip(own.agents, own.shards, strict=True))
+    for who, count in agents:
+        if who in mine and len(mine[who]) != count:
+            raise Unfit(f"agent {who} has {len(mine[who])} records, and the run says {count}.")
+    shards = tuple(mine[who] if who in mine else Shard.elsewhere(count, own.n_features) for who, count in agents)
+    return replace(own, shards=shards, agents=tuple(who for who, _ in agents))
+
+
+def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, setup: AdmmSetup) -> str:
+    """The hash of what all parties agree on: spec, public facts, agents, feature map, shape, penalties and bound.
+
+    `federation` is the one that has passed the feature map, and `setup` is made of it.
+    """
+    ends = (setup.rho(1), setup.rho(spec.run.rounds), setup.agents[0].constant_bound)
+    numbers = [setup.shape, [end.hex() for end in ends]]
+    told = canonical([spec.toml(), json.loads(text), agents, federation.recipe, numbers])
+    return hashlib.sha256(told.encode()).hexdigest()

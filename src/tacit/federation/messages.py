@@ -1,0 +1,232 @@
+"""The messages between a coordinator and the agent service of a site, as types.
+
+    coordinator     site
+    Hello      ->   Introduction    who is here, and what is public of the records
+    Join       ->   Joined          the run's name, its spec and its agents, agreed once
+    Ask        ->   Answer          a round: the model and the penalty; the releases of the agents that were asked
+                    Unjoined        in place of an Answer, where the service has been started again: join again
+                    Refusal         in place of any of them, and nothing of the reason
+
+`read` is the one way from bytes to a value: every field has one type, and nothing else is let through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from tacit.errors import Unfit
+from tacit.federation import wire
+from tacit.types import Array, is_unicode
+
+VERSION = 1
+LONGEST_NAME = 200
+Counts: TypeAlias = tuple[tuple[str, int], ...]  # agents by name, with the number of their records
+
+
+@dataclass(frozen=True)
+class Hello:
+    kind: ClassVar[str] = "hello"
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """Who is here. `public` is JSON (tacit.federation.facts) of what may be known of the records."""
+
+    site: str
+    agents: Counts
+    public: str
+    kind: ClassVar[str] = "introduction"
+
+
+@dataclass(frozen=True)
+class Join:
+    """A run: its name, the TOML of its spec, all its agents in order, and the hash that both sides must arrive at."""
+
+    run: str
+    spec: str
+    agreed: str
+    agents: Counts
+    kind: ClassVar[str] = "join"
+
+
+@dataclass(frozen=True)
+class Joined:
+    run: str
+    joined: tuple[str, ...]
+    kind: ClassVar[str] = "joined"
+
+
+@dataclass(frozen=True, eq=False)
+class Ask:
+    """Round t. `accepted` names the agents that are asked, each with the last of its rounds that the server took."""
+
+    run: str
+    agreed: str
+    t: int
+    rho: float
+    accepted: dict[str, int]
+    w: Array
+    kind: ClassVar[str] = "ask"
+
+
+@dataclass(frozen=True)
+class Released:
+    """One agent's release: the hash of the dual that it was made with, and the head of the agent's ledger."""
+
+    agent: str
+    dual: str
+    head: str
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The releases of a round, z (n, J, K) with a row for each, and the agents that do not answer."""
+
+    run: str
+    t: int
+    released: tuple[Released, ...]
+    refused: tuple[str, ...]
+    z: Array
+    kind: ClassVar[str] = "answer"
+
+
+@dataclass(frozen=True)
+class Unjoined:
+    run: str
+    kind: ClassVar[str] = "unjoined"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    run: str = ""
+    kind: ClassVar[str] = "refusal"
+
+
+Message: TypeAlias = Hello | Introduction | Join | Joined | Ask | Answer | Unjoined | Refusal
+REQUESTS: tuple[type[Message], ...] = (Hello, Join, Ask)
+REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Answer, Unjoined, Refusal)
+
+
+def written(message: Message) -> tuple[wire.Header, bytes]:
+    """The header and the body of a message."""
+    header: wire.Header = {"version": VERSION, "kind": message.kind, "arrays": {}}
+    body = b""
+    for each in dataclasses.fields(message):
+        value = getattr(message, each.name)
+        if isinstance(value, np.ndarray):
+            header["arrays"][each.name] = list(value.shape)
+            body += np.ascontiguousarray(value, "<f8").tobytes()
+        else:
+            header[each.name] = [dataclasses.asdict(one) for one in value] if each.name == "released" else value
+    return header, body
+
+
+def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -> Message:
+    """The message that a header and a body are; Unfit where they are none of the allowed types."""
+    kinds = {one.kind: one for one in allowed}
+    kind = header.get("kind")
+    if type(kind) is not str or kind not in kinds:
+        raise Unfit(f"a message is one of {', '.join(kinds)}.")
+    if type(header.get("version")) is not int or header["version"] != VERSION:
+        raise Unfit(f"the message is of another version than {VERSION}: install the same version of tacit everywhere.")
+    message = kinds[kind]
+    names = [each.name for each in dataclasses.fields(message)]
+    arrays = [name for name in names if name in _ARRAYS]
+    if set(header) != {"version", "kind", "arrays", *names} - set(arrays):
+        raise Unfit(f"a message {kind} has the fields {', '.join(names)} and no others.")
+    try:
+        shapes, data = wire.sizes(header), wire.pieces(header, body)
+    except wire.Malformed as error:
+        raise Unfit(str(error)) from error
+    if list(shapes) != arrays:
+        raise Unfit(f"a message {kind} has the arrays {', '.join(arrays) or 'none'} and no others.")
+    values: dict[str, Any] = {
+        name: np.frombuffer(data[name], "<f8").astype(np.float64).reshape(shapes[name])
+        if name in _ARRAYS
+        else _CHECKS[name](name, header[name])
+        for name in names
+    }
+    return message(**values)
+
+
+def _text(name: str, value: object, longest: int = LONGEST_NAME) -> str:
+    if type(value) is not str or len(value) > longest or not is_unicode(value):
+        raise Unfit(f"{name} is a text of at most {longest} characters.")
+    return value
+
+
+def _long_text(name: str, value: object) -> str:
+    return _text(name, value, wire.LARGEST_HEADER)
+
+
+def _named(name: str, value: object) -> str:
+    if not _text(name, value):
+        raise Unfit(f"{name} must not be empty.")
+    return str(value)
+
+
+def _hash(name: str, value: object) -> str:
+    if type(value) is not str or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
+        raise Unfit(f"{name} is a hash of 64 hexadecimal digits.")
+    return value
+
+
+def _whole(name: str, value: object, least: int = 0) -> int:
+    if type(value) is not int or not least <= value < 2**53:
+        raise Unfit(f"{name} is a whole number of at least {least}.")
+    return value
+
+
+def _number(name: str, value: object) -> float:
+    if type(value) is not float:  # JSON that spells NaN or inf was refused before
+        raise Unfit(f"{name} is a number with a decimal point.")
+    return value
+
+
+def _items(name: str, value: object) -> list[Any]:
+    if type(value) is not list:
+        raise Unfit(f"{name} is a list.")
+    return value
+
+
+def _names(name: str, value: object) -> tuple[str, ...]:
+    found = tuple(_named(name, one) for one in _items(name, value))
+    if len(set(found)) != len(found):
+        raise Unfit(f"{name} names an agent twice.")
+    return found
+
+
+def _counts(name: str, value: object) -> Counts:
+    pairs = _items(name, value)
+    if any(type(pair) is not list or len(pair) != 2 for pair in pairs):
+        raise Unfit(f"{name} is a list of pairs: an agent and the number of its records.")
+    _names(name, [pair[0] for pair in pairs])
+    return tuple((_named(name, who), _whole(name, count, 1)) for who, count in pairs)
+
+
+def _accepted(name: str, value: object) -> dict[str, int]:
+    if type(value) is not dict or not value:
+        raise Unfit(f"{name} gives a round for each agent that is asked.")
+    return {_named(name, who): _whole(name, t) for who, t in value.items()}
+
+
+def _released(name: str, value: object) -> tuple[Released, ...]:
+    keys, found = {each.name for each in dataclasses.fields(Released)}, []
+    for one in _items(name, value):
+        if type(one) is not dict or set(one) != keys:
+            raise Unfit(f"{name} is a list of releases, each with {', '.join(sorted(keys))}.")
+        found.append(Released(_named("agent", one["agent"]), _hash("dual", one["dual"]), _hash("head", one["head"])))
+    _names(name, [one.agent for one in found])
+    return tuple(found)
+
+
+_ARRAYS = ("w", "z")
+_CHECKS: dict[str, Any] = {
+    "site": _named, "public": _long_text, "agents": _counts, "run": _text, "spec": _long_text, "agreed": _hash,
+    "t": lambda name, value: _whole(name, value, 1), "rho": _number, "accepted": _accepted, "released": _released,
+    "refused": _names, "joined": _names,
+}  # fmt: skip
