@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 
 from tacit.errors import SpecError
+from tacit.guarded.half import PROJECTED
 from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
+from tacit.problem.domain import DOMAINS
 from tacit.run.spec import Spec
 
 PUBLIC_BOUNDS = ("clip", "feature_bounds", "row_norm")  # values of privacy.sensitivity that ask nothing of the records
-PROJECTED = ("everywhere", "box", "ball")  # sets W that a deployed agent can project onto
 SIMULATION_SEED = 0  # where none was given
 
 
@@ -49,4 +50,5 @@ def deployable(spec: Spec) -> bool:
     a, p = spec.algorithm, spec.privacy
     noisy = p.mechanism != "silence" and math.isfinite(p.epsilon) and p.sensitivity in PUBLIC_BOUNDS
     step = isinstance(METHODS[a.name], Composed) and a.rule != "exact" and a.perturbation == "objective"
-    return noisy and step and spec.problem.domain in PROJECTED
+    domain = DOMAINS[spec.problem.domain](spec.problem.domain_radius)
+    return noisy and step and isinstance(domain, PROJECTED)

@@ -71,10 +71,10 @@ def train(
 
     Under the sound preset, a spec without a seed asks for exact noise of the operating system (tacit.run.noise).
     """
-    spec = with_noise(spec)
+    spec = with_noise(spec.checked())
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
-    federation = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
+    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
     spec = deploy.named(fitted_to(federation, spec))
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
