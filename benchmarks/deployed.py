@@ -49,7 +49,7 @@ def measured(arguments: list[str]) -> Pair:
     """Run both, the simulated one first."""
     with tempfile.TemporaryDirectory() as folder:
         ledgers = Path(folder) / "ledgers"
-        simulated = seconds([*arguments, "--out", f"{folder}/simulated"])
+        simulated = seconds([*arguments, "--seed", "0", "--out", f"{folder}/simulated"])
         deployed = seconds([*arguments, "--noise", "exact", "--ledger", str(ledgers), "--out", f"{folder}/deployed"])
         return Pair(simulated, deployed, sum(file.stat().st_size for file in ledgers.iterdir()) / 1e6)
 

@@ -26,6 +26,7 @@ LEDGER, EXACT = "tests/privacy/test_ledger.py::", "tests/privacy/test_exact.py::
 BESIDE = "tests/engine/test_side_by_side.py::"
 AUDIT = "tests/audit/test_audits.py::"
 METHODS = "tests/run/test_methods.py::"
+NOISE = "tests/run/test_noise.py::"
 MAPS, MAPPED = "tests/features/test_maps.py::", "tests/features/test_federations.py::"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
 
@@ -250,7 +251,7 @@ MUTANTS = (
            "            os.fsync(folder)\n", "            pass\n",
            RUNS + "test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget"),
     Mutant("ledgers keep every answer", "run/train.py",
-           "        full = first.spec.privacy.ledger and first.state.t % KEPT_ROUNDS == 0\n", "        full = False\n",
+           "        full = first.ledgers and first.state.t % KEPT_ROUNDS == 0\n", "        full = False\n",
            RUNS + "test_ledgers_keep_the_answers_since_the_last_checkpoint_and_none_of_a_run_that_has_ended"),
     Mutant("a release that failed has forgotten for good", "privacy/ledger.py",
            "            due = dict(self._due)\n", "            due, self._due = self._due, {}\n",
@@ -355,8 +356,21 @@ MUTANTS = (
            '.replace("<", "\\\\u003c")', "",
            "tests/report/test_numbers.py"),
     Mutant("the result notes no heads", "run/deploy.py",
-           "return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None", "return None",
+           "return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None",
+           "return None",
            RUNS + "test_the_result_keeps_the_heads_of_the_ledgers_and_a_rewritten_chain_does_not_go_through_them"),
+    Mutant("a run without a seed is simulated", "run/noise.py",
+           'return spec.with_values({"privacy.noise": "exact"})', "return simulated(spec)",
+           NOISE + "test_a_run_without_a_seed_draws_exact_noise_and_may_be_released"),
+    Mutant("a seed beside exact noise does nothing", "run/noise.py",
+           "if spec.run.seed is not None:", "if False:",
+           NOISE + "test_a_seed_beside_exact_noise_is_refused"),
+    Mutant("noise is simulated without a seed", "run/compose.py",
+           "key=None if spec.run.seed is None else (spec.run.seed, p)", "key=(spec.run.seed or 0, p)",
+           NOISE + "test_noise_cannot_be_simulated_without_a_seed"),
+    Mutant("a run that lost its ledgers begins new ones", "run/ledgers.py",
+           "return place if (place.is_dir() if started else n_agents <= OWN_LEDGERS) else None", "return place",
+           NOISE + "test_a_run_that_lost_its_own_ledgers_is_not_resumed"),
     Mutant("a table deals one record to two agents", "data/tables.py",
            "if not np.array_equal(place[order], np.arange(len(order))):", "if False:",
            "tests/data/test_load.py::test_a_record_is_not_dealt_to_two_agents"),

@@ -8,6 +8,7 @@ from functools import partial
 from benchmarks.peers.peer import Constants, Peer, Trained
 from benchmarks.peers.task import DELTA, Task
 from tacit.run import build
+from tacit.run.noise import simulated
 from tacit.run.presets import preset
 from tacit.run.run import Run
 from tacit.run.train import together
@@ -31,7 +32,7 @@ def _peer(method: str, title: str, trusts: str) -> Peer:
     return Peer(
         title, trusts, "one record, present or absent", "tacit, Gaussian composition (exact)", partial(train, method),
         constants={"mnist": {}, "adult": {}}, grid={}, note="one set of constants for all data",
-        settings=lambda: preset("sound", method).values(),
+        settings=lambda: simulated(preset("sound", method)).values(),
     )  # fmt: skip
 
 

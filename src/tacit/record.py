@@ -67,7 +67,7 @@ def check_result(directory: Path, result: Values) -> None:
     own, name = directory / "result.json", directory.name
     again = (
         f"Move it aside, and run {name} again: tacit train --resume {directory} "
-        "(what drew exact noise without a ledger cannot be run again there)."
+        "(what drew exact noise cannot be run again there: train anew)."
     )
     if "seal" not in result:
         raise RunDirectoryError(f"{own} has no seal: it is of an earlier version. {again}")

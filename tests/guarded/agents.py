@@ -29,7 +29,7 @@ def agents(ledger=None, over=None, algorithm="objt", started=False, **values):
     """All agents of a small federation, as they are deployed."""
     over = federation() if over is None else over
     chosen = deploy.named(spec(ledger, algorithm, **values))
-    return deploy.guarded(chosen, build.setup(chosen, over), over, started, ExitStack())
+    return deploy.guarded(chosen, build.setup(chosen, over), over, ledger, started, ExitStack())
 
 
 def with_records(over, shard):

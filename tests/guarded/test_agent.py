@@ -345,7 +345,7 @@ def test_a_deployed_agent_computes_what_its_method_computes(rule, monkeypatch):
     monkeypatch.setattr(lattice, "sample", lambda _law, _t, shape, _bits: np.zeros(shape, np.int64))
     deployed = agents(algorithm=rule[:4], **RULES[rule])[0]
     variant = replace(deployed.half.agent.variant, mechanism=Silence())
-    simulated = replace(deployed.half.agent, variant=variant).in_double()
+    simulated = replace(deployed.half.agent, variant=variant, key=(0, 0)).in_double()
     own = theirs = start()
     for t in range(1, 6):
         w = np.random.default_rng(t).normal(size=SHAPE)

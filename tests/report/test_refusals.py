@@ -74,7 +74,7 @@ def test_a_directory_of_nothing_and_an_unfinished_run_are_refused(tmp_path, caps
 def test_a_run_whose_result_is_not_that_of_its_last_round_is_refused(tmp_path, capsys):
     path = tmp_path / "run"
     arguments = ["train", "--data", "synthetic", "--agents", "3", "--set", "data.records=60", "--rounds", "3", "-qq"]
-    assert main([*arguments, "--out", str(path)]) == 0
+    assert main([*arguments, "--seed", "0", "--out", str(path)]) == 0
     capsys.readouterr()
     result = json.loads((path / "result.json").read_text())
     (path / "result.json").write_text(json.dumps(result | {"test_error": 0.0}))

@@ -12,6 +12,7 @@ from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, Spec
 from tacit.methods.method import Entry, key_of
 from tacit.methods.registry import METHODS
 from tacit.run import build, sweep
+from tacit.run.noise import deployable
 from tacit.run.presets import preset
 from tacit.run.train import resume, train
 from tests.run.test_train import quiet_train
@@ -34,9 +35,9 @@ def test_every_method_writes_the_same_run_directory_and_a_page(name, tmp_path, c
     arguments = ["train", "--algorithm", name, "--data", "synthetic", *flags, "--out", str(out), "-q", "--json"]
     assert main([*arguments, *(["--rounds", str(spec.run.rounds)] if spec.run.rounds != 1 else [])]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert {path.name for path in out.iterdir()} == {
-        "spec.toml", "rounds.jsonl", "result.json", "model.npz", "report.html",
-    }  # fmt: skip
+    files = {"spec.toml", "rounds.jsonl", "result.json", "model.npz", "report.html"}
+    assert {path.name for path in out.iterdir()} == (files | {"ledgers"} if deployable(spec) else files)
+    assert (told["seed"] is None) == (told["ledger_heads"] is not None) == deployable(spec)
     assert told["algorithm"] == name
     assert told["guarantee"].startswith(("not private: ", "(1, 1e-06)-DP", "(0.9"))
     assert (told["epsilon"] is None) == told["guarantee"].startswith("not private")

@@ -11,6 +11,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast, Local, Order, Reply
 from tacit.admm.rule import Perturbation, Rule
 from tacit.admm.updates import ascent
+from tacit.errors import IncompatibleError
 from tacit.privacy.mechanism import Mechanism
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency, RecordBound
@@ -38,12 +39,19 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class Agent:
-    """An agent's private shard, and how it answers. `key` = (seed, agent) names its stream of noise."""
+    """An agent's private shard, and how it answers. `key` = (seed, agent) names its stream of simulated noise."""
 
     shard: Shard
     problem: Problem
     variant: Variant
-    key: tuple[int, int] = (0, 0)
+    key: tuple[int, int] | None = (0, 0)  # None: no seed was given, so that no noise can be simulated
+
+    @property
+    def stream(self) -> tuple[int, int]:
+        """The key of the agent's simulated noise; refused where there is no seed."""
+        if self.key is None:
+            raise IncompatibleError("simulated noise needs a seed, and this run has none: set run.seed.")
+        return self.key
 
     @cached_property
     def x_norm(self) -> Array:
@@ -104,7 +112,7 @@ class Agent:
         start = perf_counter()
         mu = m.rule.stiffness(msg.rho, msg.t)
         scale = m.perturbation.scale(self.calibration * bound, mu)
-        xi = scale * m.mechanism.sample(self.key, msg.t, 0, gradient.shape).astype(gradient.dtype)
+        xi = scale * m.mechanism.sample(self.stream, msg.t, 0, gradient.shape).astype(gradient.dtype)
         drawn = perf_counter()
 
         def field(u: Array) -> Array:

@@ -77,8 +77,8 @@ def run_verify(options: argparse.Namespace) -> int:
 
 def _noted(run: Path, file: str) -> str:
     """The head that the result of a run holds for the agent of a ledger."""
-    from tacit.run.deploy import file_of
     from tacit.run.directory import RunDirectory
+    from tacit.run.ledgers import file_of
 
     heads = RunDirectory.open(run).result().get("ledger_heads") or {}
     for agent, head in heads.items():

@@ -43,13 +43,16 @@ RUN_FLAGS: Flags = (
      "round, as the paper states it, under paper and released; inf adds no noise"),
     ("--dp-delta", "privacy.dp_delta", float, "D", "delta of the budget (default 1e-6)"),
     ("--adjacency", "privacy.adjacency", str, "HOW", "zero_out (default) or replace_one"),
-    ("--noise", "privacy.noise", str, "KIND", "simulated (default, from the seed) or exact (of the operating system)"),
-    ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR; needs --noise exact"),
+    ("--noise", "privacy.noise", str, "KIND", "exact (of the operating system; default of train under sound, where no "
+     "seed and no engine but fast is named) or simulated (from the seed: not for release)"),
+    ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR, over all runs; needs exact noise "
+     "(default: in the run's directory, of this run alone)"),
     ("--limit", "privacy.limit", float, "E", "epsilon that every ledger allows over all runs on the same data"),
     ("--rounds", "run.rounds", int, "T", "number of rounds (default: the method's own; 100 under paper, released)"),
-    ("--seed", "run.seed", int, "N", "seed of the noise (default 0)"),
+    ("--seed", "run.seed", int, "N", "simulate the noise, from this seed (default 0 where noise is simulated)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
-    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default), plain or torch"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain or torch, which simulate "
+     "noise"),
     ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
 )  # fmt: skip
 
@@ -116,9 +119,17 @@ def spec_of(options: argparse.Namespace) -> Spec:
             raise SpecError(f"{options.config}: {key} takes a name, got {said!r}.")
         if key in config and bundle.get(key, said) != said:
             raise SpecError(f"{options.config} was made for {key} = {said}: drop {flag}, or that file.")
-    values = config | given(options, DATA_FLAGS + RUN_FLAGS) | sets
+    said = given(options, DATA_FLAGS + RUN_FLAGS) | sets
+    values = _with_other_noise(config, said) | said
     start = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | values | bundle
     if not isinstance(start["data.source"], str):
         raise SpecError(f"{options.config}: data.source takes a name or a path, got {start['data.source']!r}.")
     spec = preset(start["run.preset"], start["algorithm.name"], start["data.source"]).with_values(values).checked()
     return fitted(spec, chosen=values)
+
+
+def _with_other_noise(config: Values, said: Values) -> Values:
+    """The values of a file, without its seed where exact noise is asked for, and without its noise where a seed is."""
+    dropped = {"run.seed"} if said.get("privacy.noise") == "exact" else set()
+    dropped |= {"privacy.noise"} if "run.seed" in said else set()
+    return {key: value for key, value in config.items() if key not in dropped}

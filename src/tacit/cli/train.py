@@ -1,7 +1,8 @@
 """Train one model over a federation. Later sources win: preset, --config, flags, --set.
 
 examples:
-  tacit train                                        the bundled MNIST, ten agents, (1, 1e-6)-DP in all
+  tacit train                                        the bundled MNIST, ten agents, (1, 1e-6)-DP in all, exact noise
+  tacit train --seed 0                               the same, simulated: faster, repeatable, not for release
   tacit train --epsilon 3 --dp-delta 1e-6 --adjacency replace_one
   tacit train --preset released --algorithm outp --epsilon 0.1 --rounds 500
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100

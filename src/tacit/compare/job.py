@@ -14,6 +14,7 @@ from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
 from tacit.run.guarantee import against, delta_of, total_in_words
+from tacit.run.noise import simulated
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 
@@ -51,7 +52,7 @@ class Job:
             | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
         )
-        return sound.with_values({"run.record_every": sound.run.rounds})
+        return simulated(sound.with_values({"run.record_every": sound.run.rounds}))
 
     @property
     def name(self) -> str:

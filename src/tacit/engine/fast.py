@@ -76,7 +76,7 @@ class FastEngine:
         self.fused = self.kernels is not None and all(map(fusable, first))
         self.local = np.array([agent.variant.rule.at is Point.LOCAL for agent in first], np.int32)
         self.kinds = np.array([isinstance(agent.variant.mechanism, Gaussian) for agent in first], np.int32)
-        self.keys = np.array([[agent.key for agent in across] for across in self.agents], np.uint64)
+        self.keys = np.array([[agent.stream for agent in across] for across in self.agents], np.uint64)
         self.clip = np.array([asked.clip for asked in self.asked])
         self.steady = self._steady_params()
         self.calibration = np.array([[agent.calibration for agent in across] for across in self.agents])

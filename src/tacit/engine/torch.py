@@ -162,7 +162,7 @@ class Team:
         self.reach = self.each(lambda _, agent: agent.problem.weight * agent.variant.adjacency.value)
         self.side = self.each(lambda _, agent: agent.problem.domain.radius if sized else np.inf)
         self.constant = self.each(lambda p, agent: constant(agent.variant.bound, x_norm[p]))
-        self.keys = torch.tensor([[agent.key for agent in across] for across in zip(*runs, strict=True)]).to(device)
+        self.keys = torch.tensor([[agent.stream for agent in across] for across in zip(*runs, strict=True)]).to(device)
 
     def each(self, number: Callable[[int, Any], float]) -> Tensor:
         """number(p, agent) for every agent and run, (P, 1, R, 1)."""

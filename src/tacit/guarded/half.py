@@ -46,6 +46,7 @@ from tacit.types import Array, Norm, fits
 
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
 LARGEST_STATE = 1e150
+PROJECTED = Everywhere | Box | Ball  # sets W that a deployed agent can project onto
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -67,7 +68,7 @@ class AdmmHalf:
             )
         if not isinstance(variant.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
-        if not isinstance(self.agent.problem.domain, Everywhere | Box | Ball):
+        if not isinstance(self.agent.problem.domain, PROJECTED):
             raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
         self._check_constants()
         x, y = self.agent.shard.x, self.agent.shard.y

@@ -10,6 +10,7 @@ from tacit.data.spec import DataSpec
 from tacit.errors import RecordError, SpecError
 from tacit.jsontext import Values
 from tacit.record import RecordFile
+from tacit.run.noise import simulated
 from tacit.run.spec import Spec
 
 
@@ -36,7 +37,7 @@ class Archive(RecordFile):
 
 def key_of(spec: Spec) -> str:
     """What names a run: its spec, but for how often it is measured, which changes nothing of the run."""
-    return record.spec_hash(spec.with_values({"run.record_every": None}).toml())
+    return record.spec_hash(simulated(spec.with_values({"run.record_every": None})).toml())
 
 
 def spec_of(one: Values) -> Values:
@@ -72,7 +73,7 @@ def completed(one: Values, where: str) -> Values:
     name = one.get("name", "a run without a name")
     try:
         values = spec_of(one)
-        spec = Spec().with_values(values).toml()
+        spec = simulated(Spec().with_values(values)).toml()  # before there was a choice, noise was simulated
         fits = _fits(one, values)
     except (LookupError, AttributeError, TypeError, SpecError):  # without a section, a key, or a list
         fits = False

@@ -22,6 +22,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run import rules
 from tacit.run.compose import AdmmSetup, composed
+from tacit.run.noise import simulated
 from tacit.run.presets import check_loss, preset
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -89,7 +90,7 @@ def _mapped(spec: Spec, loaded: Federation) -> Federation:
 
 def setup(spec: Spec, federation: Federation) -> Setup:
     """Return the setup of the spec's method over these records; refuse choices that cannot go together."""
-    spec = spec.checked()
+    spec = simulated(spec.checked())
     entry, problem = METHODS[spec.algorithm.name], objective(spec, federation)
     if isinstance(entry, Composed):
         return composed(spec, federation, problem)
@@ -108,6 +109,7 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
     """Return the setup of a method with the constants and the total budget of the spec."""
     check_applies(entry, spec)
     shape = (federation.n_features, federation.n_classes)
+    assert spec.run.seed is not None, "noise that is simulated has a seed"
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals(), largest_step=rules.plain_step(federation, problem, spec.data.row_bound))
     budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
@@ -142,7 +144,7 @@ def check_applies(entry: Entry, spec: Spec) -> None:
             f"{entry.name} adds no noise, so epsilon = {spec.privacy.epsilon:g} cannot hold: drop epsilon, or choose a "
             "method that is private (tacit compare --list)."
         )
-    read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", *map(key_of, entry.grid[0])}
+    read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise", *map(key_of, entry.grid[0])}
     usual = preset(spec.run.preset, entry.name, spec.data.source).values()
     for key, value in spec.values().items():
         if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:

@@ -96,7 +96,7 @@ def _agent(spec: Spec, federation: Federation, problem: Problem, shard: Shard, p
         order=Order(a.order),
         regularize_global=a.regularize_at == "w",
     )
-    return Agent(shard, problem, variant, key=(spec.run.seed, p))
+    return Agent(shard, problem, variant, key=None if spec.run.seed is None else (spec.run.seed, p))
 
 
 def _mechanism(spec: Spec) -> Mechanism:

@@ -1,4 +1,7 @@
-"""Deploy agents: each draws exact noise, and writes every release into its own ledger if the spec names ledgers."""
+"""Deploy agents: each draws exact noise, and writes every release into its own ledger.
+
+The spec names the directory of the ledgers, which then know all runs; else a run keeps ledgers in its own directory.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from pathlib import Path
-from urllib.parse import quote
 
 from tacit.admm.agent import Agent
 from tacit.engine.passes import exact_sums
@@ -26,12 +28,10 @@ from tacit.privacy.release import Events, Release
 from tacit.privacy.terms import Memory, Terms
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
+from tacit.run.ledgers import allow_files, file_of
 from tacit.run.spec import Spec
 from tacit.schedule import Schedule
 from tacit.types import Federation
-
-FILES_PER_LEDGER = 3  # the database, its log and the log's index
-OTHER_FILES = 100
 
 
 def wanted(spec: Spec) -> bool:
@@ -41,7 +41,7 @@ def wanted(spec: Spec) -> bool:
     if spec.privacy.ledger or spec.privacy.limit:
         raise IncompatibleError(
             "a ledger records releases with real noise, and simulated noise can be drawn again from its seed: "
-            "set privacy.noise = exact, or drop the ledger and the limit."
+            "set privacy.noise = exact and no seed, or drop the ledger and the limit."
         )
     return False
 
@@ -78,7 +78,7 @@ def terms(spec: Spec, half: AdmmHalf) -> Terms:
 
 
 def _run_name(spec: Spec) -> str:
-    """Return the name of the run. A run without a ledger ends with its process, so any name will do."""
+    """Return the name of the run. Ledgers that a run has for itself, and memories, know no other run."""
     return spec.run.name or "one process"
 
 
@@ -113,9 +113,9 @@ def check(spec: Spec, setup: Setup) -> None:
 
 
 def guarded(
-    spec: Spec, setup: AdmmSetup, federation: Federation, started: bool, open_files: ExitStack
+    spec: Spec, setup: AdmmSetup, federation: Federation, ledgers: Path | None, started: bool, open_files: ExitStack
 ) -> list[Guarded]:
-    """Return every agent with exact noise and its store: the ledger DIR/AGENT.ledger (mode 0600), or a memory.
+    """Return every agent with exact noise and its store: the file AGENT.ledger (mode 0600) in `ledgers`, or a memory.
 
     All ledgers that exist are asked before any agent joins: if one ledger cannot pay the run to its end, the run is
     refused while nothing is spent. A run that was `started` before must find its ledgers, because a new ledger would
@@ -124,7 +124,7 @@ def guarded(
     agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
     data_ids = [f"{spec.privacy.data_id or federation.name}: {name}" for name in federation.agents]
     try:
-        stores = _stores(spec, federation.agents, data_ids, agreed, started, open_files)
+        stores = _stores(spec, ledgers, federation.agents, data_ids, agreed, started, open_files)
         return [
             Guarded(name, half, ours, data_id, store)
             for name, (half, ours), data_id, store in zip(federation.agents, agreed, data_ids, stores, strict=True)
@@ -137,19 +137,21 @@ def guarded(
 
 def _stores(
     spec: Spec,
+    ledgers: Path | None,
     names: Sequence[str],
     data_ids: Sequence[str],
     agreed: Sequence[tuple[AdmmHalf, Terms]],
     started: bool,
     open_files: ExitStack,
 ) -> Sequence[Store]:
-    """Open a ledger for each agent, after a check of all ledgers that exist; without privacy.ledger, make memories."""
+    """Open a ledger for each agent, after a check of all ledgers that exist; without a place for one, make memories."""
     p = spec.privacy
-    if not p.ledger:
+    if ledgers is None:
         return [Memory() for _ in names]
+    allow_files(len(names))
     # the owner of a ledger may have changed its limit since the run was started
     limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
-    files = [Path(p.ledger) / file_of(name) for name in names]
+    files = [ledgers / file_of(name) for name in names]
     held: dict[Path, Ledger] = {}
     for name, file, data_id, (half, ours) in zip(names, files, data_ids, agreed, strict=True):
         if file.exists():
@@ -159,7 +161,7 @@ def _stores(
             raise DataError(
                 f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
             )
-    Path(p.ledger).mkdir(parents=True, exist_ok=True)
+    ledgers.mkdir(parents=True, exist_ok=True)
     return [held.get(file) or open_files.enter_context(Ledger.open(file, price, limit)) for file in files]
 
 
@@ -202,39 +204,14 @@ def forget(spec: Spec, agents: Sequence[Guarded], done: int, last: bool = False)
     The run is resumed there, if it is, and asks for later rounds only. Ledgers drop them with their next release, or
     at once when the round was the `last`. What a round has cost stays on record.
     """
-    for agent in agents if spec.privacy.ledger else ():
-        assert isinstance(agent.store, Ledger)
-        (agent.store.forget if last else agent.store.forget_later)(_run_name(spec), done + 1)
+    for ledger in (agent.store for agent in agents):
+        if isinstance(ledger, Ledger):
+            (ledger.forget if last else ledger.forget_later)(_run_name(spec), done + 1)
 
 
-def heads(spec: Spec, agents: Sequence[Guarded]) -> dict[str, str] | None:
+def heads(agents: Sequence[Guarded]) -> dict[str, str] | None:
     """Return the head of every agent's ledger. The coordinator keeps the heads: a rewritten ledger has another head."""
-    return {agent.name: agent.store.head for agent in agents} if spec.privacy.ledger else None
-
-
-def file_of(agent: str) -> str:
-    """Return a file name that no other agent has: the quoted name of the agent, or its digest where that is long."""
-    quoted = quote(agent, safe="")
-    return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
-
-
-def allow_files(ledgers: int) -> None:
-    """Allow as many open files as the ledgers of a run need, all at once; refuse the run if the system does not."""
-    count = FILES_PER_LEDGER * ledgers + OTHER_FILES
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= count:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-    except (ValueError, OSError) as error:
-        raise IncompatibleError(
-            f"the ledgers of this run need {count} open files, and the system allows {hard}: raise the hard limit "
-            "(ulimit -Hn), or train fewer agents in one process."
-        ) from error
+    return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None
 
 
 def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
@@ -244,5 +221,6 @@ def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
             f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "
-            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, or a smaller epsilon or limit."
+            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, or a smaller epsilon or limit, or "
+            "--seed 0, which simulates the noise."
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from enum import Enum
 from typing import Any
 
 from tacit.admm.compatible import release
@@ -18,6 +19,7 @@ from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceReleas
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
+from tacit.run.noise import deployable
 from tacit.run.sources import how_to_declare
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -51,12 +53,21 @@ OF_OWN_FEATURES = (  # not covered where the feature map is a function of the us
 
 HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
 
+
+class Ledgers(Enum):
+    """Which ledgers the agents of a run keep."""
+
+    NONE = "no ledgers"
+    OF_THE_RUN = "ledgers of this run alone"
+    OF_ALL_RUNS = "ledgers of all runs"
+
+
 SEEDED = "whoever knows the seed: simulated noise can be drawn again and taken off, so "
-DEPLOY = "train with --noise exact what is to be released"
-NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with --noise exact, are those of objp and objt"
+DEPLOY = "train without a seed what is to be released"
+NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with exact noise, are those of objp and objt"
 
 
-def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
+def stated(spec: Spec, setup: Setup, ledgers: Ledgers = Ledgers.NONE) -> dict[str, Any]:
     """Return all that result.json says about privacy."""
     p, promise, spent = spec.privacy, setup.promise, spent_by(spec, setup)
     private = not math.isinf(p.epsilon)
@@ -69,11 +80,11 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
         "releases": None if spent is None else described(promise.each_round, promise.once),
         "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": ADJACENCY.get(promise.unit, "client"),
-        "trust": _trust(spec, promise) if spent else None,
+        "trust": _trust(spec, promise, ledgers) if spent else None,
         "covers": _covered(setup) if spent else None,
         "not_covered": _not_covered(spec, setup) if spent else None,
         "noise": (_noise(spec) if private else None),
-        "simulated_noise": private and p.noise == "simulated",
+        "simulated_noise": private and p.noise != "exact",
     }
 
 
@@ -85,7 +96,7 @@ def _covered(setup: Setup) -> str:
 
 def _not_covered(spec: Spec, setup: Setup) -> list[str]:
     """Return what the guarantee does not cover."""
-    advice = DEPLOY if isinstance(setup, AdmmSetup) else NOT_DEPLOYED
+    advice = DEPLOY if deployable(spec) else NOT_DEPLOYED
     seeded = [] if spec.privacy.noise == "exact" else [SEEDED + advice]
     own = [OF_OWN_FEATURES.format(spec.features.map)] if ":" in spec.features.map else []
     files = [] if spec.data.schema or spec.data.source in NAMED else [UNREADABLE]
@@ -175,15 +186,17 @@ def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
     return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
 
 
-def _trust(spec: Spec, promise: Promise) -> str:
+def _trust(spec: Spec, promise: Promise, ledgers: Ledgers) -> str:
     """Return who is trusted. To trust nobody, the agents' ledgers must outlive the process that asks the agents."""
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
         trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"
         return told + trusting
-    if not spec.privacy.ledger:
+    if ledgers is Ledgers.NONE:
         return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
-    return "noise is added at each agent; no server, agent or channel is trusted"
+    alone = "; the ledgers are of this run alone (with --ledger, of all runs)"
+    told = "noise is added at each agent; no server, agent or channel is trusted"
+    return told + alone if ledgers is Ledgers.OF_THE_RUN else told
 
 
 def _noise(spec: Spec) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -19,12 +20,13 @@ from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
-from tacit.run import build, deploy
+from tacit.run import build, deploy, ledgers
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
-from tacit.run.guarantee import stated
+from tacit.run.guarantee import Ledgers, stated
 from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise
+from tacit.run.noise import simulated
 from tacit.run.presets import for_numbers, preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
@@ -80,6 +82,7 @@ class Run:
     def __init__(
         self, spec: Spec, federation: Federation, setup: build.Setup, directory: RunDirectory | None = None
     ) -> None:
+        spec = simulated(spec)  # unless its noise is exact
         deploy.check(spec, setup)
         self.spec, self.federation, self.setup, self.directory = spec, federation, setup, directory
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
@@ -96,12 +99,18 @@ class Run:
         """Tell whether an earlier process has run rounds of this run."""
         return self.directory is not None and (self.directory.path / "rounds.jsonl").exists()
 
+    @property
+    def ledgers(self) -> Path | None:
+        """Return the directory of the agents' ledgers; None if the run keeps none."""
+        own = None if self.directory is None else self.directory.path
+        return ledgers.place_of(self.spec, own, self.started, self.federation.n_agents)
+
     def check_not_released(self) -> None:
         """Refuse to repeat rounds with exact noise whose releases no ledger has kept."""
-        if self.directory is not None and self.started and not self.spec.privacy.ledger:
+        if self.directory is not None and self.started and self.ledgers is None:
             raise RunDirectoryError(
                 f"{self.directory.path} drew exact noise and kept no ledger: what it released is lost, and would be "
-                "released again. Start a new run elsewhere, with a ledger."
+                "released again. Start a new run elsewhere, with --ledger."
             )
 
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
@@ -173,8 +182,10 @@ class Run:
     def finish(self, path: str) -> Result:
         """Return the result, and write the result if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
-        summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path)
-        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
+        heads, shared = deploy.heads(self.guarded), self.spec.privacy.ledger is not None
+        kept = Ledgers.NONE if heads is None else Ledgers.OF_ALL_RUNS if shared else Ledgers.OF_THE_RUN
+        summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, kept)
+        summary |= {"sent_bytes": self.sent, "ledger_heads": heads}
         if self.directory is not None:
             known = self.federation
             names = known.inputs if known.recipe else known.features
@@ -225,7 +236,13 @@ class Result:
 
 
 def summarize(
-    spec: Spec, federation: Federation, setup: Setup, last: dict[str, Any], seconds: float, path: str
+    spec: Spec,
+    federation: Federation,
+    setup: Setup,
+    last: dict[str, Any],
+    seconds: float,
+    path: str,
+    kept: Ledgers = Ledgers.NONE,
 ) -> dict[str, Any]:
     """Return the content of result.json."""
     return {
@@ -240,7 +257,7 @@ def summarize(
         "seed": spec.run.seed,
         **measured(last),
         **{key: last[key] for key in ("objective", "consensus_violation")},
-        **stated(spec, setup),
+        **stated(spec, setup, kept),
         "engine": spec.run.engine,
         "path": path,
         "seconds": round(seconds, 3),

@@ -85,10 +85,14 @@ class PrivacySpec:
     adjacency: str = declare(
         "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
     )
-    noise: str = declare(
-        "simulated", "simulated: fast, from the seed; exact: on a grid, from the operating system", "simulated", "exact"
-    )
-    ledger: str | None = declare(None, "directory of the agents' ledgers: each release is there before it leaves")
+    noise: str | None = declare(
+        None, "simulated: fast, from the seed; exact: on a grid, from the operating system; unset: in train, exact "
+        "under sound without a seed where agents can be deployed, else simulated", "simulated", "exact",
+    )  # fmt: skip
+    ledger: str | None = declare(
+        None, "directory of the agents' ledgers, over all runs: each release is there before it leaves; unset: a run "
+        "with exact noise keeps its own"
+    )  # fmt: skip
     data_id: str | None = declare(None, "name of the data in the ledgers, for good; default: the name of the source")
     limit: float | None = declare(None, "epsilon that an agent's ledger allows over all runs on the same data")
     squared_std: bool = declare(False, "released OutP: sigma^2 where sigma belongs")
@@ -99,7 +103,7 @@ class RunSpec:
     preset: str = declare("released", "where the other values came from")
     name: str | None = declare(None, "of the run in the ledgers; drawn at random where a ledger is kept")
     rounds: int = declare(100, "T")
-    seed: int = declare(0, "seed of the noise")
+    seed: int | None = declare(None, "seed of simulated noise; unset: exact noise has none, and simulated noise has 0")
     record_every: int | None = declare(None, "rounds between two records; default about 100 records in all")
     engine: str = declare("fast", "who computes a round", choices=ENGINES)
     device: str = declare("cpu", "where the torch engine computes", choices=DEVICES)
@@ -154,8 +158,9 @@ class Spec:
             if value is not None and (value > most or math.isinf(value)):
                 raise SpecError(f"{key} must be {'finite' if math.isinf(most) else f'at most {most}'}, got {value}.")
         for key in ("data.seed", "features.seed", "run.seed"):
-            if not 0 <= self.values()[key] < 2**63:
-                raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {self.values()[key]}.")
+            value = self.values()[key]
+            if value is not None and not 0 <= value < 2**63:
+                raise SpecError(f"{key} must be a whole number from 0 to 2^63 - 1, got {value}.")
         for key in _POSITIVE:
             value = self.values()[key]
             if value is None:

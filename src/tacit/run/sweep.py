@@ -22,6 +22,7 @@ from tacit.jsontext import Values
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
+from tacit.run.noise import simulated
 from tacit.run.presets import fitted, preset
 from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
@@ -76,7 +77,7 @@ def expand(values: Values, source: str) -> list[Member]:
         own = {key: chosen[key] for key in varied}
         if "run.name" in chosen:
             raise SpecError(f"{source}: run.name is drawn for each run of a sweep: drop it.")
-        members.append(Member(_name(own), own, fitted(base.with_values(chosen).checked(), chosen)))
+        members.append(Member(_name(own), own, simulated(fitted(base.with_values(chosen).checked(), chosen))))
     names = [member.name for member in members]
     if len(set(names)) < len(names):
         raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
@@ -205,6 +206,8 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
     held = directory.spec()
     if spec.privacy.ledger:  # `deploy.named` chose the path and the name of the run at the start
         spec = spec.with_values({"run.name": held.run.name, "privacy.ledger": held.privacy.ledger})
+    if held.privacy.noise == spec.privacy.noise == "exact":  # earlier versions noted a seed here, which means nothing
+        spec = spec.with_values({"run.seed": held.run.seed})
     if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
     return directory

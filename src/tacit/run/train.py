@@ -21,6 +21,7 @@ from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted
 from tacit.run.model import Model
+from tacit.run.noise import with_noise
 from tacit.run.presets import fitted_to
 from tacit.run.run import Result, Run
 from tacit.run.sources import GIVEN
@@ -66,10 +67,14 @@ class Patience:
 def train(
     spec: Spec, federation: Federation | None = None, out: Path | str | None = None, listener: Listener = nobody
 ) -> Result:
-    """Train from the start; if `out` is given, write every record into that directory as the run goes on."""
+    """Train from the start; if `out` is given, write every record into that directory as the run goes on.
+
+    Under the sound preset, a spec without a seed asks for exact noise of the operating system (tacit.run.noise).
+    """
+    spec = with_noise(spec.checked())
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
-    federation = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
+    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
     spec = deploy.named(fitted_to(federation, spec))
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
@@ -116,7 +121,9 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
         for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
-            run.guarded = deploy.guarded(run.spec, setup, run.federation, run.started, open_files)
+            run.guarded = deploy.guarded(
+                run.spec, setup, run.federation, run.ledgers, run.started, open_files
+            )
         asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
         engine = SideBySide(asked, first.setup.shape)
         open_files.callback(engine.close)  # before the ledgers, which were opened before
@@ -207,7 +214,7 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
         if stop.asked and first.state.t < last:
             save()
             raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
-        full = first.spec.privacy.ledger and first.state.t % KEPT_ROUNDS == 0
+        full = first.ledgers and first.state.t % KEPT_ROUNDS == 0
         if (now - saved_at > pause or full) and first.state.t < last:
             save()
             saved_at = time.monotonic()
