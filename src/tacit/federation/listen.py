@@ -42,13 +42,13 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         if not alone:
             raise IncompatibleError(f"another service holds {site.ledger}: stop it first.")
         with Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
-            log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
-            desk = _Desk(service, allowed, log)
+            service.log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
+            desk = _Desk(service, allowed)
             try:
                 desk.attend(door, lambda: stop.is_set() or patience.asked)
             finally:
                 desk.finish()
-            log("ends: no answer is on its way", event="ended")
+            service.log("ends: no answer is on its way", event="ended")
 
 
 def users(site: Site) -> set[int]:
@@ -123,8 +123,8 @@ def _hand_to(path: Path, group: str) -> None:
 class _Desk:
     """Connections that are being attended, each on a thread."""
 
-    def __init__(self, service: Service, allowed: set[int], log: Log) -> None:
-        self.service, self.allowed, self.log = service, allowed, log
+    def __init__(self, service: Service, allowed: set[int]) -> None:
+        self.service, self.allowed, self.log = service, allowed, service.log
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()

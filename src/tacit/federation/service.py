@@ -11,8 +11,9 @@ import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from tacit.federation.messages import (
     read,
     written,
 )
-from tacit.federation.site import Site, load
+from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
 from tacit.guarded.gate import Question
 from tacit.machine import cores
@@ -68,7 +69,7 @@ class Service:
     """The agents of a site, with their records loaded and their ledgers open."""
 
     def __init__(self, site: Site, log: Log = silent) -> None:
-        self.site, self.log = site, log
+        self.site, self._log = site, log
         self.own = load(site)
         self.public = facts.public(self.own)
         self._files = ExitStack()
@@ -76,7 +77,7 @@ class Service:
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
-            self._ledgers = {one.name: self._ledger(one.name) for one in site.agents}
+            self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
         except BaseException:
             self._files.close()
@@ -91,6 +92,11 @@ class Service:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def log(self, text: str, **told: Any) -> None:
+        """Tell the owner; a log that cannot be written is no reason to keep back an answer that is on record."""
+        with suppress(Exception):
+            self._log(text, **told)
 
     @property
     def largest_body(self) -> int:
@@ -165,6 +171,7 @@ class Service:
         for name, (half, terms) in agreed.items():
             ours = spec.with_values({"privacy.data_id": data_ids[name]})
             deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
+            _ = half.sums  # made now, so that the first round takes no longer than the others
         return {
             name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
             for name, (half, terms) in agreed.items()
@@ -220,10 +227,15 @@ class Service:
                 self._runs.move_to_end(name)
             return self._runs.get(name)
 
-    def _ledger(self, name: str) -> Ledger:
+    def _ledger(self, one: Holding) -> Ledger:
         self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = self.site.ledger / deploy.file_of(name)
-        return self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        file = self.site.ledger / deploy.file_of(one.name)
+        ledger = self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        others = sorted(set(ledger.history().spent) - {one.data_id})
+        if others:
+            known = f"the ledger of agent {one.name} has answered for {', '.join(map(repr, others))} too"
+            self.log(f"{known}: {one.data_id!r} has a budget of its own, and must share no record with them")
+        return ledger
 
 
 def _reason(error: Exception) -> str:
