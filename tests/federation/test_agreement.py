@@ -48,11 +48,12 @@ OTHER = {
     "run.rounds": 1000, "problem.loss": "squared", "privacy.clip": 1e9, "data.row_norm": "none", "data.row_bound": 1e6,
     "data.row_mode": "unit", "data.intercept": True, "data.test": "/etc/passwd", "data.schema": "/etc/passwd",
     "data.source": "/etc/passwd", "privacy.sensitivity": "observed", "problem.regularizer": "none", "problem.beta": 1e6,
-    "problem.threshold": 0.1, "problem.domain": "ball", "problem.domain_radius": 1e9, "privacy.adjacency": "replace_one",
-    "features.map": "none", "features.seed": 7, "features.size": 3, "features.shape": "3x1", "features.scale": 2.0,
+    "problem.threshold": 0.1, "problem.domain": "ball", "problem.domain_radius": 1e9,
+    "privacy.adjacency": "replace_one", "features.map": "none", "features.seed": 7, "features.size": 3, "features.shape": "3x1", "features.scale": 2.0,
     "privacy.epsilon": 1.5, "privacy.dp_delta": 1e-3, "privacy.mechanism": "laplace", "privacy.covers": "round",
     "privacy.noise": "simulated", "privacy.ledger": "/tmp/other", "privacy.limit": 100.0, "privacy.data_id": "new data",
-    "privacy.squared_std": True, "run.preset": "released", "run.name": "r2", "run.engine": "torch", "run.device": "cuda",
+    "privacy.squared_std": True, "run.preset": "released", "run.name": "r2", "run.engine": "torch",
+    "run.device": "cuda",
     "algorithm.name": "outp", "algorithm.rule": "prox", "algorithm.order": "wzd", "algorithm.linearize_at": "z",
     "algorithm.perturbation": "output", "algorithm.trust_norm": "l2", "algorithm.momentum": 0.5,
     "algorithm.tolerance": 1e-3, "algorithm.gradient_weight": "local", "algorithm.regularize_at": "w",
@@ -150,12 +151,13 @@ def test_a_function_that_the_owner_names_is_taken(tmp_path):
 
 TEXTS = {
     "4 MB": "#" * (4 << 20), "a character too long": "#" * (LONGEST_SPEC + 1), "nested": "a = " + "[" * 8000,
-    "tables": "[a" + ".a" * 8000 + "]", "dots": "a" + ".a" * 8000 + " = 1", "keys": "\n".join(f"k{n} = 1" for n in range(1500)),
-    "digits": "[run]\nrounds = " + "9" * 15000, "exponent": "[run]\nrounds = 1e999999", "nan": "[privacy]\nepsilon = nan",
+    "tables": "[a" + ".a" * 8000 + "]", "dots": "a" + ".a" * 8000 + " = 1",
+    "keys": "\n".join(f"k{n} = 1" for n in range(1500)), "digits": "[run]\nrounds = " + "9" * 15000,
+    "exponent": "[run]\nrounds = 1e999999", "nan": "[privacy]\nepsilon = nan",
     "section": "run = 3", "list": "[[run]]\nrounds = 3", "unknown": "[run]\nroundz = 3", "no section": "[more]\nx = 1",
     "method": "[method]\nclip = 3.0", "text": "[run]\nrounds = 'three'", "dict": "[run]\nrounds = {a = 1}", "empty": "",
-    "date": "[run]\nrounds = 2020-01-01", "bool": "[run]\nrounds = true", "not TOML": "\x00\x01", "dunder": "[__class__]\nx = 1",
-    "private": "[run]\n__init__ = 1",
+    "date": "[run]\nrounds = 2020-01-01", "bool": "[run]\nrounds = true", "not TOML": "\x00\x01",
+    "dunder": "[__class__]\nx = 1", "private": "[run]\n__init__ = 1",
 }  # fmt: skip
 
 
@@ -171,7 +173,7 @@ def _join(run, text):
     return written(Join(run, text, HASH, ALL))
 
 
-def test_a_spec_is_read_as_it_was_written(site):
+def test_a_spec_is_read_as_it_was_written():
     assert spec_of(spec().toml()) == spec()
     assert len(spec().toml()) * 4 < LONGEST_SPEC
 
@@ -234,7 +236,7 @@ def test_the_hash_of_both_sides_is_one_or_the_run_is_refused(site):
 
 @pytest.mark.parametrize("others", [1, 10**6, 2**53 - 1])
 def test_how_many_records_others_claim_scales_the_noise_with_the_gradient(tmp_path, others):
-    """The weight 1/I of a record and the noise for it are proportional: no claim makes the noise small beside a record."""
+    """The weight 1/I of a record and its noise are proportional: no claim makes the noise small beside a record."""
     agents = (("north", 24), ("south", others))
     with service(tmp_path) as one:
         chosen = spec(**{"privacy.clip": None})

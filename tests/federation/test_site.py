@@ -138,7 +138,7 @@ def test_a_file_of_several_agents_is_refused_and_a_file_of_one_is_taken(tmp_path
 def test_a_bad_file_is_told_with_the_name_of_its_agent(tmp_path):
     path = make(tmp_path)
     (tmp_path / "north.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InputError, match="^agent north: "):
+    with pytest.raises(InputError, match=r"^agent north: "):
         load(read(path))
 
 

@@ -34,6 +34,7 @@ from tacit.federation.messages import (
     Refusal,
     Released,
     Unjoined,
+    is_name,
     read,
     written,
 )
@@ -115,6 +116,17 @@ class Service:
             self.log(f"refused a message: {_reason(error)}", event="refused", run=run)
             return written(Refusal(run))
 
+    def answer_unread(self, header: wire.Header) -> tuple[wire.Header, bytes]:
+        """The reply to a message whose body is larger than any model of a run that is loaded, and was not read.
+
+        Where the service has just been started, that is the question of an honest coordinator: join again.
+        """
+        run = header.get("run")
+        if header.get("kind") == Ask.kind and is_name(run) and self._found(run) is None:
+            return written(self._unjoined(run))
+        self.log("refused a message whose body is larger than any model here", event="refused")
+        return written(Refusal())
+
     def _reply(self, message: Message) -> Message:
         if isinstance(message, Hello):
             counts = tuple(zip(self.own.agents, map(len, self.own.shards), strict=True))
@@ -126,10 +138,13 @@ class Service:
         assert isinstance(message, Ask)
         run = self._found(message.run)
         if run is None:
-            self.log(f"was asked in run {message.run!r}, which is not loaded", event="unjoined", run=message.run)
-            return Unjoined(message.run)
+            return self._unjoined(message.run)
         with run.lock:
             return self._answered(run, message)
+
+    def _unjoined(self, run: str) -> Unjoined:
+        self.log(f"was asked in run {run!r}, which is not loaded", event="unjoined", run=run)
+        return Unjoined(run)
 
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
