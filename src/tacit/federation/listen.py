@@ -57,11 +57,17 @@ def users(site: Site) -> set[int]:
     """The numbers of the accounts that may connect."""
     if not hasattr(socket, "SO_PEERCRED"):
         raise IncompatibleError("this system does not say who connects to a socket: run the service on Linux.")
-    known = {one.pw_name: one.pw_uid for one in pwd.getpwall()}
-    for name in site.callers:
-        if name not in known:
-            raise SpecError(f"site.callers: this machine has no account {name!r}: check the name.")
-    return {known[name] for name in site.callers}
+    return {_user(name) for name in site.callers}
+
+
+def _user(name: str) -> int:
+    """The number of an account; a container may know an account by its number alone."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        if name.isascii() and name.isdecimal():
+            return int(name)
+    raise SpecError(f"site.callers: this machine has no account {name!r}: check the name, or give its number.")
 
 
 @contextmanager
