@@ -329,6 +329,8 @@ def neighbour(x, y):
 def test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes(tmp_path):
     pair = [begun(tmp_path / "a"), begun(tmp_path / "b", change=neighbour)]
     assert (pair[0][0].own.shards[0].x != pair[1][0].own.shards[0].x).any()
+    for message in (HELLO, pair[0][1], replace(pair[0][1], run="r2"), replace(pair[0][1], spec="")):
+        assert raw(pair[0][0], message) == raw(pair[1][0], message)
     for one, first in pair:
         for t in (1, 2):
             assert told(one, ask(one, first, t)).kind == "answer"

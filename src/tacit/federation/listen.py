@@ -44,7 +44,8 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         if not alone:
             raise IncompatibleError(f"another service holds {site.ledger}: stop it first.")
         with Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
-            service.log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
+            who = ", ".join(site.callers) or "its own account"
+            service.log(f"listens at {site.socket} for {who}", event="listening")
             desk = _Desk(service, allowed)
             try:
                 desk.attend(door, lambda: stop.is_set() or patience.asked)
@@ -57,7 +58,7 @@ def users(site: Site) -> set[int]:
     """The numbers of the accounts that may connect."""
     if not hasattr(socket, "SO_PEERCRED"):
         raise IncompatibleError("this system does not say who connects to a socket: run the service on Linux.")
-    return {_user(name) for name in site.callers}
+    return {_user(name) for name in site.callers} or {os.getuid()}
 
 
 def _user(name: str) -> int:
