@@ -47,7 +47,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.terms import Key
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
-from tacit.run.ledgers import file_of
+from tacit.run.ledgers import allow_files, file_of
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -79,7 +79,7 @@ class Service:
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
-            deploy.allow_files(len(site.agents))
+            allow_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
         except BaseException:
