@@ -168,10 +168,8 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_a_text_that_is_no_spec_is_refused_at_once(site, text):
-    start = time.monotonic()
+def test_a_text_that_is_no_spec_is_refused(site, text):
     unfit(site, text)
-    assert time.monotonic() - start < 5
 
 
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch):
