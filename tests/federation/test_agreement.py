@@ -215,7 +215,7 @@ def test_an_agent_that_stands_twice_in_a_run_is_refused(site):
 
 def test_a_million_names_are_refused_without_a_look_at_the_spec(site):
     with pytest.raises(Unfit, match="the run has 1000000 agents"):
-        site.agree.check_run("r1", ["north"], tuple((f"{n}", 1) for n in range(10**6)))
+        site.site.agree.check_run("r1", ["north"], tuple((f"{n}", 1) for n in range(10**6)))
     refused(site, Join("r1", "", HASH, tuple((f"{n}", 1) for n in range(10**5))))  # the longest header holds no more
 
 
