@@ -99,7 +99,7 @@ def test_a_key_that_is_not_read_changes_nothing_of_the_setup(site, key):
         other = kinds[type(usual)]() if usual is not None else {"data.class_names": "x,y"}.get(key, 3)
     chosen, plain = spec(**{key: other}), spec()
     checked(site, chosen)
-    setups = [build.admm_setup(one, site._transformed(one, ALL)) for one in (chosen, plain)]
+    setups = [build.admm_setup(one, site.mapped.of(one, ALL)) for one in (chosen, plain)]
     assert setups[0].agents[0].variant == setups[1].agents[0].variant
     assert [setups[0].rho(t) for t in (1, 4)] == [setups[1].rho(t) for t in (1, 4)]
     np.testing.assert_array_equal(setups[0].agents[0].shard.x, setups[1].agents[0].shard.x)
