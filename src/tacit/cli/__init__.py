@@ -49,6 +49,7 @@ COMMANDS = {
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
     "ledger": "look at an agent's record of releases",
+    "agent": "answer for the records of an institution in a federation",
     "data": "look at data",
     "info": "say which code runs here",
 }

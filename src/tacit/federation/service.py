@@ -7,11 +7,13 @@ one message to the next but what can be made again from the site file, the ledge
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -32,10 +34,11 @@ from tacit.federation.messages import (
     Refusal,
     Released,
     Unjoined,
+    is_name,
     read,
     written,
 )
-from tacit.federation.site import Site, load
+from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
 from tacit.guarded.gate import Question
 from tacit.machine import cores
@@ -47,7 +50,7 @@ from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
-RUNS_KEPT = 8  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
+RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
 MAPS_KEPT = 2  # records that have passed a feature map, which may be far larger than the records
 LONGEST_REASON = 1000  # characters of a line of the log
 THREADS = 2  # a core: while one agent waits for the disk, another computes
@@ -67,15 +70,16 @@ class Service:
     """The agents of a site, with their records loaded and their ledgers open."""
 
     def __init__(self, site: Site, log: Log = silent) -> None:
-        self.site, self.log = site, log
+        self.site, self._log = site, log
         self.own = load(site)
         self.public = facts.public(self.own)
         self._files = ExitStack()
         self._runs: OrderedDict[str, JoinedRun] = OrderedDict()
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
-        self._joining = threading.Lock()
+        self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
-            self._ledgers = {one.name: self._ledger(one.name) for one in site.agents}
+            deploy.allow_files(len(site.agents))
+            self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
         except BaseException:
             self._files.close()
@@ -91,10 +95,16 @@ class Service:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def log(self, text: str, **told: Any) -> None:
+        """Tell the owner; a log that cannot be written is no reason to keep back an answer that is on record."""
+        with suppress(Exception):
+            self._log(text, **told)
+
     @property
     def largest_body(self) -> int:
         """The bytes of the largest model of a run that was joined; no message may bring more."""
-        return max((wire.ITEM * shape[0] * shape[1] for shape in self._shapes()), default=0)
+        with self._listed:
+            return max((wire.ITEM * math.prod(run.shape) for run in self._runs.values()), default=0)
 
     def answer(self, header: wire.Header, body: bytes) -> tuple[wire.Header, bytes]:
         """The reply to one message, whatever came."""
@@ -107,6 +117,17 @@ class Service:
             self.log(f"refused a message: {_reason(error)}", event="refused", run=run)
             return written(Refusal(run))
 
+    def answer_unread(self, header: wire.Header) -> tuple[wire.Header, bytes]:
+        """The reply to a message whose body is larger than any model of a run that is loaded, and was not read.
+
+        Where the service has just been started, that is the question of an honest coordinator: join again.
+        """
+        run = header.get("run")
+        if header.get("kind") == Ask.kind and is_name(run) and self._found(run) is None:
+            return written(self._unjoined(run))
+        self.log("refused a message whose body is larger than any model here", event="refused")
+        return written(Refusal())
+
     def _reply(self, message: Message) -> Message:
         if isinstance(message, Hello):
             counts = tuple(zip(self.own.agents, map(len, self.own.shards), strict=True))
@@ -116,25 +137,29 @@ class Service:
             with self._joining:  # one at a time: each may have to compute features of all records
                 return self._joined(message)
         assert isinstance(message, Ask)
-        run = self._runs.get(message.run)
+        run = self._found(message.run)
         if run is None:
-            self.log(f"was asked in run {message.run!r}, which is not loaded", event="unjoined", run=message.run)
-            return Unjoined(message.run)
+            return self._unjoined(message.run)
         with run.lock:
             return self._answered(run, message)
 
+    def _unjoined(self, run: str) -> Unjoined:
+        self.log(f"was asked in run {run!r}, which is not loaded", event="unjoined", run=run)
+        return Unjoined(run)
+
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
-        known = self._runs.get(join.run)
+        known = self._found(join.run)
         if known is None or known.join != join:
-            made = self._made(join)
-            self._runs[join.run] = made
-            while len(self._runs) > RUNS_KEPT:
-                self._runs.popitem(last=False)
-            who = list(made.agents)
+            known = self._made(join)
+            with self._listed:
+                self._runs[join.run] = known
+                while len(self._runs) > RUNS_KEPT:
+                    self._runs.popitem(last=False)
+            who = list(known.agents)
             told = f"{', '.join(who)} joined run {join.run!r} of {len(join.agents)} agents"
             self.log(told, event="joined", run=join.run, agents=who)
-        return Joined(join.run, tuple(self._runs[join.run].agents))
+        return Joined(join.run, tuple(known.agents))
 
     def _made(self, join: Join) -> JoinedRun:
         self.site.agree.check_run(join.run, self.own.agents, join.agents)
@@ -162,6 +187,7 @@ class Service:
         for name, (half, terms) in agreed.items():
             ours = spec.with_values({"privacy.data_id": data_ids[name]})
             deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
+            _ = half.sums  # made now, so that the first round takes no longer than the others
         return {
             name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
             for name, (half, terms) in agreed.items()
@@ -211,14 +237,21 @@ class Service:
             self.log(told, event="refused", run=ask.run, round=ask.t, agent=agent.name)
             return None
 
-    def _shapes(self) -> list[tuple[int, int]]:
-        with self._joining:
-            return [run.shape for run in self._runs.values()]
+    def _found(self, name: str) -> JoinedRun | None:
+        with self._listed:
+            if name in self._runs:
+                self._runs.move_to_end(name)
+            return self._runs.get(name)
 
-    def _ledger(self, name: str) -> Ledger:
+    def _ledger(self, one: Holding) -> Ledger:
         self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = self.site.ledger / deploy.file_of(name)
-        return self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        file = self.site.ledger / deploy.file_of(one.name)
+        ledger = self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        others = sorted(set(ledger.history().spent) - {one.data_id})
+        if others:
+            known = f"the ledger of agent {one.name} has answered for {', '.join(map(repr, others))} too"
+            self.log(f"{known}: {one.data_id!r} has a budget of its own, and must share no record with them")
+        return ledger
 
 
 def _reason(error: Exception) -> str:
