@@ -6,7 +6,7 @@ import pytest
 from tacit.admm.algorithm import Consensus
 from tacit.admm.messages import Order
 from tacit.admm.updates import ascent, trust_center
-from tacit.federation.account import Account, Taken
+from tacit.federation.account import FADING, Account, Taken
 from tacit.federation.attendance import Attendance
 from tacit.message import fingerprint
 from tacit.rounds import Trace
@@ -45,6 +45,8 @@ def run(present, momentum=0.0):
                 taken.append(Taken(p, msg.t, msg.w, msg.rho, z))
                 assert account.hash_of_dual(taken[-1]) == fingerprint(msg.t, {"dual": dual})
                 used[p] = msg.w - TARGETS[p]
+            else:
+                used[p] *= FADING
         after = account.after(taken)
         replies = after.replies(msg.t, msg.w, msg.rho, TRACE, account)
         state, _ = server.conclude(state, msg, replies)
@@ -52,7 +54,7 @@ def run(present, momentum=0.0):
         yield msg, state, account, replies, used.copy()
 
 
-def test_w_moves_as_gradient_descent_on_gradients_of_which_some_are_old():
+def test_w_moves_as_gradient_descent_on_gradients_of_which_some_are_old_and_fade():
     absent = np.random.default_rng(1).random((ROUNDS + 1, AGENTS)) < 0.4
     for msg, state, _, _, used in run(lambda t, p: not absent[t, p]):
         np.testing.assert_allclose(state.w, msg.w - used.mean(0) / msg.rho, atol=1e-12)
@@ -104,7 +106,7 @@ def test_a_late_answer_is_taken_with_the_model_that_it_was_asked_at():
     np.testing.assert_allclose(account.slope[0], second - TARGETS[0], atol=1e-12)
     replies = account.replies(3, third, 0.9, TRACE, account)
     moved = replies.z_mean - replies.dual_mean / 0.9
-    np.testing.assert_allclose(moved, third - (second - TARGETS[0]) / 0.9, atol=1e-12)
+    np.testing.assert_allclose(moved, third - FADING * (second - TARGETS[0]) / 0.9, atol=1e-12)
 
 
 def test_where_w_moves_first_an_agent_keeps_the_dual_of_its_round():
