@@ -99,7 +99,7 @@ def test_a_key_that_is_not_read_changes_nothing_of_the_setup(site, key):
         other = kinds[type(usual)]() if usual is not None else {"data.class_names": "x,y"}.get(key, 3)
     chosen, plain = spec(**{key: other}), spec()
     checked(site, chosen)
-    setups = [build.admm_setup(one, site._transformed(one, ALL)) for one in (chosen, plain)]
+    setups = [build.admm_setup(one, site.mapped.of(one, ALL)) for one in (chosen, plain)]
     assert setups[0].agents[0].variant == setups[1].agents[0].variant
     assert [setups[0].rho(t) for t in (1, 4)] == [setups[1].rho(t) for t in (1, 4)]
     np.testing.assert_array_equal(setups[0].agents[0].shard.x, setups[1].agents[0].shard.x)
@@ -164,14 +164,15 @@ TEXTS = {
     "method": "[method]\nclip = 3.0", "text": "[run]\nrounds = 'three'", "dict": "[run]\nrounds = {a = 1}", "empty": "",
     "date": "[run]\nrounds = 2020-01-01", "bool": "[run]\nrounds = true", "not TOML": "\x00\x01",
     "dunder": "[__class__]\nx = 1", "private": "[run]\n__init__ = 1",
+    "inline": "[run]\nrounds = {a" + ".a" * 7900 + " = 1}", "lines": '[run]\nname = """\n"""', "carriage": "[run]\r\n",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_a_text_that_is_no_spec_is_refused_at_once(site, text):
-    start = time.monotonic()
+    start = time.process_time()
     unfit(site, text)
-    assert time.monotonic() - start < 5
+    assert time.process_time() - start < 1
 
 
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch):
@@ -213,9 +214,9 @@ def test_an_agent_that_stands_twice_in_a_run_is_refused(site):
 
 
 def test_a_million_names_are_refused_without_a_look_at_the_spec(site):
-    start = time.monotonic()
-    refused(site, Join("r1", spec().toml(), HASH, tuple((f"{n}", 1) for n in range(10**6))))
-    assert time.monotonic() - start < 20
+    with pytest.raises(Unfit, match="the run has 1000000 agents"):
+        site.site.agree.check_run("r1", ["north"], tuple((f"{n}", 1) for n in range(10**6)))
+    refused(site, Join("r1", "", HASH, tuple((f"{n}", 1) for n in range(10**5))))  # the longest header holds no more
 
 
 @pytest.mark.parametrize(("agree", "agents", "fits"), [
