@@ -60,9 +60,11 @@ class Ledgers(Enum):
     NONE = "no ledgers"
     OF_THE_RUN = "ledgers of this run alone"
     OF_ALL_RUNS = "ledgers of all runs"
+    ELSEWHERE = "ledgers that each agent keeps where its records are"
 
 
 SEEDED = "whoever knows the seed: simulated noise can be drawn again and taken off, so "
+NOBODY_TRUSTED = "no server, agent or channel is trusted"
 DEPLOY = "train without a seed what is to be released"
 NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with exact noise, are those of objp and objt"
 
@@ -194,8 +196,10 @@ def _trust(spec: Spec, promise: Promise, ledgers: Ledgers) -> str:
         return told + trusting
     if ledgers is Ledgers.NONE:
         return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
+    if ledgers is Ledgers.ELSEWHERE:
+        return f"each agent adds its noise where its records are, and keeps its own ledger; {NOBODY_TRUSTED}"
     alone = "; the ledgers are of this run alone (with --ledger, of all runs)"
-    told = "noise is added at each agent; no server, agent or channel is trusted"
+    told = f"noise is added at each agent; {NOBODY_TRUSTED}"
     return told + alone if ledgers is Ledgers.OF_THE_RUN else told
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +38,10 @@ TRACED = {
 }  # fmt: skip
 
 
-def objective(w: Array, setup: Setup, federation: Federation) -> float:
-    """Return sum_p f_p(w)."""
+def objective(w: Array, setup: Setup, federation: Federation) -> float | None:
+    """Return sum_p f_p(w); None where another process holds records."""
+    if not all(shard.here for shard in federation.shards):
+        return None
     problem = setup.problem
     data = sum(loss_and_errors(w, shard, problem.loss)[0] for shard in federation.shards)
     return problem.weight * data + federation.n_agents * problem.regularization * problem.regularizer.value(w)
@@ -88,6 +91,7 @@ class Run:
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: list[Guarded] = []
+        self.told_by_host: Callable[[], dict[str, Any]] = dict  # what the result says beside all that every run says
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
     def again(self) -> Run:
@@ -104,6 +108,15 @@ class Run:
         """Return the directory of the agents' ledgers; None if the run keeps none."""
         own = None if self.directory is None else self.directory.path
         return ledgers.place_of(self.spec, own, self.started, self.federation.n_agents)
+
+    @property
+    def kept(self) -> Ledgers:
+        """Return which ledgers the agents of this run keep."""
+        if not any(shard.here for shard in self.federation.shards):
+            return Ledgers.ELSEWHERE
+        if deploy.heads(self.guarded) is None:
+            return Ledgers.NONE
+        return Ledgers.OF_THE_RUN if self.spec.privacy.ledger is None else Ledgers.OF_ALL_RUNS
 
     def check_not_released(self) -> None:
         """Refuse to repeat rounds with exact noise whose releases no ledger has kept."""
@@ -182,10 +195,8 @@ class Run:
     def finish(self, path: str) -> Result:
         """Return the result, and write the result if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
-        heads, shared = deploy.heads(self.guarded), self.spec.privacy.ledger is not None
-        kept = Ledgers.NONE if heads is None else Ledgers.OF_ALL_RUNS if shared else Ledgers.OF_THE_RUN
-        summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, kept)
-        summary |= {"sent_bytes": self.sent, "ledger_heads": heads}
+        summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
+        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         if self.directory is not None:
             known = self.federation
             names = known.inputs if known.recipe else known.features
