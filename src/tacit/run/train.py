@@ -16,7 +16,7 @@ from tacit.engine.registry import ENGINES
 from tacit.engine.side_by_side import SideBySide
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.rounds import rounds
-from tacit.run import build, deploy, guarantee
+from tacit.run import build, deploy, guarantee, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted
@@ -69,7 +69,7 @@ def train(
     """Train from the start; if `out` is given, write every record into that directory as the run goes on."""
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
-    federation = build.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
+    federation = ranks.federation(spec.checked()) if federation is None else build.transformed(spec, federation)
     spec = deploy.named(fitted_to(federation, spec))
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
@@ -90,7 +90,7 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
         return _read(directory)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
-    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
+    federation = ranks.federation(spec) if federation is None else build.transformed(spec, federation)
     return _alone(Run(spec, federation, build.setup(spec, federation), directory), directory, listener)
 
 
@@ -121,6 +121,8 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
         engine = SideBySide(asked, first.setup.shape)
         open_files.callback(engine.close)  # before the ledgers, which were opened before
         return engine
+    if ranks.is_spread(first.federation):
+        return ranks.engine([run.spec for run in runs], setups, first.federation)
     own = first.spec.run
     return ENGINES[own.engine]([setup.agents for setup in setups], first.setup.shape, own.device)
 

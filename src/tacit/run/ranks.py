@@ -1,0 +1,202 @@
+"""Runs whose agents are spread over the ranks of MPI, as rank 0 sees them (tacit.run.serve: as the others do).
+
+Rank 0 runs the program: it reads the spec, writes files and prints. Each rank loads the records of its own agents alone,
+and answers for them. What is computed does not depend on the number of ranks (tacit.engine.spread).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tacit.data import sources
+from tacit.engine import evaluate
+from tacit.engine.evaluate import PIECE, Measured, loss_and_errors
+from tacit.engine.passes import counted
+from tacit.errors import IncompatibleError
+from tacit.run import build
+from tacit.run.build import Setup
+from tacit.run.compose import AdmmSetup
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+if TYPE_CHECKING:
+    from tacit.engine.mpi import Team
+    from tacit.engine.spread import Part
+
+
+@dataclass(eq=False)
+class Lead:
+    """What rank 0 knows of the other ranks: the federations that they hold parts of, by number, and the last setups."""
+
+    team: Team
+    numbers: WeakKeyDictionary[Federation, int] = field(default_factory=WeakKeyDictionary)
+    dealt: WeakKeyDictionary[Federation, list[range]] = field(default_factory=WeakKeyDictionary)  # test records
+    setups: Sequence[Setup] = ()
+    made: int = 0
+
+    def number(self, federation: Federation) -> int:
+        """Give a federation the number by which the other ranks know it; they forget those that nobody uses here."""
+        self.made += 1
+        self.numbers[federation] = self.made
+        return self.made
+
+    def doing(self, name: str, **arguments: Any) -> Any:
+        """Tell the other ranks what to do, and which federations are still in use."""
+        return self.team.doing(name, used=[*self.numbers.values()], **arguments)
+
+
+_leads: list[Lead] = []  # one while a program leads other ranks, else none
+
+
+def led(work: Callable[[], int]) -> int:
+    """Run a program on rank 0, which the other ranks serve; return its exit code, or zero on another rank."""
+    from tacit.engine import mpi
+    from tacit.run.serve import serve
+
+    team = mpi.team()
+    if not team.leads:
+        serve(team)
+        return 0
+    with leading(team):
+        return work()
+
+
+@contextmanager
+def leading(team: Team) -> Iterator[None]:
+    """Lead the other ranks, which serve; they end with this."""
+    if team.size > 1:
+        _leads.append(Lead(team))
+    try:
+        yield
+    finally:
+        if team.size > 1:
+            _leads.pop()
+            team.command("stop")
+
+
+def federation(spec: Spec) -> Federation:
+    """Load and transform the records that a spec names: those of this rank where agents are spread over ranks."""
+    if not _leads or spec.run.engine != "mpi":
+        return build.federation(spec)
+    check(spec)
+    lead = _leads[0]
+    with lead.doing("load", number=lead.made + 1, spec=spec.toml()):
+        found = load_part(spec, lead.team)
+    lead.number(found)
+    return found
+
+
+def check(spec: Spec) -> None:
+    """Refuse what cannot be computed by ranks that each hold some agents."""
+    if spec.privacy.noise == "exact":
+        raise IncompatibleError("the mpi engine simulates noise from a seed: drop --engine mpi, or --noise exact.")
+    if spec.algorithm.rule == "exact":
+        raise IncompatibleError(f"{spec.algorithm.name} solves exactly, on one rank alone: drop --engine mpi.")
+
+
+def load_part(spec: Spec, team: Team) -> Federation:
+    """Load the records of this rank, and learn the checksums of all others."""
+    found = build.transformed(spec, sources.load(spec.data.checked(), team))
+    told = chain(*team.together([shard.checksum for shard in found.shards if shard.here]))
+    shards = (
+        shard if shard.here else Shard.elsewhere(len(shard), found.n_features, crc)
+        for shard, crc in zip(found.shards, told, strict=True)
+    )
+    return replace(found, shards=tuple(shards))
+
+
+def is_spread(federation: Federation) -> bool:
+    """Tell whether other ranks hold agents of a federation."""
+    return bool(_leads) and federation in _leads[0].numbers
+
+
+def engine(specs: Sequence[Spec], setups: Sequence[AdmmSetup], federation: Federation) -> Any:
+    """Return the engine of runs over a federation that is spread."""
+    from tacit.engine.spread import SpreadEngine
+
+    lead = _leads[0]
+    for spec in specs:
+        check(spec)
+    with lead.doing("engine", number=lead.numbers[federation], specs=[spec.toml() for spec in specs]):
+        part, agents = part_of(setups, federation, lead.team)
+    lead.setups = setups
+    return SpreadEngine(part, lead.team, agents)
+
+
+def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> tuple[Part, list[range]]:
+    """Return the engine of this rank's agents, and the agents of every rank."""
+    from tacit.engine.spread import Part
+
+    counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
+    part = Part([setup.agents for setup in setups], setups[0].shape, counts)
+    team.expect(part.numbers)
+    return part, [range(*own) for own in team.together([part.agents.start, part.agents.stop])]
+
+
+# --- evaluation
+
+
+def losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
+    """Return the sum of the losses of each agent's records."""
+    if not is_spread(federation):
+        return own_losses(w, setup, federation)
+    lead = _leads[0]
+    r = next(r for r, own in enumerate(lead.setups) if own is setup)
+    with lead.doing("losses", number=lead.numbers[federation], run=r, shape=w.shape, kind=w.dtype.str):
+        lead.team.spread(w, w.dtype.str, w.shape)
+        found = lead.team.collect(np.array(own_losses(w, setup, federation)))
+    total: list[float] = np.concatenate(found).tolist()
+    return total
+
+
+def own_losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
+    """Return the sum of the losses of each agent that is here."""
+    return [loss_and_errors(w, shard, setup.problem.loss)[0] for shard in federation.shards if shard.here]
+
+
+def measures(w: Array, federation: Federation) -> Measured:
+    """Return what a model is measured by on the test records; ranks share them out."""
+    if not is_spread(federation) or len(federation.test) <= PIECE:
+        return evaluate.measures(w, federation.test, federation.target)
+    _deal_test(_leads[0], federation)
+    return evaluate.measures(w, federation.test, federation.target, _errors(federation), _scores(federation))
+
+
+def _deal_test(lead: Lead, federation: Federation) -> None:
+    """Send every rank its pieces of the test records, once."""
+    if federation in lead.dealt:
+        return
+    test, size = federation.test, lead.team.size
+    cuts = [PIECE * (n * -(-len(test) // PIECE) // size) for n in range(size)]
+    shares = [range(a, min(b, len(test))) for a, b in zip(cuts, [*cuts[1:], len(test)], strict=True)]
+    sizes, kinds = [len(own) for own in shares], [test.x.dtype.str, test.y.dtype.str]
+    with lead.doing("test", number=lead.numbers[federation], sizes=sizes, kinds=kinds, features=federation.n_features):
+        for rank, own in enumerate(shares[1:], 1):
+            lead.team.send(test.x[own.start : own.stop], rank)
+            lead.team.send(test.y[own.start : own.stop], rank)
+    lead.dealt[federation] = shares
+
+
+def _ask_test(what: str, w: Array, federation: Federation, own: Callable[[Array, Shard], Any]) -> list[Array]:
+    lead = _leads[0]
+    first = lead.dealt[federation][0]
+    with lead.doing("tested", number=lead.numbers[federation], what=what, shape=w.shape, kind=w.dtype.str):
+        lead.team.spread(w, w.dtype.str, w.shape)
+        mine = own(w, federation.test.rows(slice(first.start, first.stop)))
+        found = lead.team.collect(np.atleast_1d(np.asarray(mine)))
+    return found
+
+
+def _errors(federation: Federation) -> Callable[[Array, Shard], int]:
+    return lambda w, _test: sum(int(own[0]) for own in _ask_test("errors", w, federation, evaluate.count_errors))
+
+
+def _scores(federation: Federation) -> Callable[[Array, Shard], Array]:
+    return lambda w, _test: np.concatenate(_ask_test("scores", w, federation, evaluate.column))
