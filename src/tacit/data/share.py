@@ -17,6 +17,10 @@ class Share(Protocol):
     """One of several processes that read a source together."""
 
     @property
+    def alone(self) -> bool:
+        """Whether there is no other process."""
+
+    @property
     def leads(self) -> bool:
         """Whether this process holds the test set."""
 
@@ -30,6 +34,7 @@ class Share(Protocol):
 class Alone:
     """The only process."""
 
+    alone = True
     leads = True
 
     def mine(self, counts: Sequence[int]) -> range:

@@ -54,9 +54,9 @@ NAMED = {
 # from the general to the special: the last that fits a path is taken
 AT_PATHS = [
     DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds", "target"),
-               "name the classes (--classes or --schema)"),
+               "name the classes (--classes or --schema)", in_parts=True),
     DataSource("LEAF", "tacit.data.leaf:load", ("bounds", "class_count"),
-               "say how many classes there are (data.class_count)", is_leaf),
+               "say how many classes there are (data.class_count)", is_leaf, in_parts=True),
 ]  # fmt: skip
 
 # options that are for some sources alone, and how errors call them

@@ -57,6 +57,11 @@ class Team:
         self.frame = np.zeros(HEAD)
 
     @property
+    def alone(self) -> bool:
+        """Whether there is no other rank."""
+        return bool(self.size == 1)
+
+    @property
     def leads(self) -> bool:
         """Whether this is rank 0."""
         return bool(self.rank == 0)

@@ -6,8 +6,9 @@ and answers for them. What is computed does not depend on the number of ranks (t
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tacit.data import sources
 from tacit.engine import evaluate
 from tacit.engine.evaluate import PIECE, Measured, loss_and_errors
 from tacit.engine.passes import counted
-from tacit.errors import IncompatibleError
+from tacit.errors import IncompatibleError, OwnerWarning
 from tacit.run import build
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
@@ -103,7 +104,13 @@ def check(spec: Spec) -> None:
 
 def load_part(spec: Spec, team: Team) -> Federation:
     """Load the records of this rank, and learn the checksums of all others."""
-    found = build.transformed(spec, sources.load(spec.data.checked(), team))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", OwnerWarning)
+        found = build.transformed(spec, sources.load(spec.data.checked(), team))
+    heard = team.together([str(one.message) for one in caught if issubclass(one.category, OwnerWarning)])
+    for message in dict.fromkeys(chain(*heard)) if team.leads else ():  # the owner of all ranks' records sees rank 0
+        with suppress(OwnerWarning):
+            warnings.warn(message, OwnerWarning, stacklevel=2)
     told = chain(*team.together([shard.checksum for shard in found.shards if shard.here]))
     shards = (
         shard if shard.here else Shard.elsewhere(len(shard), found.n_features, crc)
@@ -137,7 +144,10 @@ def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> 
     counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
     part = Part([setup.agents for setup in setups], setups[0].shape, counts)
     team.expect(part.numbers)
-    return part, [range(*own) for own in team.together([part.agents.start, part.agents.stop])]
+    agents = [range(*own) for own in team.together([part.agents.start, part.agents.stop])]
+    if not agents[0]:
+        raise IncompatibleError("rank 0 was dealt no agent that has records left: take fewer ranks (mpiexec -n).")
+    return part, agents
 
 
 # --- evaluation
