@@ -85,8 +85,8 @@ class Team:
         except Told as told:
             raise told.error from None
 
-    def obey(self, work: Callable[[], None]) -> None:
-        """On another rank: do what rank 0 asks for. An error is raised there."""
+    def obey(self, work: Callable[[], None]) -> bool:
+        """On another rank: do what rank 0 asks for. Tell whether all ranks have done it; an error is raised there."""
         try:
             try:
                 work()
@@ -94,7 +94,8 @@ class Team:
             except BaseException as error:
                 self.fail(error)
         except Told:
-            pass
+            return False
+        return True
 
     def command(self, name: str, **arguments: Any) -> None:
         """Tell all other ranks what to do next."""

@@ -22,8 +22,8 @@ from tacit.engine.registry import Agents
 from tacit.types import Array
 
 COLUMNS = 4  # numbers of a trace
-PARTS = 8  # seconds of a round, by the part of it, at most
-FAILED = -1.0
+PARTS = ("gradient", "noise", "update")  # of a round, whose seconds are told
+FAILED, NOBODY, OWN_CODE, FUSED = range(4)  # how a rank has answered: the first number that it sends
 
 
 class Ranks(Protocol):
@@ -65,7 +65,7 @@ class Part:
     def length(self, agents: range) -> int:
         """How many numbers the rank with these agents sends in a round."""
         sums = len(parts(agents.start, agents.stop, self.block)) * self.shape[0] * self.shape[1]
-        return 1 + PARTS + self.n_runs * (COLUMNS * len(agents) + sums)
+        return 1 + len(PARTS) + self.n_runs * (COLUMNS * len(agents) + sums)
 
     def messages(self, t: int, numbers: Array) -> list[Broadcast]:
         """The messages of a round, from what rank 0 has sent."""
@@ -75,26 +75,24 @@ class Part:
     def answer(self, t: int, numbers: Array) -> Array:
         """One round of the agents here, as rank 0 reads it."""
         if self.engine is None:
-            return np.zeros(self.length(self.agents))
+            return np.array([NOBODY, *[0.0] * len(PARTS)])
         try:
             moved = self.engine.move(self.messages(t, numbers))
         except Exception as error:
             self.lost = error
             return np.full(self.length(self.agents), FAILED)
         first, wide = self.agents.start, self.n_runs * self.shape[1]
-        seconds = np.zeros(PARTS)
-        seconds[: len(moved.seconds)] = list(moved.seconds.values())
+        seconds = [moved.seconds.get(name, 0.0) for name in PARTS]
         found = [
             self.engine.total(range(own.start - first, own.stop - first), self.block)[:, :wide].ravel()
             for own in self.parts
         ]
-        self.names, self.fused = tuple(moved.seconds), moved.fused
-        return np.concatenate([[0.0], seconds, moved.columns.ravel(), *found])
+        return np.concatenate([[FUSED if moved.fused else OWN_CODE], seconds, moved.columns.ravel(), *found])
 
     def read(self, agents: range, numbers: Array) -> tuple[Array, Array, list[tuple[range, Array]]]:
         """(seconds, columns (4, P, R), the sums of parts (J, R K)) of the rank with these agents."""
         own = COLUMNS * len(agents) * self.n_runs
-        head, columns, sums = np.split(numbers[1:], [PARTS, PARTS + own])
+        head, columns, sums = np.split(numbers[1:], [len(PARTS), len(PARTS) + own])
         runs = parts(agents.start, agents.stop, self.block)
         each = sums.reshape(len(runs), self.shape[0], self.n_runs * self.shape[1])
         return head, columns.reshape(COLUMNS, len(agents), self.n_runs), list(zip(runs, each, strict=True))
@@ -123,29 +121,25 @@ class Part:
 class SpreadEngine:
     """The engine of rank 0."""
 
-    def __init__(self, part: Part, ranks: Ranks, agents: Sequence[range]) -> None:
-        self.part, self.ranks, self.agents = part, ranks, agents
+    def __init__(self, part: Part, ranks: Ranks, agents: Sequence[range], path: str) -> None:
+        self.part, self.ranks, self.agents, self.path = part, ranks, agents, path
         self.lengths = [part.length(own) for own in agents]
         self.rho = np.zeros(part.n_runs)
         ranks.expect(part.numbers)
-
-    @property
-    def path(self) -> str:
-        assert self.part.engine is not None, "rank 0 holds agents"
-        return f"{self.part.engine.path} on each of {len(self.agents)} ranks"
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         numbers = np.concatenate([[msg.rho for msg in msgs], *(msg.w.ravel() for msg in msgs)])
         self.ranks.ask_round(msgs[0].t, numbers)
         answers = self.ranks.gather(self.part.answer(msgs[0].t, numbers), self.lengths)
-        if any(len(answer) and answer[0] == FAILED for answer in answers):
+        if any(answer[0] == FAILED for answer in answers):
             with self.ranks.doing("explain"):
                 self.part.explain()
             raise AssertionError("a rank that failed in a round says why")
         self.rho = np.array([msg.rho for msg in msgs])
         seconds, columns, sums = zip(*map(self.part.read, self.agents, answers), strict=True)
-        spent = dict(zip(self.part.names, np.sum(seconds, axis=0).tolist(), strict=False))
-        traces = Moved(np.concatenate(columns, axis=1), spent, self.part.fused).traces()
+        spent = dict(zip(PARTS, np.sum(seconds, axis=0).tolist(), strict=True))
+        fused = any(answer[0] == FUSED for answer in answers)
+        traces = Moved(np.concatenate(columns, axis=1), spent, fused).traces()
         mean = folded((part for own in sums for part in own), self.part.block) / self.part.n_agents
         classes = self.part.shape[1]
         return [

@@ -132,22 +132,25 @@ def engine(specs: Sequence[Spec], setups: Sequence[AdmmSetup], federation: Feder
     for spec in specs:
         check(spec)
     with lead.doing("engine", number=lead.numbers[federation], specs=[spec.toml() for spec in specs]):
-        part, agents = part_of(setups, federation, lead.team)
+        part = part_of(setups, federation, lead.team)
+        told = lead.team.together(placed(part))
     lead.setups = setups
-    return SpreadEngine(part, lead.team, agents)
+    path = next(path for *_, path in told if path)
+    return SpreadEngine(part, lead.team, [range(*own) for *own, _ in told], f"{path} on each of {len(told)} ranks")
 
 
-def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> tuple[Part, list[range]]:
-    """Return the engine of this rank's agents, and the agents of every rank."""
+def placed(part: Part) -> tuple[int, int, str]:
+    """Return which agents a rank has, and which code moves them."""
+    return part.agents.start, part.agents.stop, part.engine.path if part.engine else ""
+
+
+def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> Part:
+    """Return the engine of this rank's agents."""
     from tacit.engine.spread import Part
 
     counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
     part = Part([setup.agents for setup in setups], setups[0].shape, counts)
-    team.expect(part.numbers)
-    agents = [range(*own) for own in team.together([part.agents.start, part.agents.stop])]
-    if not agents[0]:
-        raise IncompatibleError("rank 0 was dealt no agent that has records left: take fewer ranks (mpiexec -n).")
-    return part, agents
+    return part
 
 
 # --- evaluation

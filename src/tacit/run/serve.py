@@ -33,8 +33,8 @@ def serve(team: Team) -> None:
     while (heard := team.hear()) is None or heard[0] != "stop":
         if heard is None:
             rank.round()
-        else:
-            team.obey(partial(rank.do, *heard))
+        elif team.obey(partial(rank.do, *heard)) and heard[0] == "engine" and rank.part is not None:
+            team.expect(rank.part.numbers)  # from now on, as rank 0 does
 
 
 def _spec(text: str) -> Spec:
@@ -71,7 +71,8 @@ class _Rank:
         self.part, federation = None, self.federations[number]
         setups = [build.setup(_spec(spec), federation) for spec in specs]
         self.setups = list(setups)
-        self.part, _ = ranks.part_of([own for own in setups if isinstance(own, AdmmSetup)], federation, self.team)
+        self.part = ranks.part_of([own for own in setups if isinstance(own, AdmmSetup)], federation, self.team)
+        self.team.together(ranks.placed(self.part))
 
     def do_explain(self) -> None:
         assert self.part is not None
