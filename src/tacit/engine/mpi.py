@@ -50,11 +50,12 @@ class Told(Exception):  # noqa: N818
 
 
 class Team:
-    """The ranks of one program. `size` numbers of a round follow the head of a frame."""
+    """The ranks of one program. What rank 0 sends is a frame: its head, and then the numbers of a round."""
 
     def __init__(self, comm: Any) -> None:
         self.comm, self.rank, self.size = comm, comm.Get_rank(), comm.Get_size()
         self.frame = np.zeros(HEAD)
+        self.done = 0  # messages that have come through
 
     @property
     def alone(self) -> bool:
@@ -130,6 +131,7 @@ class Team:
         self.comm.Allgather(np.array([len(text)]), lengths)
         every = np.empty(int(lengths.sum()), np.uint8)
         self.comm.Allgatherv(text.copy(), [every, lengths.tolist()])
+        self.done += 1
         told = [json.loads(part.tobytes()) for part in np.split(every, np.cumsum(lengths)[:-1])]
         for rank, one in enumerate(told):
             if "error" in one:
@@ -183,6 +185,7 @@ class Team:
             return []
         every = np.empty(sum(lengths))
         self.comm.Gatherv(own, [every, list(lengths)])
+        self.done += 1
         return np.split(every, np.cumsum(lengths)[:-1])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -25,6 +26,7 @@ from tacit.run import build
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
+from tacit.run.watch import watched
 from tacit.types import Array, Federation, Shard
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ class Lead:
     dealt: WeakKeyDictionary[Federation, list[range]] = field(default_factory=WeakKeyDictionary)  # test records
     setups: Sequence[Setup] = ()
     made: int = 0
+    advice: str = "give the same command again to go on"  # where a rank has died
 
     def number(self, federation: Federation) -> int:
         """Give a federation the number by which the other ranks know it; they forget those that nobody uses here."""
@@ -72,14 +75,23 @@ def led(work: Callable[[], int]) -> int:
 @contextmanager
 def leading(team: Team) -> Iterator[None]:
     """Lead the other ranks, which serve; they end with this."""
-    if team.size > 1:
-        _leads.append(Lead(team))
-    try:
+    if team.alone:
         yield
+        return
+    lead = Lead(team)
+    _leads.append(lead)
+    try:
+        with watched(lambda: team.done, lambda: f"a rank has died, or the job was ended: {lead.advice}"):
+            yield
     finally:
-        if team.size > 1:
-            _leads.pop()
-            team.command("stop")
+        _leads.pop()
+        team.command("stop")
+
+
+def advise(directory: Path) -> None:
+    """Note how a run goes on when a rank has died."""
+    for lead in _leads:
+        lead.advice = f"continue with: mpiexec -n {lead.team.size} tacit train --resume {directory}"
 
 
 def federation(spec: Spec) -> Federation:

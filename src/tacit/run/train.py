@@ -101,6 +101,7 @@ def _read(directory: RunDirectory) -> Result:
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
     """Compute one run; if the run is stopped, the error says how to continue it."""
+    ranks.advise(directory.path)
     try:
         return together([run], listener)[0]
     except Interrupted as stop:
