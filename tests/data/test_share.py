@@ -36,7 +36,7 @@ def leaf(root: Path) -> DataSpec:
     """Three files of users; one user is in two of them, and some records are there twice."""
     for part, shift in (("train", 0), ("test", 1)):
         for i in range(3):
-            users = {f"u{a}": (X[AGENT == a][i::3], Y[AGENT == a][i::3]) for a in range(i + shift, 7, 3)}
+            users = {f"u{a}": (X[a == AGENT][i::3], Y[a == AGENT][i::3]) for a in range(i + shift, 7, 3)}
             users["u0"] = (X[AGENT == 0][i::3], Y[AGENT == 0][i::3])
             users["none"] = (X[:0], Y[:0])
             content = {
@@ -84,7 +84,7 @@ def parquet(folder: Path) -> DataSpec:
 
 
 def numbered(folder: Path) -> DataSpec:
-    arrays = {f"x_{a}": X[AGENT == a] for a in range(7)} | {f"y_{a}": Y[AGENT == a] for a in range(7)}
+    arrays = {f"x_{a}": X[a == AGENT] for a in range(7)} | {f"y_{a}": Y[a == AGENT] for a in range(7)}
     np.savez(folder / "t.npz", **arrays)
     return DataSpec(str(folder / "t.npz"))
 

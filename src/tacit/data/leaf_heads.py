@@ -1,4 +1,4 @@
-"""The files of a LEAF directory: which users each one holds, without a look at their records, and all that is in one."""
+"""The files of a LEAF directory: which users each holds, without a look at their records, and all that is in one."""
 
 from __future__ import annotations
 

@@ -1,14 +1,15 @@
 """Sums over agents that do not depend on which process holds which agent.
 
-Agents stand in fixed blocks of neighbours. A sum goes over the agents of a block in their order, and then over the blocks
-in theirs. A process that holds agents first .. stop - 1 forms the sum of each block as far as it holds it from its
-beginning; the agents of a block that begins in another process are parts by themselves. `folded` adds the parts of all
+Agents stand in fixed blocks of neighbours. A sum goes over the agents of a block in their order, and then over the
+blocks in theirs. A process that holds agents first .. stop - 1 forms the sum of each block as far as it holds it from
+its beginning; the agents of a block that begins in another process are parts by themselves. `folded` adds the parts of all
 processes, in the order of the agents, to the sum that one process would have formed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,4 +59,4 @@ def shares(counts: Sequence[int], n_ranks: int) -> list[range]:
     after = np.searchsorted(before, wanted)
     nearer = after - (wanted - before[np.maximum(after - 1, 0)] <= before[after] - wanted)
     cuts = [0, *np.maximum.accumulate(np.maximum(nearer, 1)).tolist(), len(places) - 1]
-    return [range(places[a], places[b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [range(places[a], places[b]) for a, b in pairwise(cuts)]

@@ -19,8 +19,8 @@ from tacit.measures import AUC, ERROR, R2, RMSE
 from tacit.problem.loss import Loss, Softmax
 from tacit.types import Array, Shard, Target
 
-# records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order. What is found of a piece
-# depends on no other, so that processes may share out the pieces of a test set
+# records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order. What is found of a
+# piece depends on no other, so that processes may share out the pieces of a test set
 PIECE = 4096
 
 Measured = dict[str, float | None]

@@ -66,7 +66,7 @@ class Moved:
         else:  # agent after agent, as the plain engine
             means = np.array([sum(own) for own in self.columns.transpose(0, 2, 1).reshape(-1, self.columns.shape[1])])
             means = (means.reshape(4, -1) / self.columns.shape[1]).T.tolist()
-        return [Trace(*own, self.seconds) for own in means]
+        return [Trace(xi, moved, scale, bound, self.seconds) for xi, moved, scale, bound in means]
 
 
 class FastEngine:

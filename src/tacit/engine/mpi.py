@@ -41,7 +41,7 @@ AT_ONCE = 1 << 29  # bytes of one message: MPI counts in 32 bits
 BUILDER = Builder(lambda runs, shape, _device: FastEngine(runs, shape))  # of agents that are all on this rank
 
 
-class Told(Exception):  # noqa: N818
+class Told(Exception):
     """An error that every rank has heard of."""
 
     def __init__(self, error: BaseException) -> None:
@@ -69,7 +69,8 @@ class Team:
 
     def mine(self, counts: Sequence[int]) -> range:
         """Which agents are this rank's, given how many records each has."""
-        return shares(counts, self.size)[self.rank]
+        own: range = shares(counts, self.size)[self.rank]
+        return own
 
     # --- rare messages: JSON, and arrays of any size
 

@@ -152,7 +152,8 @@ class SpreadEngine:
         with self.ranks.doing("violations", run=r, kind=w.dtype.str):
             self.ranks.spread(w, w.dtype.str, w.shape)
             found = self.ranks.collect(self.part.violations(r, w))
-        return sum(np.concatenate(found).tolist())
+        each: list[float] = np.concatenate(found).tolist()
+        return sum(each)
 
     def save(self, r: int) -> dict[str, Array]:
         with self.ranks.doing("save", run=r):

@@ -1,14 +1,14 @@
 """Runs whose agents are spread over the ranks of MPI, as rank 0 sees them (tacit.run.serve: as the others do).
 
-Rank 0 runs the program: it reads the spec, writes files and prints. Each rank loads the records of its own agents alone,
-and answers for them. What is computed does not depend on the number of ranks (tacit.engine.spread).
+Rank 0 runs the program: it reads the spec, writes files and prints. Each rank loads the records of its own agents
+alone, and answers for them. What is computed does not depend on the number of ranks (tacit.engine.spread).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from tacit.data import sources
+from tacit.data import hold_out, sources
 from tacit.engine import evaluate
 from tacit.engine.evaluate import PIECE, Measured, loss_and_errors
 from tacit.engine.passes import counted
@@ -51,12 +51,21 @@ class Lead:
         self.numbers[federation] = self.made
         return self.made
 
-    def doing(self, name: str, **arguments: Any) -> Any:
+    def doing(self, name: str, **arguments: Any) -> AbstractContextManager[None]:
         """Tell the other ranks what to do, and which federations are still in use."""
         return self.team.doing(name, used=[*self.numbers.values()], **arguments)
 
+    def over(self, federation: Federation, name: str, **arguments: Any) -> AbstractContextManager[None]:
+        """Tell the other ranks what to do with their parts of a federation."""
+        return self.doing(name, number=self.numbers[federation], **arguments)
+
 
 _leads: list[Lead] = []  # one while a program leads other ranks, else none
+
+
+def lead() -> Lead:
+    """Return what leads the other ranks."""
+    return _leads[0]
 
 
 def led(work: Callable[[], int]) -> int:
@@ -99,10 +108,10 @@ def federation(spec: Spec) -> Federation:
     if not _leads or spec.run.engine != "mpi":
         return build.federation(spec)
     check(spec)
-    lead = _leads[0]
-    with lead.doing("load", number=lead.made + 1, spec=spec.toml()):
-        found = load_part(spec, lead.team)
-    lead.number(found)
+    own = _leads[0]
+    with own.doing("load", number=own.made + 1, spec=spec.toml()):
+        found = load_part(spec, own.team)
+    own.number(found)
     return found
 
 
@@ -140,15 +149,15 @@ def engine(specs: Sequence[Spec], setups: Sequence[AdmmSetup], federation: Feder
     """Return the engine of runs over a federation that is spread."""
     from tacit.engine.spread import SpreadEngine
 
-    lead = _leads[0]
+    own = _leads[0]
     for spec in specs:
         check(spec)
-    with lead.doing("engine", number=lead.numbers[federation], specs=[spec.toml() for spec in specs]):
-        part = part_of(setups, federation, lead.team)
-        told = lead.team.together(placed(part))
-    lead.setups = setups
+    with own.over(federation, "engine", specs=[spec.toml() for spec in specs]):
+        part = part_of(setups, federation, own.team)
+        told = own.team.together(placed(part))
+    own.setups = setups
     path = next(path for *_, path in told if path)
-    return SpreadEngine(part, lead.team, [range(*own) for *own, _ in told], f"{path} on each of {len(told)} ranks")
+    return SpreadEngine(part, own.team, [range(*agents) for *agents, _ in told], f"{path} on each of {len(told)} ranks")
 
 
 def placed(part: Part) -> tuple[int, int, str]:
@@ -161,8 +170,29 @@ def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> 
     from tacit.engine.spread import Part
 
     counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
-    part = Part([setup.agents for setup in setups], setups[0].shape, counts)
-    return part
+    return Part([setup.agents for setup in setups], setups[0].shape, counts)
+
+
+# --- tuning
+
+
+def held_out(whole: Federation, seed: int, one_in: int) -> Federation:
+    """Return a federation in which one record in so many of each agent, at random, is the test set."""
+    if not is_spread(whole):
+        return hold_out.part(whole, seed, one_in)
+    own = _leads[0]
+    with own.over(whole, "hold_out", as_number=own.made + 1, seed=seed, one_in=one_in):
+        found = hold_out_together(whole, seed, one_in, own.team)
+    own.number(found)
+    return found
+
+
+def hold_out_together(whole: Federation, seed: int, one_in: int, team: Team) -> Federation:
+    """Hold out records of the agents here; those of all ranks test at rank 0."""
+    found = hold_out.part(whole, seed, one_in)
+    x, y = (team.collect(part) for part in (found.test.x, found.test.y))
+    test = Shard(np.concatenate(x), np.concatenate(y)) if team.leads else found.test.rows(slice(0, 0))
+    return replace(found, test=test)
 
 
 # --- evaluation
@@ -172,11 +202,11 @@ def losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
     """Return the sum of the losses of each agent's records."""
     if not is_spread(federation):
         return own_losses(w, setup, federation)
-    lead = _leads[0]
-    r = next(r for r, own in enumerate(lead.setups) if own is setup)
-    with lead.doing("losses", number=lead.numbers[federation], run=r, shape=w.shape, kind=w.dtype.str):
-        lead.team.spread(w, w.dtype.str, w.shape)
-        found = lead.team.collect(np.array(own_losses(w, setup, federation)))
+    own = _leads[0]
+    r = next(r for r, known in enumerate(own.setups) if known is setup)
+    with own.over(federation, "losses", run=r, shape=w.shape, kind=w.dtype.str):
+        own.team.spread(w, w.dtype.str, w.shape)
+        found = own.team.collect(np.array(own_losses(w, setup, federation)))
     total: list[float] = np.concatenate(found).tolist()
     return total
 
@@ -194,29 +224,28 @@ def measures(w: Array, federation: Federation) -> Measured:
     return evaluate.measures(w, federation.test, federation.target, _errors(federation), _scores(federation))
 
 
-def _deal_test(lead: Lead, federation: Federation) -> None:
+def _deal_test(own: Lead, federation: Federation) -> None:
     """Send every rank its pieces of the test records, once."""
-    if federation in lead.dealt:
+    if federation in own.dealt:
         return
-    test, size = federation.test, lead.team.size
+    test, size = federation.test, own.team.size
     cuts = [PIECE * (n * -(-len(test) // PIECE) // size) for n in range(size)]
     shares = [range(a, min(b, len(test))) for a, b in zip(cuts, [*cuts[1:], len(test)], strict=True)]
-    sizes, kinds = [len(own) for own in shares], [test.x.dtype.str, test.y.dtype.str]
-    with lead.doing("test", number=lead.numbers[federation], sizes=sizes, kinds=kinds, features=federation.n_features):
-        for rank, own in enumerate(shares[1:], 1):
-            lead.team.send(test.x[own.start : own.stop], rank)
-            lead.team.send(test.y[own.start : own.stop], rank)
-    lead.dealt[federation] = shares
+    sizes, kinds = list(map(len, shares)), [test.x.dtype.str, test.y.dtype.str]
+    with own.over(federation, "test", sizes=sizes, kinds=kinds, features=federation.n_features):
+        for rank, rows in enumerate(shares[1:], 1):
+            own.team.send(test.x[rows.start : rows.stop], rank)
+            own.team.send(test.y[rows.start : rows.stop], rank)
+    own.dealt[federation] = shares
 
 
-def _ask_test(what: str, w: Array, federation: Federation, own: Callable[[Array, Shard], Any]) -> list[Array]:
-    lead = _leads[0]
-    first = lead.dealt[federation][0]
-    with lead.doing("tested", number=lead.numbers[federation], what=what, shape=w.shape, kind=w.dtype.str):
-        lead.team.spread(w, w.dtype.str, w.shape)
-        mine = own(w, federation.test.rows(slice(first.start, first.stop)))
-        found = lead.team.collect(np.atleast_1d(np.asarray(mine)))
-    return found
+def _ask_test(what: str, w: Array, federation: Federation, tell: Callable[[Array, Shard], Any]) -> list[Array]:
+    own = _leads[0]
+    first = own.dealt[federation][0]
+    with own.over(federation, "tested", what=what, shape=w.shape, kind=w.dtype.str):
+        own.team.spread(w, w.dtype.str, w.shape)
+        mine = tell(w, federation.test.rows(slice(first.start, first.stop)))
+        return own.team.collect(np.atleast_1d(np.asarray(mine)))
 
 
 def _errors(federation: Federation) -> Callable[[Array, Shard], int]:

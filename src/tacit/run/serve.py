@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import toml
+from tacit.admm.messages import Broadcast
 from tacit.engine import evaluate
 from tacit.engine.mpi import HEAD
 from tacit.errors import TacitWarning
 from tacit.run import build, ranks
-from tacit.run.build import Setup
+from tacit.run.build import MethodSetup, Setup
 from tacit.run.compose import AdmmSetup
+from tacit.run.hosted import HostedPart, answer_together, host, rows_of_all
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -51,6 +53,7 @@ class _Rank:
         self.tests: dict[int, Shard] = {}
         self.setups: list[Setup] = []
         self.part: Part | None = None
+        self.hosted: HostedPart | None = None
 
     def round(self) -> None:
         """One round of the agents here."""
@@ -73,6 +76,34 @@ class _Rank:
         self.setups = list(setups)
         self.part = ranks.part_of([own for own in setups if isinstance(own, AdmmSetup)], federation, self.team)
         self.team.together(ranks.placed(self.part))
+
+    def do_host(self, number: int, specs: list[str]) -> None:
+        federation = self.federations[number]
+        self.setups = [build.setup(_spec(spec), federation) for spec in specs]
+        self.hosted = host([own for own in self.setups if isinstance(own, MethodSetup)], federation, self.team)
+        self.team.together([self.hosted.agents.start, self.hosted.agents.stop])
+
+    def do_answer(self, asked: list[dict[str, Any]]) -> None:
+        assert self.hosted is not None
+        msgs = []
+        for one in asked:
+            w = self.team.spread(None, one["kind"], self.setups[0].shape)
+            msgs.append(Broadcast(one["t"], w, one["rho"], None if one["to"] is None else np.array(one["to"], int)))
+        answer_together(self.hosted, msgs, self.team)
+
+    def do_keep(self, run: int) -> None:
+        assert self.hosted is not None
+        rows_of_all(self.hosted.own[run], self.team)
+
+    def do_carry(self, run: int, kinds: dict[str, Any]) -> None:
+        assert self.hosted is not None
+        n = len(self.hosted.agents)
+        self.hosted.own[run] = {
+            name: self.team.receive(kind, (n, *shape), 0) for name, (kind, shape) in kinds.items()
+        }
+
+    def do_hold_out(self, number: int, as_number: int, seed: int, one_in: int) -> None:
+        self.federations[as_number] = ranks.hold_out_together(self.federations[number], seed, one_in, self.team)
 
     def do_explain(self) -> None:
         assert self.part is not None

@@ -19,7 +19,7 @@ from tacit.rounds import rounds
 from tacit.run import build, deploy, guarantee, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
-from tacit.run.hosted import Hosted
+from tacit.run.hosted import Hosted, SpreadHosted
 from tacit.run.model import Model
 from tacit.run.presets import fitted_to
 from tacit.run.run import Result, Run
@@ -112,7 +112,7 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
     """Return the engine that answers these runs: deployed agents, an ADMM engine, or the host of other methods."""
     first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
     if not setups:
-        return Hosted(runs)
+        return SpreadHosted(runs) if ranks.is_spread(first.federation) else Hosted(runs)
     if deploy.wanted(first.spec):
         for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()

@@ -69,6 +69,7 @@ def _read(path: Path, archive: np.lib.npyio.NpzFile) -> Iterator[RawTable]:
 
 def _runs(archive: np.lib.npyio.NpzFile, key: str) -> tuple[int, Iterator[Array]]:
     """Return (how many rows an array has, the array as runs of its rows): as one run where rows are not in order."""
+    assert archive.zip is not None, "the archive is open"
     with archive.zip.open(f"{key}.npy") as file:
         readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
         version = np.lib.format.read_magic(file)
@@ -84,6 +85,7 @@ def _rows(
     archive: np.lib.npyio.NpzFile, key: str, shape: tuple[int, ...], dtype: np.dtype[Any], at_once: int
 ) -> Iterator[Array]:
     """Give the rows of an array, so many at a time."""
+    assert archive.zip is not None, "the archive is open"
     with archive.zip.open(f"{key}.npy") as file:
         version = np.lib.format.read_magic(file)
         (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
