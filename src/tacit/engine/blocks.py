@@ -2,8 +2,8 @@
 
 Agents stand in fixed blocks of neighbours. A sum goes over the agents of a block in their order, and then over the
 blocks in theirs. A process that holds agents first .. stop - 1 forms the sum of each block as far as it holds it from
-its beginning; the agents of a block that begins in another process are parts by themselves. `folded` adds the parts of all
-processes, in the order of the agents, to the sum that one process would have formed.
+its beginning; the agents of a block that begins in another process are parts by themselves. `folded` adds the parts of
+all processes, in the order of the agents, to the sum that one process would have formed.
 """
 
 from __future__ import annotations
