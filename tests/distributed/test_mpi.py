@@ -209,7 +209,7 @@ def stopped(tmp_path: Path) -> Iterator[Path]:
     assert job.returncode == 130, told
     assert f"tacit train --resume {run}" in told
     assert (run / "checkpoint.npz").exists()
-    yield run
+    return run
 
 
 def started(run: Path, *words: object) -> subprocess.Popen[str]:

@@ -1,5 +1,7 @@
 """Sums over blocks of agents, whoever holds them."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -18,7 +20,7 @@ def test_parts_of_any_cut_fold_to_the_sum_of_one_process(n_agents, block, cuts):
             own += each
         whole += own
     edges = [0, *sorted(min(cut, n_agents) for cut in cuts), n_agents]
-    runs = [run for a, b in zip(edges, edges[1:], strict=False) for run in parts(a, b, block)]
+    runs = [run for a, b in itertools.pairwise(edges) for run in parts(a, b, block)]
     assert [p for run in runs for p in run] == list(range(n_agents))
 
     def total(run):
