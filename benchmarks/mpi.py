@@ -6,8 +6,8 @@ measured in the same job; `model` is what they say of 10^4 and 10^6 agents, and 
 
     overhead      a round of one rank by way of MPI, over a round in process
     efficiency    a round in one process, over twice a round on two ranks: 1 would be perfect
-    by CPU time   the same where other programs take the cores: what the busier rank computes, in CPU time, and the least
-                  time that its messages took
+    by CPU time   the same where other programs take the cores: what the busier rank computes, in CPU time, and the
+                  least time that its messages took
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ from tacit.types import Federation, Shard
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "mpi.jsonl"
+DOCUMENT = HERE.parent / "docs" / "mpi.md"
+BEGIN, END = "<!-- python -m benchmarks.mpi --write -->", "<!-- end -->"
 INSTANCES: dict[str, Callable[[], tuple[Spec, Federation]]] = {
     "FEMNIST-shaped, 195 agents": lambda: instances.femnist("femnist195"),
     "10^6 records x 30, 10 agents": lambda: instances.dense("table30"),
@@ -53,9 +55,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.mpi", description="A round over the ranks of MPI.")
     parser.add_argument("--seconds", type=float, default=30.0, help="for the turns of each instance (default 30)")
     parser.add_argument("--rank", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--write", action="store_true", help="measure nothing: put the last results into docs/mpi.md")
     options = parser.parse_args(argv)
     if options.rank:
         return _rank(options.seconds)
+    if options.write:
+        last = json.loads(RESULTS.read_text().splitlines()[-1])
+        before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+        DOCUMENT.write_text(f"{before}{BEGIN}\n{markdown(last)}\n{END}{rest.partition(END)[2]}")
+        return 0
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     if mpiexec is None:

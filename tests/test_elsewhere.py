@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from tacit.data import synthetic
+from tacit.engine.evaluate import loss_and_errors
+from tacit.engine.fast import FastEngine
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.types import Federation, Shard
@@ -45,6 +47,28 @@ def test_an_agent_that_knows_the_numbers_of_the_others_composes_the_run_that_one
     assert [ours.rho(t) for t in (1, 4, 7)] == [theirs.rho(t) for t in (1, 4, 7)]
     assert [a.variant for a in ours.agents] == [a.variant for a in theirs.agents]
     assert ours.server.momentum == theirs.server.momentum
+
+
+def test_checksums_that_other_processes_tell_make_the_checksum_of_the_whole() -> None:
+    whole = synthetic.make(3, 60, 4, 2, seed=1)
+    own = hollow(whole, 0)
+    told = [
+        shard if shard.here else Shard.elsewhere(len(shard), 4, known.checksum)
+        for shard, known in zip(own.shards, whole.shards, strict=True)
+    ]
+    assert replace(own, shards=tuple(told)).checksum == whole.checksum != own.checksum
+
+
+def test_nothing_is_computed_of_records_that_are_elsewhere() -> None:
+    spec = preset("sound", "objt", "synthetic").with_values({"run.rounds": 2})
+    own = build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 1))
+    made = build.admm_setup(spec, own)
+    with pytest.raises(AssertionError, match="in another process"):
+        FastEngine([made.agents], made.shape)
+    with pytest.raises(AssertionError, match="in another process"):
+        loss_and_errors(np.zeros(made.shape), own.shards[0], made.problem.loss)
+    with pytest.raises(AssertionError, match="in another process"):
+        own.shards[0].rows([0])
 
 
 def test_a_checksum_tells_how_many_records_are_elsewhere() -> None:

@@ -101,6 +101,18 @@ def test_each_rank_reads_its_own_agents(tmp_path: Path, source: str) -> None:
     assert trained(tmp_path / "3 ranks", 3, *data) == trained(tmp_path / "alone", None, *data)
 
 
+def test_the_program_of_the_page_runs_and_prints_once(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "mpi.md").read_text()
+    program = page.partition("```python\n")[2].partition("```")[0]
+    assert '"mnist"' in program
+    program = program.replace('"mnist"', '"synthetic"').replace('"run.rounds": 20', '"run.rounds": 2')
+    (tmp_path / "script.py").write_text(program)
+    words = [str(MPIEXEC), "-n", "2", "--map-by", ":OVERSUBSCRIBE", sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) < 1
+
+
 def test_one_rank_needs_no_mpiexec(tmp_path: Path) -> None:
     words = ("train", "--data", "synthetic", "--rounds", 2, "--engine", "mpi", "-qq", "--out")
     done = tacit(None, *words, tmp_path / "run")

@@ -16,6 +16,7 @@ import numpy as np
 from tacit.types import Array
 
 LEAST = 16  # agents of a block: few agents are one block, and their sum is agent after agent
+UNEVEN = 0.04  # of a rank's records: so many more are worth whole blocks
 MOST = 256  # blocks: what reaches the server does not grow with the number of agents
 
 
@@ -48,15 +49,19 @@ def folded(sums: Iterable[tuple[range, Array]], block: int) -> Array:
 def shares(counts: Sequence[int], n_ranks: int) -> list[range]:
     """Contiguous runs of agents for the ranks, with about as many records each; the first holds one agent at least.
 
-    Cuts are anywhere while blocks are short, and between blocks where they are long: what a process sends of a block
-    that it does not begin is one part an agent.
+    Of a block that a process does not begin it sends one part an agent. So a cut is between two blocks where that is
+    nearly as even, and where blocks are long.
     """
-    step = block_size(len(counts))
-    step = 1 if step == LEAST else step
-    places = [*range(0, len(counts), step), len(counts)]  # where a cut may be
-    before = np.concatenate([[0], np.cumsum(counts)])[places]
+    block, before = block_size(len(counts)), np.concatenate([[0], np.cumsum(counts)])
+    whole = np.unique([*range(0, len(counts), block), len(counts)])  # between blocks
     wanted = before[-1] * np.arange(1, n_ranks) / n_ranks
-    after = np.searchsorted(before, wanted)
-    nearer = after - (wanted - before[np.maximum(after - 1, 0)] <= before[after] - wanted)
-    cuts = [0, *np.maximum.accumulate(np.maximum(nearer, 1)).tolist(), len(places) - 1]
-    return [range(places[a], places[b]) for a, b in pairwise(cuts)]
+    near, anywhere = _nearest(before[whole], wanted), _nearest(before, wanted)
+    uneven = np.abs(before[whole][near] - wanted) > UNEVEN * before[-1] / n_ranks
+    cuts = np.where(uneven & (block == LEAST), anywhere, whole[near])
+    return [range(a, b) for a, b in pairwise([0, *np.maximum.accumulate(np.maximum(cuts, 1)).tolist(), len(counts)])]
+
+
+def _nearest(steps: Array, wanted: Array) -> Array:
+    """Which of the steps, which rise, is nearest to each number."""
+    after = np.searchsorted(steps, wanted)
+    return np.asarray(after - (wanted - steps[np.maximum(after - 1, 0)] <= steps[after] - wanted))

@@ -129,10 +129,11 @@ class FastEngine:
         self.rho = np.array([msg.rho for msg in msgs])
         return moved
 
-    def total(self, agents: range, block: int) -> Array:
-        """The sum of z_p over a run of agents in float64, packed, by blocks."""
-        z, out = self.z[agents.start : agents.stop], np.zeros(self.z.shape[1:])
+    def total(self, agents: range, block: int, room: Array | None = None) -> Array:
+        """The sum of z_p over a run of agents in float64, packed, by blocks; in `room` where there is some."""
+        z, out = self.z[agents.start : agents.stop], np.empty(self.z.shape[1:]) if room is None else room
         if self.kernels is None:
+            out[...] = 0
             for first in range(0, len(z), block):
                 own = np.zeros_like(out)
                 for each in z[first : first + block]:

@@ -56,6 +56,8 @@ class Part:
         own = [[run[p] for p in here] for run in runs]
         self.engine = FastEngine(own, shape, counts=counts) if here else None
         self.lost: Exception | None = None  # what a round failed with
+        self.room = np.zeros(self.length(self.agents))  # for an answer
+        self.packed = np.zeros(self.engine.z.shape[1:]) if self.engine else np.zeros(0)  # for one sum
 
     @property
     def numbers(self) -> int:
@@ -82,12 +84,17 @@ class Part:
             self.lost = error
             return np.full(self.length(self.agents), FAILED)
         first, wide = self.agents.start, self.n_runs * self.shape[1]
-        seconds = [moved.seconds.get(name, 0.0) for name in PARTS]
-        found = [
-            self.engine.total(range(own.start - first, own.stop - first), self.block)[:, :wide].ravel()
-            for own in self.parts
-        ]
-        return np.concatenate([[FUSED if moved.fused else OWN_CODE], seconds, moved.columns.ravel(), *found])
+        head = [FUSED if moved.fused else OWN_CODE, *(moved.seconds.get(name, 0.0) for name in PARTS)]
+        self.room[: len(head)] = head
+        _, columns, sums = self.read(self.agents, self.room)
+        columns[...] = moved.columns
+        for own, place in sums:
+            if len(own) == 1:
+                np.add(self.engine.z[own.start - first, :, :wide], 0.0, out=place)  # a sum of one has no -0.0
+            else:
+                run = range(own.start - first, own.stop - first)
+                place[...] = self.engine.total(run, self.block, self.packed)[:, :wide]
+        return self.room
 
     def read(self, agents: range, numbers: Array) -> tuple[Array, Array, list[tuple[range, Array]]]:
         """(seconds, columns (4, P, R), the sums of parts (J, R K)) of the rank with these agents."""
