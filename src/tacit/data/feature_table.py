@@ -14,6 +14,7 @@ from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
 from tacit.data.formats.chunk import with_point
+from tacit.data.rows import Rows
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
 from tacit.data.threads import in_order, pool
@@ -55,28 +56,6 @@ class FeatureTable:
     def x(self) -> Array:
         """The features of all records (I, J)."""
         return _one(self.runs)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Of which records of a source the features are wanted; labels and agents are then not read.
-
-    `kept` (I,) says so for each; None wants no features at all, but the labels and the agents of every record.
-    """
-
-    kept: Array | None = None
-    lengths: tuple[int, ...] = ()  # of each file, as the labels were read: a file that is not wanted stays closed
-
-    def of_file(self, i: int) -> Rows:
-        """The rows of one file."""
-        if self.kept is None:
-            return self
-        first = sum(self.lengths[:i])
-        return Rows(self.kept[first : first + self.lengths[i]])
-
-    def of_table(self, first: int, n: int) -> Array | None:
-        """Which records of one raw table are wanted; None for no features."""
-        return None if self.kept is None else self.kept[first : first + n]
 
 
 def align(table: FeatureTable, features: Sequence[str], reference: str) -> FeatureTable:

@@ -9,10 +9,11 @@ import numpy as np
 
 from tacit.data.cells import Coded
 from tacit.data.classes import found_classes, tell_owner, without_unknown
-from tacit.data.feature_table import FeatureTable, Rows, align, read_encoded, read_numbers
+from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
 from tacit.data.formats import stem_of
 from tacit.data.outcome import LabelReader
 from tacit.data.partition import by_column, by_name, distinct
+from tacit.data.rows import Rows
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
 from tacit.data.share import ALONE, Share

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from time import perf_counter
 from typing import TypeVar
@@ -22,6 +22,7 @@ from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
 from tacit.engine.blocks import block_size
 from tacit.engine.kernels import aligned, compiled, of_run, spread, width
+from tacit.engine.moved import Moved
 from tacit.engine.passes import (
     Compiled,
     LossesAndBounds,
@@ -49,24 +50,6 @@ T = TypeVar("T")
 N_PARAMS = 13
 (WEIGHT, REG_Z, REG_W, RHO, INV_ETA, RADIUS, LOW, HIGH, SLOPE_NOISE, STEP_NOISE, DUAL_BEFORE, DUAL_AFTER,
  POWER) = range(N_PARAMS)  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """What a round tells of the agents here: the four numbers of a Trace (4, P, R), and seconds over all agents."""
-
-    columns: Array
-    seconds: dict[str, float]
-    fused: bool
-
-    def traces(self) -> list[Trace]:
-        """The mean agent of each run."""
-        if self.fused:
-            means = np.transpose([column.mean(0) for column in self.columns]).tolist()
-        else:  # agent after agent, as the plain engine
-            means = np.array([sum(own) for own in self.columns.transpose(0, 2, 1).reshape(-1, self.columns.shape[1])])
-            means = (means.reshape(4, -1) / self.columns.shape[1]).T.tolist()
-        return [Trace(xi, moved, scale, bound, self.seconds) for xi, moved, scale, bound in means]
 
 
 class FastEngine:

@@ -16,8 +16,9 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
 from tacit.engine.blocks import block_size, folded, parts
-from tacit.engine.fast import FastEngine, Moved
+from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import of_run
+from tacit.engine.moved import Moved
 from tacit.engine.registry import Agents
 from tacit.types import Array
 

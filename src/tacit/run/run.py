@@ -18,7 +18,7 @@ from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
-from tacit.run import build, deploy, ranks
+from tacit.run import build, deploy, evaluation
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import stated
@@ -37,7 +37,7 @@ TRACED = {
 def objective(w: Array, setup: Setup, federation: Federation) -> float:
     """Return sum_p f_p(w)."""
     problem = setup.problem
-    data = sum(ranks.losses(w, setup, federation))
+    data = sum(evaluation.losses(w, setup, federation))
     return problem.weight * data + federation.n_agents * problem.regularization * problem.regularizer.value(w)
 
 
@@ -58,7 +58,7 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: null stands for NaN and inf
-        last, mean = (ranks.measures(u, federation) for u in (w, averaged))
+        last, mean = (evaluation.measures(u, federation) for u in (w, averaged))
         row = {
             "t": info.t,
             **{key: value for name in last for key, value in ((name, last[name]), (f"{name}_averaged", mean[name]))},

@@ -14,7 +14,7 @@ from tacit.admm.messages import Broadcast
 from tacit.engine import evaluate
 from tacit.engine.mpi import HEAD
 from tacit.errors import TacitWarning
-from tacit.run import build, ranks
+from tacit.run import build, evaluation, ranks
 from tacit.run.build import MethodSetup, Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.hosted import HostedPart, answer_together, host, rows_of_all
@@ -127,7 +127,7 @@ class _Rank:
 
     def do_losses(self, number: int, run: int, shape: list[int], kind: str) -> None:
         w = self.team.spread(None, kind, shape)
-        self.team.collect(np.array(ranks.own_losses(w, self.setups[run], self.federations[number])))
+        self.team.collect(np.array(evaluation.own_losses(w, self.setups[run], self.federations[number])))
 
     def do_test(self, number: int, sizes: list[int], kinds: list[str], features: int) -> None:
         n = sizes[self.team.rank]
