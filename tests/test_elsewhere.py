@@ -7,6 +7,7 @@ import pytest
 
 from tacit.data import synthetic
 from tacit.engine.evaluate import loss_and_errors
+from tacit.engine.fast import FastEngine
 from tacit.engine.registry import ENGINES
 from tacit.errors import DataError, Refused
 from tacit.run import build, deploy
@@ -51,6 +52,16 @@ def test_an_agent_that_knows_the_numbers_of_the_others_composes_the_run_that_one
     assert ours.server.momentum == theirs.server.momentum
 
 
+def test_checksums_that_other_processes_tell_make_the_checksum_of_the_whole() -> None:
+    whole = synthetic.make(3, 60, 4, 2, seed=1)
+    own = hollow(whole, 0)
+    told = [
+        shard if shard.here else Shard.elsewhere(len(shard), 4, known.checksum)
+        for shard, known in zip(own.shards, whole.shards, strict=True)
+    ]
+    assert replace(own, shards=tuple(told)).checksum == whole.checksum != own.checksum
+
+
 def test_a_checksum_tells_how_many_records_are_elsewhere() -> None:
     whole = synthetic.make(3, 60, 4, 2, seed=1)
     fewer = replace(hollow(whole, 0), shards=(whole.shards[0], *(Shard.elsewhere(7, 4) for _ in range(2))))
@@ -70,6 +81,10 @@ def test_nothing_is_computed_on_the_zeros_that_stand_for_records_elsewhere(algor
         away.in_double()
     with pytest.raises(DataError, match="elsewhere"):
         loss_and_errors(w, away.shard, away.problem.loss)
+    with pytest.raises(DataError, match="elsewhere"):
+        away.shard.rows([0])
+    with pytest.raises(DataError, match="elsewhere"):
+        FastEngine([setup.agents], setup.shape)
     for name in ("plain", "fast"):
         with pytest.raises(DataError, match="elsewhere"):
             ENGINES[name]([setup.agents], setup.shape)

@@ -9,8 +9,22 @@ from types import ModuleType
 
 
 def cores() -> int:
-    """The number of cores that this process may use: taskset or a cpuset may allow fewer than the machine has."""
+    """The number of threads for this process: TACIT_THREADS, or the cores that it may use.
+
+    taskset or a cpuset may allow fewer cores than the machine has.
+    """
+    said = os.environ.get("TACIT_THREADS", "")
+    return int(said) if said.isdecimal() and int(said) else allowed_cores()
+
+
+def allowed_cores() -> int:
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def under_mpi() -> bool:
+    """Whether mpiexec, or a batch system in its place, started this process as one of several ranks."""
+    return any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"))
 
 
 def extension(name: str) -> ModuleType | None:

@@ -86,7 +86,8 @@ class Shard:
     """The records of one agent (or of the test set): x (I_p, J), y (I_p,).
 
     `present` (I_p,) is false where a record is absent in its place, its features zero; None where all are there.
-    `here` is false where another process holds the records: their number is then all that is known of them.
+    `here` is false where another process holds the records: their number is then all that is known of them, and their
+    CRC where that process has told it (`told`).
     """
 
     x: Array
@@ -94,13 +95,14 @@ class Shard:
     dtype: type[np.floating[Any]] = np.float32
     present: Array | None = None
     here: bool = True
+    told: int = 0
 
     @classmethod
-    def elsewhere(cls, n_records: int, n_features: int) -> Shard:
+    def elsewhere(cls, n_records: int, n_features: int, told: int = 0) -> Shard:
         """So many records of so many features, which another process holds: zeros that take no memory."""
         zero = np.zeros((), np.float32), np.zeros((), np.int64)
         x, y = np.broadcast_to(zero[0], (n_records, n_features)), np.broadcast_to(zero[1], (n_records,))
-        return cls(x, y, here=False)
+        return cls(x, y, here=False, told=told)
 
     def __post_init__(self) -> None:
         if not self.here:
@@ -140,8 +142,16 @@ class Shard:
             raise DataError("these records are elsewhere, and nothing can be computed of them here: ask their holder.")
         return self
 
+    @property
+    def checksum(self) -> int:
+        """A CRC of the records; of records elsewhere, what their process has told."""
+        if not self.here:
+            return self.told
+        return zlib.crc32(np.ascontiguousarray(self.y).data, zlib.crc32(np.ascontiguousarray(self.x).data))
+
     def rows(self, kept: Any) -> Shard:
         """The records that an index, a slice or a mask chooses."""
+        self.at_hand()
         present = None if self.present is None else self.present[kept]
         return replace(self, x=self.x[kept], y=self.y[kept], present=present)
 
@@ -223,13 +233,9 @@ class Federation:
 
     @cached_property
     def checksum(self) -> int:
-        """A CRC of all records that are here, the test set included, and of how many there are elsewhere."""
-        found = 0
-        for shard in (*self.shards, self.test):
-            for part in (shard.x, shard.y):
-                found = zlib.crc32(repr(part.shape).encode(), found)
-                found = zlib.crc32(np.ascontiguousarray(part).data, found) if shard.here else found
-        return found
+        """A CRC of all records, the test set included: of how many each shard has, and of the CRC of each."""
+        known = [(shard.x.shape, shard.y.dtype.str, shard.checksum) for shard in (*self.shards, self.test)]
+        return zlib.crc32(repr(known).encode())
 
     def _check_member(self, who: str, shard: Shard) -> None:
         if shard.x.shape[1] != self.n_features:

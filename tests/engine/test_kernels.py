@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.engine.kernels import aligned, compiled, filled, grouped, of_run, patches, tiled, width
+from tacit.engine.kernels import aligned, compiled, filled, filled_counts, grouped, of_run, patches, tiled, width
 from tacit.machine import cores
 from tacit.privacy import noise
 from tacit.problem.loss import Softmax, Squared
@@ -202,8 +202,8 @@ def test_the_pixels_of_a_square_image_come_in_patches():
     assert [patches(features) for features in (1, 4, 30, 36, 63)] == [None] * 5
     strokes = np.zeros((1, 8, 8), np.float32)
     strokes[0, :4, :2] = 1
-    assert filled(strokes.reshape(1, 64))[1] == 0.5
-    assert filled(strokes.reshape(1, 64), order)[1] == 0.125
+    assert filled(filled_counts(strokes.reshape(1, 64)))[1] == 0.5
+    assert filled(filled_counts(strokes.reshape(1, 64), order))[1] == 0.125
 
 
 @BUILT

@@ -26,6 +26,20 @@ def test_without_torch_the_message_says_what_to_install(capsys, tmp_path, monkey
     assert list(tmp_path.iterdir()) == []
 
 
+def test_without_mpi4py_the_message_says_what_to_install(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    monkeypatch.delitem(sys.modules, "tacit.engine.mpi", raising=False)
+    monkeypatch.chdir(tmp_path)
+    for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for under in (False, True):  # alone, and as a rank of mpiexec
+        if under:
+            monkeypatch.setenv("PMIX_RANK", "0")
+        assert main(["train", "--data", "synthetic", "--rounds", "2", "--engine", "mpi", "--out", "run"]) == 2
+        assert "pip install 'tacit[mpi]'" in capsys.readouterr().err
+        assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.usefixtures("without_torch")
 @pytest.mark.parametrize("engine", ["plain", "fast"])
 def test_other_engines_need_no_torch_and_run_on_the_cpu(engine):

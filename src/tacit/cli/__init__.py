@@ -11,14 +11,27 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from tacit._version import __version__
-from tacit.errors import InputError, Interrupted, TacitError, TacitWarning
+from tacit.errors import InputError, Interrupted, MissingDependency, TacitError, TacitWarning
+from tacit.machine import under_mpi
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; where mpiexec has started several processes, rank 0 runs it and the others serve."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if under_mpi() and _command(arguments) in OVER_RANKS:
+        try:
+            from tacit.run import ranks
+
+            return ranks.led(lambda: _run(arguments))
+        except MissingDependency as error:
+            return _told(error)
+    return _run(arguments)
+
+
+def _run(arguments: Sequence[str]) -> int:
     """Parse, run one command, and turn errors into one line and an exit code."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as stderr does: a name is no reason to stop
-    arguments = sys.argv[1:] if arguments is None else arguments
     options = _parser(arguments).parse_args(arguments)
     try:
         with warnings.catch_warnings():
@@ -34,9 +47,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"tacit: not enough memory: {error or 'use fewer records, features or classes'}", file=sys.stderr)
         return 1
     except (TacitError, KeyboardInterrupt, OSError) as error:  # OSError: a full disk, a file that may not be read
-        print(f"tacit: {str(error) or 'stopped'}", file=sys.stderr)
-        _settle_stdout()
-        return 2 if isinstance(error, InputError) else 130 if isinstance(error, Interrupted | KeyboardInterrupt) else 1
+        return _told(error)
+
+
+def _told(error: BaseException) -> int:
+    """Print an error, and return its exit code."""
+    print(f"tacit: {str(error) or 'stopped'}", file=sys.stderr)
+    _settle_stdout()
+    return 2 if isinstance(error, InputError) else 130 if isinstance(error, Interrupted | KeyboardInterrupt) else 1
 
 
 COMMANDS = {
@@ -55,6 +73,14 @@ COMMANDS = {
 }
 
 
+OVER_RANKS = ("train", "sweep", "compare")
+
+
+def _command(arguments: Sequence[str]) -> str | None:
+    """The command that is given, if one is."""
+    return next((word for word in arguments if not word.startswith("-")), None)
+
+
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the command that is given: the modules of other commands are not imported."""
     parser = argparse.ArgumentParser(
@@ -64,7 +90,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    given = next((word for word in arguments if not word.startswith("-")), None)
+    given = _command(arguments)
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about)
         if name == given:

@@ -42,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--methods", metavar="NAME,...", help="which to run (default: all; see --list)")
     parser.add_argument("--seeds", type=int, metavar="N", help="runs of each method that are reported (default 5)")
     parser.add_argument("--rounds", type=int, metavar="T", help="the most that a method may take (default: its own)")
+    parser.add_argument("--engine", metavar="NAME", help="fast (default), or mpi over the ranks of mpiexec")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write (default runs/compare-DATA)")
     parser.add_argument("--markdown", action="store_true", help="print tables of Markdown")
     parser.add_argument("--plan", action="store_true", help="say what would be run, and stop")
@@ -82,7 +83,8 @@ def _values(options: argparse.Namespace) -> Values:
 
     values = read(options.config) if options.config else {}
     values |= given(options, DATA_FLAGS) | assignments(options.set)
-    values |= {key: said for key in ("dp_delta", "seeds", "rounds") if (said := getattr(options, key)) is not None}
+    others = ("dp_delta", "seeds", "rounds", "engine")
+    values |= {key: said for key in others if (said := getattr(options, key)) is not None}
     if options.epsilon is not None:
         values["epsilon"] = [_number(one) for one in options.epsilon.split(",")]
     if options.methods is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import platform
 
@@ -34,6 +35,7 @@ def run(options: argparse.Namespace) -> int:
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
         "noise": "exact noise: compiled" if exact.compiled() else "exact noise: not built, NumPy draws it",
         "csv": "compiled" if chunk.compiled() else "not built: Python reads CSV files",
+        "mpi": "mpi4py" if importlib.util.find_spec("mpi4py") else "not installed: pip install 'tacit[mpi]'",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }

@@ -51,8 +51,8 @@ RUN_FLAGS: Flags = (
     ("--rounds", "run.rounds", int, "T", "number of rounds (default: the method's own; 100 under paper, released)"),
     ("--seed", "run.seed", int, "N", "simulate the noise, from this seed (default 0 where noise is simulated)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
-    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain or torch, which simulate "
-     "noise"),
+    ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain, torch, or mpi (over the "
+     "ranks of mpiexec), which simulate noise"),
     ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
 )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,8 +20,9 @@ from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.record import RecordFile
-from tacit.run import build, guarantee, sweep, train
+from tacit.run import build, guarantee, ranks, sweep, train
 from tacit.run.directory import check_writable
+from tacit.run.hosted import is_curated
 from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
 from tacit.run.train import Patience
@@ -89,11 +91,22 @@ def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Stan
 def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Job]) -> list[Values]:
     """The record of each job of one role; jobs that have none yet are run."""
     left = [job for key, job in {record.spec_hash(job.spec): job for job in jobs}.items() if key not in kept]
-    for job, outcome in run_jobs(left, splits[left[0].role]) if left else ():
+    for job, outcome in run_jobs(left, _records_for(left[0], splits)) if left else ():
         one = record_of(job, outcome)
         kept.add([one])
         hear(one)
     return [kept[record.spec_hash(job.spec)] for job in jobs]
+
+
+def _records_for(job: Job, splits: tune.Splits) -> Federation:
+    """The records that the jobs of one method and one role run on: a curator has them all in one place."""
+    federation = splits[job.role]
+    if not ranks.is_spread(federation):
+        return federation
+    with suppress(InputError):  # which `run_jobs` notes
+        if is_curated(build.setup(job.run_spec, federation)):
+            return splits.in_one_place[job.role]
+    return federation
 
 
 def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job, Outcome]]:

@@ -49,7 +49,7 @@ class Job:
         sound = preset("sound", self.method, self.base.data.source).with_values(
             _shared(self.base.values())
             | {key_of(name): value for name, value in self.choice.items()}
-            | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed}
+            | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed, "run.engine": self.base.run.engine}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
         )
         return simulated(sound.with_values({"run.record_every": sound.run.rounds}))

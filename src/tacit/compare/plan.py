@@ -10,13 +10,14 @@ from typing import Any
 
 from tacit import toml
 from tacit.compare.tune import TUNING_SEED
+from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
 from tacit.run.presets import fitted, preset
 from tacit.run.spec import Spec
 
-KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds")
+KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds", "engine")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ def plan(values: Values) -> Plan:
     if not isinstance(source, str):
         raise SpecError(f"data takes a name or a path, got {source!r}.")
     base = fitted(preset("sound", "objt", source).with_values(data).checked())
+    base = base.with_values({"run.engine": _engine(values.get("engine", "fast"))})
     if base.data.row_norm != "l2":
         raise IncompatibleError(
             f"every method needs records bounded in l2, and data.row_norm = {base.data.row_norm}: drop it."
@@ -81,6 +83,14 @@ def _checked(given: Any, kind: type | UnionType, fits: Callable[[Any], bool], sa
     if isinstance(given, bool) or not isinstance(given, kind) or not fits(given):
         raise SpecError(f"{says}: got {given!r}.")
     return given
+
+
+def _engine(given: Any) -> str:
+    """Refuse an engine that does not compute every method, or is not on this machine."""
+    if given not in ("fast", "mpi"):
+        raise SpecError(f"a comparison runs on the fast engine, or on mpi over the ranks of mpiexec, not on {given!r}.")
+    require(str(given), "cpu")
+    return str(given)
 
 
 def _epsilons(given: Any) -> tuple[float, ...]:

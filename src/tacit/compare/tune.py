@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cached_property
-
-import numpy as np
 
 from tacit.errors import DataError
 from tacit.jsontext import Values
 from tacit.methods.method import TRIALS, Choice
-from tacit.run import build
+from tacit.run import ranks
 from tacit.run.spec import Spec
-from tacit.types import Federation, Shard
+from tacit.types import Federation
 
 TUNING_SEED = 1000  # of no reported run
 HELD_OUT = 6  # one in six of each agent's records tunes
@@ -61,9 +58,14 @@ class Splits:
         return self.trial if role == "trial" else self.run
 
     @cached_property
+    def in_one_place(self) -> Splits:
+        """The same with all records in this process, for curators; agents are else perhaps spread over ranks."""
+        return Splits(self.base.with_values({"run.engine": "fast"}))
+
+    @cached_property
     def run(self) -> Federation:
         """The training records and the test records."""
-        federation = build.federation(self.base)
+        federation = ranks.federation(self.base)
         if not len(federation.test):
             raise DataError(f"{federation.name} has no test records to compare on: give --test, or data.test_fraction.")
         return federation
@@ -75,18 +77,5 @@ class Splits:
 
 
 def held_out(federation: Federation) -> Federation:
-    """The federation with a random sixth of each agent's records as its test set. Absent records test nothing.
-
-    At random, because a file is often sorted, by label too.
-    """
-    kept, rest = [], []
-    for p, shard in enumerate(federation.shards):
-        order = np.random.default_rng([TUNING_SEED, p]).permutation(len(shard))
-        n = len(shard) // HELD_OUT
-        rest.append(shard.rows(np.sort(order[:n])))
-        kept.append(shard.rows(np.sort(order[n:])))
-    if not sum(map(len, rest)):
-        raise DataError(f"no agent has {HELD_OUT} records, so none can be held out for tuning: use fewer agents.")
-    there = [shard if shard.present is None else shard.rows(shard.present) for shard in rest]
-    judge = Shard(np.concatenate([shard.x for shard in there]), np.concatenate([shard.y for shard in there]))
-    return replace(federation, shards=tuple(kept), test=judge)
+    """The federation with a random sixth of each agent's records as its test set. Absent records test nothing."""
+    return ranks.held_out(federation, TUNING_SEED, HELD_OUT)

@@ -90,6 +90,8 @@ def without_unknown(
     Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
     out of the test set. Bounds then hold zero, whether there is such a record or not.
     """
+    # of an agent that another process holds, that process tells
+    known = [mask if shard.here else mask[:0] for mask, shard in zip(known, federation.shards, strict=True)]
     counts = {agent: int((~mask).sum()) for agent, mask in zip(federation.agents, known, strict=True)}
     told = [f"{_records(n)} of agent {agent!r}" for agent, n in counts.items() if n]
     if len(told) > 8:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
 from tacit.data.formats.chunk import with_point
+from tacit.data.rows import Rows
 from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
 from tacit.data.threads import in_order, pool
@@ -42,6 +43,7 @@ class FeatureTable:
     runs: list[Array]  # (n, J) float32
     labels: Coded | None = None
     agents: Coded | None = None
+    lengths: tuple[int, ...] = ()  # the number of records in each file
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -67,7 +69,8 @@ def align(table: FeatureTable, features: Sequence[str], reference: str) -> Featu
         raise DataError(f"{table.source} {found}, unlike {reference}: give both the same feature columns.")
     position = {name: j for j, name in enumerate(table.features)}
     order = [position[name] for name in features]
-    return replace(table, features=tuple(features), runs=[run[:, order] for run in table.runs])
+    runs = [run[:, order] if run.shape[1] else run for run in table.runs]  # no column where no features were wanted
+    return replace(table, features=tuple(features), runs=runs)
 
 
 def _stack(source: str, tables: Iterable[FeatureTable]) -> FeatureTable:
@@ -101,26 +104,51 @@ def _joined(columns: list[Coded | None]) -> Coded | None:
 
 
 def _read(
-    path: str | Path, convert: Callable[[RawTable], FeatureTable], layout: FileLayout | None = None
-) -> FeatureTable:
-    """Read a file or directory, each raw table through `convert`, as one table.
+    path: str | Path, features: Callable[[RawTable], FeatureTable], roles: Callable[[RawTable], FeatureTable],
+    layout: FileLayout | None = None, rows: Rows | None = None,
+) -> FeatureTable:  # fmt: skip
+    """Read a file or directory as one table, each raw table through `features`, or through `roles` for its labels.
 
     The files of a directory all have an agent column, or each file is the records of one agent. Where all records of a
     file that name an agent name the same one, those that name none are that agent's too: the file is.
     """
     path = Path(path)
+    tables: dict[str, FeatureTable] = {}
+
+    def convert(item: tuple[RawTable, Array | None]) -> FeatureTable:
+        raw, kept = item
+        if rows is None:
+            return features(raw)
+        if kept is None or not kept.any():  # the features of records that nobody wants are not looked at
+            found = roles(raw)
+            shape = (len(raw), 0) if kept is None else (0, len(found.features))
+            return replace(found, runs=[np.empty(shape, np.float32)])
+        found = features(raw)
+        return replace(found, runs=[found.runs[0][kept]])
+
+    def chosen(file: Path, own: Rows | None) -> Iterator[tuple[RawTable, Array | None]]:
+        first = 0
+        for raw in read_raw(file, layout):
+            yield raw, None if own is None else own.of_table(first, len(raw))
+            first += len(raw)
+
     with pool() as threads:
-        tables = {
-            stem_of(file): _of_one_agent(_stack(str(file), in_order(threads, convert, read_raw(file, layout))))
-            for file in table_files(path)
-        }
+        for i, file in enumerate(table_files(path)):
+            own = None if rows is None else rows.of_file(i)
+            if own is not None and own.kept is not None and not own.kept.any() and tables:
+                continue
+            table = _stack(str(file), in_order(threads, convert, chosen(file, own)))
+            tables[stem_of(file)] = table if own is not None and own.kept is not None else _of_one_agent(table)
+    if rows is not None and rows.kept is not None:
+        return _stack(str(path), list(tables.values()))
+    lengths = tuple(map(len, tables.values()))
     unnamed = [table for table in tables.values() if table.agents is None]
     if path.is_dir() and unnamed:
         if len(unnamed) < len(tables):
             raise DataError(f"{unnamed[0].source} has no agent column, other files do: give it to all or none.")
         for stem, table in tables.items():
             tables[stem] = replace(table, agents=Coded(np.zeros(len(table), np.int32), (stem,)))
-    return _stack(str(path), list(tables.values()))
+    return replace(_stack(str(path), list(tables.values())), lengths=lengths)
 
 
 def _of_one_agent(table: FeatureTable) -> FeatureTable:
@@ -136,16 +164,16 @@ def _of_one_agent(table: FeatureTable) -> FeatureTable:
 
 def read_numbers(
     path: str | Path, label_column: str = "label", agent_column: str = "agent", *, need_labels: bool = False,
-    blank_labels: bool = False,
+    blank_labels: bool = False, rows: Rows | None = None,
 ) -> FeatureTable:  # fmt: skip
-    """Read the table in a file or directory whose features are numbers.
+    """Read the table in a file or directory whose features are numbers; of some `rows` alone where they are given.
 
     Without a label column its labels are None, unless needed. An empty label is refused, unless `blank_labels`.
     """
     if label_column == agent_column:
         raise SpecError(f"the label and the agent column are both {label_column!r}: name two columns.")
 
-    def convert(raw: RawTable) -> FeatureTable:
+    def roles(raw: RawTable) -> FeatureTable:
         label, agent = raw.roles or (label_column, agent_column)
         if need_labels and label not in raw.columns:
             if raw.roles:
@@ -154,9 +182,13 @@ def read_numbers(
             raise missing_column(raw.source, label, list(raw.columns), todo)
         features = tuple(name for name in raw.columns if name not in (label, agent))
         labels, agents = raw.texts(label, blank_labels), raw.texts(agent)
-        return FeatureTable(raw.source, features, [_matrix(raw, features)], labels, agents)
+        return FeatureTable(raw.source, features, [], labels, agents)
 
-    return _read(path, convert)
+    def convert(raw: RawTable) -> FeatureTable:
+        found = roles(raw)
+        return replace(found, runs=[_matrix(raw, found.features)])
+
+    return _read(path, convert, roles, rows=rows)
 
 
 def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
@@ -211,13 +243,20 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
 # --- with a schema: features in public bounds, and counts for the owner
 
 
-def read_encoded(path: str | Path, schema: Schema, *, training: bool = False) -> FeatureTable:
-    """Read the table in a file or directory by a schema alone; `training` as for `encode`.
+def read_encoded(
+    path: str | Path, schema: Schema, *, training: bool = False, rows: Rows | None = None
+) -> FeatureTable:
+    """Read the table in a file or directory by a schema alone; `training` as for `encode`, `rows` as for numbers.
 
     Nothing that a record holds ends the reading, or changes another record. A record that names no agent is that of the
     only agent of its file; where a file names several agents (it simulates several holders), the name is "".
     """
-    return _read(path, lambda raw: encode(raw, schema, training=training)[0], schema.file)
+
+    def roles(raw: RawTable) -> FeatureTable:
+        schema.check_columns(raw.source, raw.columns, training)
+        return FeatureTable(raw.source, schema.features, [], *_roles(raw, schema))
+
+    return _read(path, lambda raw: encode(raw, schema, training=training)[0], roles, schema.file, rows)
 
 
 def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
@@ -239,11 +278,17 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
         block = cross.encode(schema.encoded, done, raw.columns, schema.marks)
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
-    # classes or the target are declared: a label that names no class, or holds no number, is no error; nor is an agent
-    # that cannot be read
+    return FeatureTable(raw.source, schema.features, [x], *_roles(raw, schema)), Counts(len(raw), tallies)
+
+
+def _roles(raw: RawTable, schema: Schema) -> tuple[Coded | None, Coded | None]:
+    """Return the labels and the agents.
+
+    Classes or the target are declared: a label that names no class, or holds no number, is no error; nor is an agent
+    that cannot be read.
+    """
     labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent, blank=True)
-    labels = labels and _outcomes(labels, schema)
-    return FeatureTable(raw.source, schema.features, [x], labels, agents), Counts(len(raw), tallies)
+    return labels and _outcomes(labels, schema), agents
 
 
 def _outcomes(labels: Coded, schema: Schema) -> Coded:

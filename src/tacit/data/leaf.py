@@ -8,19 +8,17 @@ The test set pools every user of test/, strangers without training records too u
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
-import re
-import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tacit.data import leaf_heads
 from tacit.data.classes import without_unknown
+from tacit.data.share import ALONE, Share
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
 from tacit.types import Federation, Shard
@@ -28,8 +26,8 @@ from tacit.types import Federation, Shard
 SMALLEST = 8  # pixels of a side: fewer are hardly an image
 
 
-def load(spec: DataSpec) -> Federation:
-    """Load the federation of a LEAF directory.
+def load(spec: DataSpec, share: Share = ALONE) -> Federation:
+    """Load the federation of a LEAF directory, or the share of this process.
 
     `invert` takes x to 1 - x: LEAF keeps white as 1, so ink becomes the non-zero part. It is for grey levels:
     a feature outside [0, 1] is refused, so [0, 1] is a public bound of every feature.
@@ -47,46 +45,69 @@ def load(spec: DataSpec) -> Federation:
         todo = "drop the bounds (data.low, data.high), or data.invert = false."
         raise IncompatibleError(f"inverted features lie in [0, 1]: {todo}")
     root = Path(spec.source)
-    train, test = (_read(root / part, spec) for part in ("train", "test"))
+    wanted = None if share.alone else leaf_heads.users_of(root / "train", share)
+    train = _read(root / "train", spec, wanted)
+    others = wanted if spec.dedup else set()
+    test = _read(root / "test", spec, None if share.leads else others)
     if spec.dedup:
         train = {user: _once(shard, test.get(user)) for user, shard in train.items()}
         train = {user: shard for user, shard in train.items() if len(shard)}
-    if not train:
+    trains = _facts_of_all(train, share)
+    if not trains:
         raise DataError(f"{root / 'train'} has no user with records: check the directory.")
-    if not spec.strangers:
-        test = {user: shard for user, shard in test.items() if user in train}
+    if not share.leads:
+        test = {}
+    elif not spec.strangers:
+        test = {user: shard for user, shard in test.items() if user in trains}
         if not test:
             raise DataError(f"{root}: no user of test/ trains, so without strangers there is no test: drop strangers.")
-    members = [*train.items(), *test.items()]
+    members = [*trains.items(), *_facts_of_all(test, share).items()]
     n_features = _count_features(root, members)
     n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
-    shards = [*train.values(), _pool(test.values(), n_features)]
-    *known, in_test = (shard.y >= 0 for shard in shards)
-    *shards, pooled = (replace(shard, y=shard.y.clip(0)) for shard in shards)
+    shards = [train.get(user) or Shard.elsewhere(known.n_records, n_features) for user, known in trains.items()]
+    pooled = _pool(test.values(), n_features)
+    *known, in_test = (shard.y >= 0 for shard in (*shards, pooled))
+    *shards, pooled = (replace(shard, y=shard.y.clip(0)) if shard.here else shard for shard in (*shards, pooled))
     federation = Federation(
-        tuple(shards), pooled, n_classes, root.resolve().name, agents=tuple(train),
+        tuple(shards), pooled, n_classes, root.resolve().name, agents=tuple(trains),
         bounds=(0.0, 1.0) if spec.invert else spec.bounds, image=_image(n_features) if spec.invert else None,
         public_classes=spec.class_count is not None,
     )  # fmt: skip
     return without_unknown(federation, known, in_test) if federation.public_classes else federation
 
 
-def _count_features(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
+@dataclass(frozen=True)
+class _Facts:
+    """What all processes know of a user whose records one of them holds."""
+
+    n_records: int
+    n_features: int
+    smallest: int  # label
+    largest: int
+
+
+def _facts_of_all(users: Mapping[str, Shard], share: Share) -> dict[str, _Facts]:
+    """Return the facts of the users of all processes, in their order."""
+    own = {user: (*map(int, shard.x.shape), int(shard.y.min()), int(shard.y.max())) for user, shard in users.items()}
+    return {user: _Facts(*told) for each in share.together(own) for user, told in each.items()}
+
+
+def _count_features(root: Path, members: Sequence[tuple[str, _Facts]]) -> int:
     """Return the number of features, which must be the same for all users."""
-    first, n_features = members[0][0], int(members[0][1].x.shape[1])
-    for user, shard in members:
-        if shard.x.shape[1] != n_features:
-            found = f"user {user!r} has {shard.x.shape[1]} features where {first!r} has {n_features}"
+    first, n_features = members[0][0], members[0][1].n_features
+    for user, known in members:
+        if known.n_features != n_features:
+            found = f"user {user!r} has {known.n_features} features where {first!r} has {n_features}"
             raise DataError(f"{root}: {found}: every record needs the same.")
     return n_features
 
 
-def _count_classes(root: Path, members: Sequence[tuple[str, Shard]]) -> int:
+def _count_classes(root: Path, members: Sequence[tuple[str, _Facts]]) -> int:
     """Return 1 + the largest label, which must not be a label that no count of classes explains."""
-    for user, shard in members:
-        if shard.y.min() < 0:
-            raise DataError(f"{root}, user {user!r}: label {shard.y.min()}: labels must be >= 0. Check the file.")
-    largest, n_records = max(int(shard.y.max()) for _, shard in members), sum(len(shard) for _, shard in members)
+    for user, known in members:
+        if known.smallest < 0:
+            raise DataError(f"{root}, user {user!r}: label {known.smallest}: labels must be >= 0. Check the file.")
+    largest, n_records = max(known.largest for _, known in members), sum(known.n_records for _, known in members)
     if largest >= n_records:
         raise DataError(
             f"{root}: label {largest} would mean {largest + 1} classes in {n_records} records: encode labels as "
@@ -101,16 +122,19 @@ def _image(n_features: int) -> tuple[int, int, int] | None:
     return (side, side, 1) if side >= SMALLEST and side * side == n_features else None
 
 
-def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:
-    """Read user -> records, users in the order of the files; a user with records in two files gets both."""
-    files = [*folder.glob("*.json"), *folder.glob("*.json.gz")]
-    if not files:
-        raise DataError(f"{folder} has no *.json or *.json.gz: LEAF keeps them in train/ and test/.")
-    files.sort(key=lambda p: [int(c) if c.isdecimal() else c for c in re.split(r"(\d+)", p.name)])  # 2 before 10
+def _read(folder: Path, spec: DataSpec, wanted: Collection[str] | None = None) -> dict[str, Shard]:
+    """Read user -> records, users in the order of the files; a user with records in two files gets both.
+
+    Of some users that are wanted, only their files are parsed.
+    """
     users: dict[str, Shard] = {}
-    for path in files:
-        content = _parse(path)
+    for path in leaf_heads.files(folder):
+        if wanted is not None and not {*leaf_heads.counts(path)} & {*wanted}:
+            continue
+        content = leaf_heads.parse(path)
         for user, count in zip(content["users"], content["num_samples"], strict=True):
+            if wanted is not None and user not in wanted:
+                continue
             try:
                 shard = _shard(content["user_data"][user], count, spec)
                 if shard is not None:
@@ -119,21 +143,6 @@ def _read(folder: Path, spec: DataSpec) -> dict[str, Shard]:
                 reason = f"{error} is missing" if isinstance(error, KeyError) else str(error).rstrip(".")
                 raise DataError(f"{path}, user {user!r}: {reason}. Check the file.") from error
     return users
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    """Read one JSON file, and refuse what is not LEAF's."""
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        content = json.loads(data)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise DataError(f"{path} is not readable JSON ({error}): fetch it again.") from error
-    kinds = {"users": list, "num_samples": list, "user_data": dict}
-    if not (isinstance(content, dict) and all(isinstance(content.get(k), kind) for k, kind in kinds.items())):
-        raise DataError(f"{path} is not a LEAF file: it needs users, num_samples and user_data.")
-    if len(content["users"]) != len(content["num_samples"]):
-        raise DataError(f"{path}: users and num_samples differ in length: fetch the file again.")
-    return content
 
 
 def _shard(records: Any, count: int, spec: DataSpec) -> Shard | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 
+from tacit.data.share import ALONE, Share, kept
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, unknown
 from tacit.types import Federation, is_unicode
@@ -25,6 +26,7 @@ class DataSource:
     takes: tuple[str, ...] = ()  # of the options that are not for every source
     classes: str = ""  # how its classes are declared, where they can be
     fits: Callable[[str], bool] = os.path.exists  # whether it lies at a path; not asked of a source with a name
+    in_parts: bool = False  # whether its loader takes a Share, and reads the records of some agents alone
 
     def refuse_foreign(self, spec: DataSpec) -> None:
         """Refuse an option that was given and is for other sources."""
@@ -52,9 +54,9 @@ NAMED = {
 # from the general to the special: the last that fits a path is taken
 AT_PATHS = [
     DataSource("tables", "tacit.data.tables:load", ("test", "class_names", "schema", "bounds", "target"),
-               "name the classes (--classes or --schema)"),
+               "name the classes (--classes or --schema)", in_parts=True),
     DataSource("LEAF", "tacit.data.leaf:load", ("bounds", "class_count"),
-               "say how many classes there are (data.class_count)", is_leaf),
+               "say how many classes there are (data.class_count)", is_leaf, in_parts=True),
 ]  # fmt: skip
 
 # options that are for some sources alone, and how errors call them
@@ -65,15 +67,17 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def load(spec: DataSpec) -> Federation:
-    """Load the federation that a spec names, before the intercept and the rescaling."""
+def load(spec: DataSpec, share: Share = ALONE) -> Federation:
+    """Load the federation that a spec names, before the intercept and the rescaling; or the share of this process."""
     for path in (spec.source, spec.test, spec.schema):
         if path is not None and not is_unicode(path):  # no spec or report of a run could hold the name
             raise DataError(f"the name {path!r} is not UTF-8: rename the file or folder.")
     source = find(spec.source)
     source.refuse_foreign(spec)
-    federation: Federation = resolve_name(source.loader)(spec)
-    found = {int(k) for shard in federation.shards for k in (shard.y.min(), shard.y.max())}
+    loader = resolve_name(source.loader)
+    federation: Federation = loader(spec, share) if source.in_parts else kept(loader(spec), share)
+    here = [int(k) for shard in federation.shards if shard.here for k in (shard.y.min(), shard.y.max())]
+    found = {k for own in share.together(here) for k in own}
     if not federation.public_classes and len(found) < 2:
         raise DataError(f"every training record of {spec.source} has one label: a classifier needs two classes.")
     return federation

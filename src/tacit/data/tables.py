@@ -13,16 +13,18 @@ from tacit.data.feature_table import FeatureTable, align, read_encoded, read_num
 from tacit.data.formats import stem_of
 from tacit.data.outcome import LabelReader
 from tacit.data.partition import by_column, by_name, distinct
+from tacit.data.rows import Rows
 from tacit.data.schema import Schema
 from tacit.data.schema import read as read_schema
+from tacit.data.share import ALONE, Share
 from tacit.data.spec import DataSpec
 from tacit.data.table import missing_column
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array, Federation, Shard
 
 
-def load(spec: DataSpec) -> Federation:
-    """Load the federation of a table, or of a directory of tables.
+def load(spec: DataSpec, share: Share = ALONE) -> Federation:
+    """Load the federation of a table, or of a directory of tables; or the share of this process.
 
     Agents are those of the agent column, else the records are cut into agents. Without a test table, a fraction of
     each agent's records is held out. Classes that are not declared are the labels found, sorted: what is found is not
@@ -32,30 +34,50 @@ def load(spec: DataSpec) -> Federation:
     declared = _declared(spec, schema)
     bounds = spec.bounds if schema is None else schema.bounds
 
-    def read(path: str, training: bool) -> FeatureTable:
+    def read(path: str, training: bool, rows: Rows | None = None) -> FeatureTable:
         if schema is not None:
-            return read_encoded(path, schema, training=training)
+            return read_encoded(path, schema, training=training, rows=rows)
         blank = declared is not None
-        return read_numbers(path, spec.label_column, spec.agent_column, need_labels=True, blank_labels=blank)
+        return read_numbers(
+            path, spec.label_column, spec.agent_column, need_labels=True, blank_labels=blank, rows=rows
+        )
 
-    table = read(spec.source, training=True)
+    table = read(spec.source, training=True, rows=None if share.alone else Rows())
     parts, agents = _agents(table, spec, schema, declared)
-    tested = table if spec.test is None else align(read(spec.test, training=False), table.features, table.source)
+    tested = table
+    if spec.test is not None:
+        tested = read(spec.test, training=False, rows=None if share.leads else Rows())
+        tested = align(tested, table.features, table.source)
     labels, test_labels = _labels(table), _labels(tested)
     names = {*labels.names, *test_labels.names} if declared is None else set()
     outcome = declared or LabelReader(found_classes(table.source, names), declared=False)
     y, known = outcome.read(labels)
+    held = np.empty(0, np.int64)
     if tested is table:
-        parts, rows = hold_out(parts, spec.test_fraction, spec.seed)
-        _move_within(table, bounds)
-        *x, x_test = deal(table.runs, [*parts, rows])
+        parts, held = hold_out(parts, spec.test_fraction, spec.seed)
+    mine = share.mine([len(part) for part in parts])
+    own, runs = [parts[p] for p in mine], table.runs
+    if not share.alone:  # the labels are there: now the features of the records that stay in this process
+        kept = np.zeros(len(y), np.bool_)
+        kept[np.concatenate([*own, held if share.leads else held[:0]])] = True
+        runs = read(spec.source, training=True, rows=Rows(kept, table.lengths)).runs
+        place = np.cumsum(kept) - 1
+        own = [place[part] for part in own]
+    _move_within(table.source, runs, bounds)
+    if tested is table:
+        rows = held if share.leads else held[:0]
+        *x, x_test = deal(runs, [*own, rows if share.alone else place[rows]])
         y_test, in_test = y[rows], known[rows]
     else:
-        _move_within(table, bounds)
-        _move_within(tested, bounds)
-        x, x_test = deal(table.runs, parts), tested.x
-        y_test, in_test = outcome.read(test_labels)
-    shards = tuple(Shard(own, y[part]) for own, part in zip(x, parts, strict=True))
+        x = deal(runs, own) if own else []
+        x_test = tested.x if share.leads else np.empty((0, len(table.features)), np.float32)
+        y_test, in_test = (found[: len(x_test)] for found in outcome.read(test_labels))
+        _move_within(tested.source, [x_test], bounds)
+    dealt = iter(x)
+    shards = tuple(
+        Shard(next(dealt), y[part]) if p in mine else Shard.elsewhere(len(part), len(table.features))
+        for p, part in enumerate(parts)
+    )
     federation = Federation(
         shards, Shard(x_test, y_test), outcome.columns, stem_of(Path(spec.source).resolve()), tuple(agents),
         outcome.classes, table.features, bounds, public_classes=outcome.declared,
@@ -132,18 +154,18 @@ def _named(table: FeatureTable, agents: Coded) -> tuple[list[Array], list[str]]:
     return [parts[name] for name in names], names
 
 
-def _move_within(table: FeatureTable, bounds: tuple[float, float] | None) -> None:
+def _move_within(source: str, runs: Sequence[Array], bounds: tuple[float, float] | None) -> None:
     """Move the features into their declared range: numbers outside to its end, and the owner is told."""
     if bounds is None:
         return
     outside = 0
-    for run in table.runs:
-        if run.min() < bounds[0] or run.max() > bounds[1]:
+    for run in runs:
+        if run.size and (run.min() < bounds[0] or run.max() > bounds[1]):
             outside += int(np.count_nonzero(run < bounds[0])) + int(np.count_nonzero(run > bounds[1]))
             run.clip(*bounds, out=run)
     if outside:
         tell_owner(
-            f"{outside} numbers of {table.source} lie outside the declared range {bounds} and are moved to its end. "
+            f"{outside} numbers of {source} lie outside the declared range {bounds} and are moved to its end. "
             "Widen data.low and data.high if they are right."
         )
 
@@ -164,7 +186,7 @@ def deal(runs: list[Array], parts: Sequence[Array]) -> list[Array]:
         run = runs.pop()
         to = place[end - len(run) : end]
         end -= len(run)
-        if to.min() < 0:  # records that nobody holds
+        if len(to) and to.min() < 0:  # records that nobody holds
             run, to = run[to >= 0], to[to >= 0]
         x[to] = run
     return np.split(x, np.cumsum([len(part) for part in parts])[:-1])

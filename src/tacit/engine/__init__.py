@@ -1,9 +1,13 @@
-"""Who computes the rounds of a batch of runs over the same shards, on this machine.
+"""Who computes the rounds of a batch of runs over the same shards, on this machine or on the ranks of MPI.
 
 registry     what an engine is, and the engines by name: the loop of tacit.run builds one, and asks it once a round
 plain        the engine that is the oracle: agents in turn, by their own code (tacit.admm.agent), in float64
 side_by_side the same for deployed agents, which are asked on threads
 fast         all agents and runs at once in float32: `passes` asks the records, compiled loops make the step
+moved        what a round tells of agents beside their models
+blocks       sums over agents that do not depend on which process holds which
+spread       `fast` over processes: rank 0 asks once a round, each rank moves its own agents
+mpi          the ranks of MPI, and what they say to one another
 torch        the same on a torch device; `stacking` sorts runs and records into what can be stacked
 forms        which choices `fast` has compiled and `torch` has stacked; an agent with another moves by its own code
 passes       sum_i x_i a_i^T for all runs in one pass over the records; and in float64, for deployed agents

@@ -250,10 +250,10 @@ typedef struct {
     void (*noise)(const Stream *, int64_t, int64_t, void *);
     void (*update)(const Shape *, const float *, float *, float *, const float *, float *const *, const Stream *,
                    float *, float *, double *, double *);
-    void (*reduce)(const float *, int64_t, int64_t, int64_t, int64_t, double *);
+    void (*total)(const float *, int64_t, int64_t, int64_t, int64_t, int64_t, double *);
 } Loops;
 #define LIST(set, f, d) {#set, f, d, tiled_##set, grouped_float_##set, grouped_double_##set, evaluate_##set, \
-                         noise_##set, update_##set, reduce_##set}
+                         noise_##set, update_##set, total_##set}
 static const Loops all[] = {
 #ifdef HAVE_X86
     LIST(avx512, 16, 16), LIST(avx2, 12, 6),
@@ -860,21 +860,21 @@ static PyObject *py_move(PyObject *self, PyObject *args)
     return give_back(&list);
 }
 
-static PyObject *py_reduce(PyObject *self, PyObject *args)
+static PyObject *py_total(PyObject *self, PyObject *args)
 {
     PyObject *o[2];
     Buffers list = {.n = 0};
-    long long start, stop;
+    long long start, stop, block;
     int64_t total = -1, size = -1;
     (void)self;
-    if (!PyArg_ParseTuple(args, "OOLL", o, o + 1, &start, &stop))
+    if (!PyArg_ParseTuple(args, "OOLLL", o, o + 1, &start, &stop, &block))
         return NULL;
     float *z = borrow(&list, o[0], "z", "f", &total);
     double *out = borrow(&list, o[1], "out", "!d", &size);
-    if (!refuse(&list, size < 1 || total % size || start < 0 || start > stop || stop > size,
-                "z must be agents x out, and start .. stop a range of out")) {
+    if (!refuse(&list, size < 1 || total % size || start < 0 || start > stop || stop > size || block < 1,
+                "z must be agents x out, start .. stop a range of out, and a block of one agent at least")) {
         Py_BEGIN_ALLOW_THREADS
-        loops->reduce(z, total / size, size, start, stop, out);
+        loops->total(z, total / size, size, block, start, stop, out);
         Py_END_ALLOW_THREADS
     }
     return give_back(&list);
@@ -912,7 +912,7 @@ static PyMethodDef methods[] = {
     {"move", py_move, METH_VARARGS,
      "move(records, n_agents, first, stop, round, n_classes, squared, norm, local, kinds, w, z, dual, params, constant, "
      "keys, clip, sums, bound, noise, clock); sums of agents first .. stop, or None"},
-    {"reduce", py_reduce, METH_VARARGS, "reduce(z, out, start, stop)"},
+    {"total", py_total, METH_VARARGS, "total(z, out, start, stop, block)"},
     {"use", py_use, METH_VARARGS, "use(name=None) -> the instruction set in use until now"},
     {NULL, NULL, 0, NULL}};
 

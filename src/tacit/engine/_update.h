@@ -114,18 +114,23 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
         sums[c] *= fabs((double)p[SLOPE_NOISE][c] + (double)p[STEP_NOISE][c]);
 }
 
-/* out = mean over agents, in their order, of entries start .. stop of z (P, size). */
-TARGET static void NAME(reduce)(const float *z, int64_t agents, int64_t size, int64_t start, int64_t stop,
-                                double *out)
+/* out = sum over agents of entries start .. stop of z (P, size): over `block` agents at a time in their order, and then
+   over the blocks in theirs. Processes that hold some of the blocks can so form the same sum. */
+TARGET static void NAME(total)(const float *z, int64_t agents, int64_t size, int64_t block, int64_t start, int64_t stop,
+                               double *out)
 {
     double sum[512];
     for (int64_t n; start < stop; start += n) {
         n = stop - start < 512 ? stop - start : 512;
-        memset(sum, 0, sizeof sum);
-        for (int64_t p = 0; p < agents; p++)
+        memset(out + start, 0, sizeof(double) * n);
+        for (int64_t first = 0; first < agents; first += block) {
+            const int64_t end = agents - first < block ? agents : first + block;
+            memset(sum, 0, sizeof sum);
+            for (int64_t p = first; p < end; p++)
+                for (int64_t i = 0; i < n; i++)
+                    sum[i] += z[p * size + start + i];
             for (int64_t i = 0; i < n; i++)
-                sum[i] += z[p * size + start + i];
-        for (int64_t i = 0; i < n; i++)
-            out[start + i] = sum[i] / (double)agents;
+                out[start + i] += sum[i];
+        }
     }
 }

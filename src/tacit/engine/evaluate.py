@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -16,9 +17,11 @@ from tacit.engine.kernels import GROUP, aligned, compiled, width
 from tacit.machine import cores
 from tacit.measures import AUC, ERROR, R2, RMSE
 from tacit.problem.loss import Loss, Softmax
-from tacit.types import Array, Shard, Target, blocks
+from tacit.types import Array, Shard, Target
 
-PIECE = 4096  # records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order
+# records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order. What is found of a
+# piece depends on no other, so that processes may share out the pieces of a test set
+PIECE = 4096
 
 Measured = dict[str, float | None]
 
@@ -27,35 +30,57 @@ def loss_and_errors(w: Array, shard: Shard, loss: Loss) -> tuple[float, int]:
     """(sum_i l(x_i w, y_i), how many records have their highest score at another class than their label)."""
     shard = shard.at_hand()
     kernels, n_classes = compiled(), w.shape[1]
-    if kernels is not None and type(loss) is Softmax and _fits(shard):
-        packed = aligned(len(w), width(1, n_classes))
-        packed[:, :n_classes] = w
+    known = kernels is not None and type(loss) is Softmax and _fits(shard)
+    packed = aligned(len(w), width(1, n_classes))
+    packed[:, :n_classes] = w
 
-        def take(first: int) -> tuple[float, int]:
-            stop = min(first + PIECE, len(shard))
+    def take(first: int) -> tuple[float, int]:
+        stop = min(first + PIECE, len(shard))
+        if kernels is not None and known:
             total, errors = kernels.evaluate(shard.x, len(w), shard.y, packed, n_classes, first, stop)
-            return total, errors
+            if math.isfinite(total):  # of scores that are not finite, NumPy says which is the highest
+                return total, errors
+        x, y = shard.x[first:stop], shard.y[first:stop]
+        with np.errstate(all="ignore"):  # of a thread its own
+            score = x @ w.astype(x.dtype)
+            return loss.value(score, y), int((score.argmax(axis=1) != y).sum())
 
-        found = list(_threads(os.getpid()).map(take, range(0, len(shard), PIECE)))
-        total = sum(own for own, _ in found)
-        if math.isfinite(total):  # of scores that are not finite, NumPy says which is the highest
-            return total, sum(errors for _, errors in found)
-    score = shard.x @ w.astype(shard.x.dtype)
-    return loss.value(score, shard.y), int((score.argmax(axis=1) != shard.y).sum())
+    found = list(_threads(os.getpid()).map(take, range(0, len(shard), PIECE)))
+    return sum(total for total, _ in found), sum(errors for _, errors in found)
 
 
-def measures(w: Array, test: Shard, target: Target | None) -> Measured:
+def count_errors(w: Array, test: Shard) -> int:
+    """How many records have their highest score at another class than their label."""
+    return loss_and_errors(w, test, Softmax())[1]
+
+
+def column(w: Array, shard: Shard) -> Array:
+    """x w for one column, summed in float64 and rounded to float32: of equal records no sum may tell one apart."""
+    found = np.empty(len(shard), np.float32)
+    with np.errstate(over="ignore"):
+        for first in range(0, len(shard), PIECE):
+            rows = slice(first, first + PIECE)
+            found[rows] = shard.x[rows].astype(np.float64) @ w.astype(np.float64)
+    return found.astype(np.float64)
+
+
+def measures(
+    w: Array, test: Shard, target: Target | None, errors: Callable[[Array, Shard], int] = count_errors,
+    scores: Callable[[Array, Shard], Array] = column,
+) -> Measured:  # fmt: skip
     """What a model is measured by, None where the test records do not tell.
 
     a number       RMSE and R2, in the units of the target, of predictions within its bounds
     classes        the share of records whose label is not the class of the highest score; AUC where there are two
+
+    `errors` and `scores` may ask other processes, which then hold parts of the test records.
     """
     if target is not None:
-        return dict(zip((RMSE.key, R2.key), rmse_and_r2(_column(w[:, 0], test), test.y, target), strict=True))
-    error = loss_and_errors(w, test, Softmax())[1] / len(test) if len(test) else None
+        return dict(zip((RMSE.key, R2.key), rmse_and_r2(scores(w[:, 0], test), test.y, target), strict=True))
+    error = errors(w, test) / len(test) if len(test) else None
     if w.shape[1] != 2:
         return {ERROR.key: error}
-    return {ERROR.key: error, AUC.key: auc(_column(w[:, 1] - w[:, 0], test), test.y == 1)}
+    return {ERROR.key: error, AUC.key: auc(scores(w[:, 1] - w[:, 0], test), test.y == 1)}
 
 
 def auc(score: Array, positive: Array) -> float | None:
@@ -77,15 +102,6 @@ def rmse_and_r2(score: Array, y: Array, target: Target) -> tuple[float | None, f
         return None, None
     squared, spread = np.square(score.clip(-1, 1) - y).mean(), np.square(y - y.mean()).mean()
     return target.half * math.sqrt(squared), float(1 - squared / spread) if spread > 0 else None
-
-
-def _column(w: Array, shard: Shard) -> Array:
-    """x w for one column, summed in float64 and rounded to float32: of equal records no sum may tell one apart."""
-    found = np.empty(len(shard), np.float32)
-    with np.errstate(over="ignore"):
-        for rows in blocks(len(shard)):
-            found[rows] = shard.x[rows].astype(np.float64) @ w.astype(np.float64)
-    return found.astype(np.float64)
 
 
 def _fits(shard: Shard) -> bool:

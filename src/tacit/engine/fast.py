@@ -20,7 +20,9 @@ from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
 from tacit.admm.rule import Output, Point, Trust
 from tacit.engine import forms
+from tacit.engine.blocks import block_size
 from tacit.engine.kernels import aligned, compiled, of_run, spread, width
+from tacit.engine.moved import Moved
 from tacit.engine.passes import (
     Compiled,
     LossesAndBounds,
@@ -38,7 +40,7 @@ from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import RecordBound
-from tacit.rounds import Trace, mean_trace
+from tacit.rounds import Trace
 from tacit.types import Array, Norm
 
 S = TypeVar("S")
@@ -51,9 +53,15 @@ N_PARAMS = 13
 
 
 class FastEngine:
-    """R runs over the same P shards, in lockstep."""
+    """R runs over the same P shards, in lockstep.
 
-    def __init__(self, runs: Sequence[Agents], shape: tuple[int, int], threads: int | None = None) -> None:
+    Of agents that are spread over processes an engine has those that are here; `counts` then tells how full the records
+    of all are (passes.counted), so that every process keeps records in the same form.
+    """
+
+    def __init__(
+        self, runs: Sequence[Agents], shape: tuple[int, int], threads: int | None = None, counts: Array | None = None
+    ) -> None:
         self.runs = tuple(tuple(run) for run in runs)
         self.agents = tuple(zip(*self.runs, strict=True))  # [p][r]
         self.features, self.classes = shape
@@ -70,7 +78,7 @@ class FastEngine:
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
         one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1
         has_form = one_pass and all(forms.all_known(forms.of_gradient(agent)) for agent in first)
-        self.gradients = choose(shards, x_norm, self.classes, len(runs), has_form)
+        self.gradients = choose(shards, x_norm, self.classes, len(runs), has_form, counts)
         kept = zip(self.asked, x_norm, strict=True)
         self.constant = np.array([[constant(bound, size) for bound in asked.bounds] for asked, size in kept])
         self.fused = self.kernels is not None and all(map(fusable, first))
@@ -89,18 +97,43 @@ class FastEngine:
         return f"{self.gradients.name} gradient, {'fused' if self.fused else 'agent'} update, {self.threads} threads"
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
-        spread([msg.w for msg in msgs], self.w)
-        traces = self._move_fused(msgs) if self.fused else self._move_one_by_one(msgs)
-        mean = self._mean()
-        self.rho = np.array([msg.rho for msg in msgs])
+        traces = self.move(msgs).traces()
+        n_agents = len(self.agents)
+        mean = self.total(range(n_agents), block_size(n_agents)) / n_agents
         return [
             Replies(of_run(mean, r, self.classes).copy(), partial(self._violation, r), trace, np.float32)
             for r, trace in enumerate(traces)
         ]
 
+    def move(self, msgs: Sequence[Broadcast]) -> Moved:
+        """One round of the agents here."""
+        spread([msg.w for msg in msgs], self.w)
+        moved = self._move_fused(msgs) if self.fused else self._move_one_by_one(msgs)
+        self.rho = np.array([msg.rho for msg in msgs])
+        return moved
+
+    def total(self, agents: range, block: int, room: Array | None = None) -> Array:
+        """The sum of z_p over a run of agents in float64, packed, by blocks; in `room` where there is some."""
+        z, out = self.z[agents.start : agents.stop], np.empty(self.z.shape[1:]) if room is None else room
+        if self.kernels is None:
+            out[...] = 0
+            for first in range(0, len(z), block):
+                own = np.zeros_like(out)
+                for each in z[first : first + block]:
+                    own += each
+                out += own
+            return out
+        total, cuts = self.kernels.total, np.linspace(0, out.size, self.threads + 1).astype(int).tolist()
+        self._in_threads(lambda i: total(z, out, cuts[i], cuts[i + 1], block), range(self.threads))
+        return out
+
+    def violations(self, r: int, w: Array) -> list[float]:
+        """|w - z_p|_1 of each agent here, one after another so that nothing of the size of all is made."""
+        return [float(np.abs(of_run(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z]
+
     def _violation(self, r: int, w: Array) -> float:
-        """sum_p |w - z_p|_1, agent after agent so that nothing of the size of all is made."""
-        return sum(float(np.abs(of_run(z, r, self.classes) - w).sum(dtype=np.float64)) for z in self.z)
+        """sum_p |w - z_p|_1."""
+        return sum(self.violations(r, w))
 
     def save(self, r: int = 0) -> dict[str, Array]:
         z, dual = (of_run(packed, r, self.classes).copy() for packed in (self.z, self.dual))
@@ -122,8 +155,8 @@ class FastEngine:
             of_run(point, r, self.classes)[...] = of_run(self.z[p], r, self.classes)
         return point
 
-    def _move_fused(self, msgs: Sequence[Broadcast]) -> list[Trace]:
-        """Sums, noise, step, projection and dual, compiled; returns the mean trace of each run."""
+    def _move_fused(self, msgs: Sequence[Broadcast]) -> Moved:
+        """Sums, noise, step, projection and dual, compiled."""
         kernels, gradients, asked = self.kernels, self.gradients, self.asked[0]
         assert kernels is not None
         shape = len(self.agents), len(self.runs)
@@ -154,14 +187,19 @@ class FastEngine:
         bound = np.where(self.constant, self.constant, largest)
         noise_scale = (params[:, :, SLOPE_NOISE] + params[:, :, STEP_NOISE]) * bound ** params[:, :, POWER]
         noise /= self.features * self.classes
-        columns = (noise, noise / mu, noise_scale, self.unit_sensitivity * bound)
-        means = np.transpose([column.mean(0) for column in columns]).tolist()
+        columns = np.stack([noise, noise / mu, noise_scale, self.unit_sensitivity * bound])
         seconds = dict(zip(("gradient", "noise", "update"), (clock.sum(0) / shape[1]).tolist(), strict=True))
-        return [Trace(xi, moved, scale, sensitivity, seconds) for xi, moved, scale, sensitivity in means]
+        return Moved(columns, seconds, fused=True)
 
-    def _move_one_by_one(self, msgs: Sequence[Broadcast]) -> list[Trace]:
-        """The agents' own code, in float32, from a gradient computed for all runs; returns the mean traces."""
-        return [mean_trace(own) for own in zip(*self._over_agents(lambda p: self._own_code(p, msgs)), strict=True)]
+    def _move_one_by_one(self, msgs: Sequence[Broadcast]) -> Moved:
+        """The agents' own code, in float32, from a gradient computed for all runs."""
+        traces = self._over_agents(lambda p: self._own_code(p, msgs))  # [p][r]
+        numbers = [[(t.noise, t.noise_parameter, t.scale, t.sensitivity) for t in own] for own in traces]
+        parts = {
+            part: sum(trace.seconds[part] for own in traces for trace in own) / len(msgs)
+            for part in traces[0][0].seconds
+        }
+        return Moved(np.array(numbers, np.float64).transpose(2, 0, 1).copy(), parts, fused=False)
 
     def _summed(self, p: int) -> Summed:
         start = perf_counter()
@@ -192,15 +230,6 @@ class FastEngine:
     def _in_threads(self, work: Callable[[S], T], tasks: Sequence[S]) -> list[T]:
         """work(task) for all tasks, in order."""
         return [work(task) for task in tasks] if self.threads == 1 else list(self.pool.map(work, tasks))
-
-    def _mean(self) -> Array:
-        """1/P sum_p z_p in float64, agents in order."""
-        if self.kernels is None:
-            return np.asarray(self.z.mean(0, dtype=np.float64))
-        out = np.empty(self.z.shape[1:])
-        cuts = np.linspace(0, out.size, self.threads + 1).astype(int)
-        list(self.pool.map(partial(self.kernels.reduce, self.z, out), cuts[:-1].tolist(), cuts[1:].tolist()))
-        return out
 
     def _steady_params(self) -> Array:
         """(P, R, 13): what does not change from round to round."""

@@ -114,9 +114,9 @@ def tiled(shard: Shard, x_norm: dict[Norm, Array], n_classes: int, width: int) -
 
 
 def some_rows(shards: Sequence[Shard]) -> Array:
-    """Up to a few thousand records of all shards, evenly."""
+    """Up to a few thousand records of all shards, evenly; of these the records that are here."""
     step = max(1, sum(map(len, shards)) // SAMPLE)
-    return np.concatenate([shard.x[::step] for shard in shards])
+    return np.concatenate([shard.x[::step] if shard.here else shard.x[:0] for shard in shards])
 
 
 def patches(features: int) -> Array | None:
@@ -131,10 +131,16 @@ def patches(features: int) -> Array | None:
     return np.arange(features).reshape(side // 4, 4, side // 2, 2).transpose(0, 2, 1, 3).reshape(-1)
 
 
-def filled(x: Array, order: Array | None = None) -> tuple[float, float]:
-    """(the share of non-zeros, the share of groups that hold one)."""
+def filled_counts(x: Array, order: Array | None = None) -> Array:
+    """[non-zeros, numbers, groups that hold a non-zero, groups]."""
     groups = _in_groups(x if order is None else x[:, order]).any(2)
-    return np.count_nonzero(x) / max(1, x.size), np.count_nonzero(groups) / max(1, groups.size)
+    return np.array([np.count_nonzero(x), x.size, np.count_nonzero(groups), groups.size])
+
+
+def filled(counts: Array) -> tuple[float, float]:
+    """(the share of non-zeros, the share of groups that hold one)."""
+    entries, numbers, full, groups = counts.tolist()
+    return entries / max(1, numbers), full / max(1, groups)
 
 
 def _in_groups(x: Array) -> Array:

@@ -25,6 +25,7 @@ from tacit.engine.kernels import (
     aligned,
     compiled,
     filled,
+    filled_counts,
     grouped,
     of_run,
     patches,
@@ -210,24 +211,37 @@ def in_pieces(
 Pass: TypeAlias = Compiled | Blas
 
 
-def choose(shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, has_form: bool) -> Pass:
-    """The compiled pass that costs least, where there is one for what is asked of float32 records; else NumPy's."""
+def choose(
+    shards: Sequence[Shard], x_norm: Sequence[RowNorms], n_classes: int, n_runs: int, has_form: bool,
+    counts: Array | None = None,
+) -> Pass:  # fmt: skip
+    """The compiled pass that costs least, where there is one for what is asked of float32 records; else NumPy's.
+
+    `counts` (counted) is of the records of all agents, where some are in other processes.
+    """
+    for shard in shards:
+        shard.at_hand()
     kernels = compiled() if has_form and shards[0].x.dtype == np.float32 else None
     if kernels is None:
         return Blas(shards, x_norm, n_classes)
-    layout = layouts_that_fit(shards, n_classes * n_runs)[0]
+    layout = layouts_that_fit(shards, n_classes * n_runs, counts)[0]
     return Compiled(layout, shards, x_norm, n_classes, n_runs, kernels)
 
 
-def layouts_that_fit(shards: Sequence[Shard], columns: int) -> list[Layout]:
+def counted(shards: Sequence[Shard]) -> Array:
+    """How full a sample of all agents' records is, of those that are here; processes add up what they count."""
+    return filled_counts(some_rows(shards), patches(shards[0].x.shape[1]))
+
+
+def layouts_that_fit(shards: Sequence[Shard], columns: int, counts: Array | None = None) -> list[Layout]:
     """The forms whose copies take no more room than the records, the one with the least cost first.
 
     Costs are nanoseconds of a record, both ways, as one core of a server of 2023 takes them (docs/performance.md);
     their ratios decide. A group costs one multiply-add a column; an entry loads a row of the model, by half registers.
     """
-    sample, features = some_rows(shards), shards[0].x.shape[1]
+    features = shards[0].x.shape[1]
     order = patches(features)
-    entries, groups = filled(sample, order)
+    entries, groups = filled(counted(shards) if counts is None else counts)
     in_groups, loaded = -(-features // GROUP), -(-columns // HALF) * HALF
     cost = {
         Form.WHOLE: in_groups * (0.2 + 0.39 * columns),

@@ -61,6 +61,7 @@ ENGINES: Registry[Builder] = Registry("engine", {
     "plain": Builder(lambda runs, shape, _device: PlainEngine(runs, shape)),
     "fast": "tacit.engine.fast:BUILDER",
     "torch": "tacit.engine.torch:BUILDER",
+    "mpi": "tacit.engine.mpi:BUILDER",
 })  # fmt: skip
 
 

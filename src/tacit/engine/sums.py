@@ -32,13 +32,16 @@ class SharedSums:
     """The shards of one federation, packed once for any number of runs; `n_runs` is how many a pass mostly serves.
 
     Sums are taken in float32 and given back in float64. Pieces of an agent's records are added in their order, so the
-    number of threads never changes a result; the number of runs may change last digits.
+    number of threads never changes a result; the number of runs may change last digits. `counts` is of the records of
+    all agents where some are in other processes.
     """
 
-    def __init__(self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int) -> None:
+    def __init__(
+        self, shards: Sequence[Shard], loss: Loss, n_classes: int, n_runs: int, counts: Array | None = None
+    ) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
         self.x_norm = row_norms(shards, (Norm.L1, Norm.L2))
-        self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in forms.LOSSES)
+        self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in forms.LOSSES, counts)
         self.pool = ThreadPoolExecutor(cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:

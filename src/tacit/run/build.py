@@ -149,7 +149,7 @@ def check_applies(entry: Entry, spec: Spec) -> None:
     for key, value in spec.values().items():
         if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:
             raise IncompatibleError(f"{entry.name} does not read {key}: drop it.")
-    if spec.run.engine != "fast" or spec.run.device != "cpu":
+    if spec.run.engine not in ("fast", "mpi") or spec.run.device != "cpu":
         raise IncompatibleError(f"{entry.name} has no {spec.run.engine} engine on {spec.run.device}: drop --engine.")
 
 

@@ -1,31 +1,72 @@
-"""The engine of methods other than ADMM: all agents are in this process, and runs share each pass over the records."""
+"""The engine of methods other than ADMM: runs share each pass over the records.
+
+All agents are in this process (Hosted), or they are spread over ranks and each rank answers for its own (SpreadHosted).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
+from tacit.engine.passes import counted
 from tacit.engine.sums import Rendezvous, SharedSums, SumsAsked
-from tacit.errors import Diverged, TacitError
-from tacit.methods.method import Own, exchange
-from tacit.methods.task import Sums, plain_sums
+from tacit.errors import Diverged, IncompatibleError, TacitError
+from tacit.methods.method import Answers, Curated, Own
+from tacit.methods.promise import Trusted
+from tacit.methods.task import Sums, Task, plain_sums
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import RecordBound
-from tacit.run.build import MethodSetup
+from tacit.run import ranks
+from tacit.run.build import MethodSetup, Setup
 from tacit.run.run import Run
 from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
 
 _packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # shared by all runs over the same records
+
+Answered: TypeAlias = tuple[Own, Answers] | TacitError
+
+
+class HostedPart:
+    """The agents of R runs that are in this process: all of them, or those of one rank; `counts` is of all records."""
+
+    def __init__(self, setups: Sequence[MethodSetup], federation: Federation, counts: Array | None = None) -> None:
+        self.setups, self.n_agents = setups, federation.n_agents
+        here = tuple(p for p, shard in enumerate(federation.shards) if shard.here)
+        self.agents = range(here[0], here[-1] + 1) if here else range(0)
+        self.shared = shared_sums(federation, setups[0].problem.loss, counts) if here else None
+        shards = self.shared.shards if self.shared else ()
+        self.tasks = [replace(setup.task, shards=shards, index=here) for setup in setups]
+        self.own: list[Own] = [
+            setup.method.carried(task) if here else {} for setup, task in zip(setups, self.tasks, strict=True)
+        ]
+        self.pool = ThreadPoolExecutor(len(setups))
+
+    def answers(self, msgs: Sequence[Broadcast]) -> list[Answered]:
+        """One round of every run, each run on its own thread; one pass over the records serves all runs."""
+        if self.shared is None:
+            return [({}, {}) for _ in msgs]
+        meeting = Rendezvous(self.shared, len(msgs))
+        return list(self.pool.map(partial(self._answer, meeting, self.shared), range(len(msgs)), msgs))
+
+    def _answer(self, meeting: Rendezvous, shared: SharedSums, r: int, msg: Broadcast) -> Answered:
+        task: Task = replace(self.tasks[r], sums=_asking(meeting, r, shared))
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for numbers that are not finite
+                return self.setups[r].method.answer(task, self.own[r], msg)
+        except TacitError as error:  # a local solve that does not end, a record that is refused
+            return error
+        finally:
+            meeting.leave(r)
 
 
 class Hosted:
@@ -36,45 +77,126 @@ class Hosted:
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
         self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
-        self.own: list[Own] = [setup.method.carried(setup.task) for setup in self.setups]
-        self.pool = ThreadPoolExecutor(len(runs))
-        self.shared = shared_sums(runs[0].federation, self.setups[0].problem.loss)
+        self.part = HostedPart(self.setups, runs[0].federation)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
-        """Compute one round of every run, each run on its own thread; one pass over the records serves all runs."""
-        meeting = Rendezvous(self.shared, len(msgs))
-        answers = list(self.pool.map(partial(self._answer, meeting), range(len(msgs)), msgs))
+        """Compute one round of every run."""
+        answers = self.part.answers(msgs)
         for r, found in enumerate(answers):
             if isinstance(found, TacitError):
                 raise Diverged(f"round {msgs[r].t}: {found}", self.runs[r])
-        self.own = [own for own, _ in answers]
-        return [answer for _, answer in answers]
-
-    def _answer(self, meeting: Rendezvous, r: int, msg: Broadcast) -> Any:
-        setup = self.setups[r]
-        task = replace(setup.task, sums=_asking(meeting, r, self.shared))
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for numbers that are not finite
-                return exchange(setup.server, task, self.own[r], msg)
-        except TacitError as error:  # a local solve that does not end, a record that is refused
-            return error
-        finally:
-            meeting.leave(r)
+        moved = [found for found in answers if not isinstance(found, TacitError)]
+        self.part.own = [own for own, _ in moved]
+        return [reaching(setup, answer) for setup, (_, answer) in zip(self.setups, moved, strict=True)]
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
-        return {name: np.asarray(array) for name, array in self.own[r].items()}
+        return {name: np.asarray(array) for name, array in self.part.own[r].items()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         """Continue run r from what `save` returned."""
-        self.own[r] = saved
+        self.part.own[r] = saved
 
 
-def shared_sums(federation: Federation, loss: Loss) -> SharedSums:
-    """Return the shared sums over the records of a federation; the records are packed only once."""
+def is_curated(setup: Setup) -> bool:
+    """Tell whether a method needs all records in one place."""
+    return isinstance(setup, MethodSetup) and isinstance(setup.method, Curated)
+
+
+def reaching(setup: MethodSetup, answers: Answers) -> Answers:
+    """Return what reaches the server: the total of the answers where the promise trusts a secure sum."""
+    if setup.promise.trusted is not Trusted.SUM:
+        return answers
+    return {name: each.sum(0) for name, each in answers.items()}
+
+
+class SpreadHosted:
+    """The same over ranks, as rank 0 sees it; the rows of all agents come in their order."""
+
+    def __init__(self, runs: Sequence[Run]) -> None:
+        self.runs, self.federation = runs, runs[0].federation
+        self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
+        if is_curated(self.setups[0]):
+            name = runs[0].spec.algorithm.name
+            raise IncompatibleError(f"{name} is for a curator who holds all records in one place: drop --engine mpi.")
+        self.team = ranks.lead().team
+        with ranks.lead().over(self.federation, "host", specs=[run.spec.toml() for run in runs]):
+            self.part = host(self.setups, self.federation, self.team)
+            self.agents = [range(*own) for own in self.team.together([self.part.agents.start, self.part.agents.stop])]
+        ranks.lead().setups = self.setups
+        self.path = f"hosted on each of {len(self.agents)} ranks"
+
+    def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
+        """Compute one round of every run."""
+        asked = [
+            {"t": msg.t, "rho": msg.rho, "to": None if msg.to is None else msg.to.tolist(), "kind": msg.w.dtype.str}
+            for msg in msgs
+        ]
+        with self.team.doing("answer", asked=asked):
+            for msg in msgs:
+                self.team.spread(msg.w, msg.w.dtype.str, msg.w.shape)
+            found, failed = answer_together(self.part, msgs, self.team)
+        for r, why in sorted(failed.items()):
+            raise Diverged(f"round {msgs[r].t}: {why}", self.runs[r])
+        return [reaching(setup, answer) for setup, answer in zip(self.setups, found, strict=True)]
+
+    def save(self, r: int) -> dict[str, Array]:
+        """Return what the agents of run r carry to the next round."""
+        with self.team.doing("keep", run=r):
+            return rows_of_all(self.part.own[r], self.team)
+
+    def load(self, r: int, saved: dict[str, Array]) -> None:
+        """Continue run r from what `save` returned."""
+        kinds = {name: (array.dtype.str, array.shape[1:]) for name, array in saved.items()}
+        with self.team.doing("carry", run=r, kinds=kinds):
+            for rank, own in enumerate(self.agents):
+                rows = {name: array[own.start : own.stop] for name, array in saved.items()}
+                if rank == 0:
+                    self.part.own[r] = rows
+                else:
+                    for array in rows.values():
+                        self.team.send(array, rank)
+
+
+def host(setups: Sequence[MethodSetup], federation: Federation, team: Any) -> HostedPart:
+    """Return this rank's part of runs; every rank keeps records in the same form."""
+    counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
+    return HostedPart(setups, federation, counts)
+
+
+def answer_together(
+    part: HostedPart, msgs: Sequence[Broadcast], team: Any
+) -> tuple[list[dict[str, Array]], dict[int, str]]:
+    """Return what all agents send in each run, at rank 0; and why a run has failed. Then no agent has moved."""
+    answers = part.answers(msgs)
+    told = team.together({r: str(own) for r, own in enumerate(answers) if isinstance(own, TacitError)})
+    failed = {int(r): why for own in reversed(told) for r, why in own.items()}
+    if failed:
+        return [], failed
+    moved = [own for own in answers if not isinstance(own, TacitError)]
+    part.own = [own for own, _ in moved]
+    return [rows_of_all(answer, team) for _, answer in moved], {}
+
+
+def rows_of_all(own: Mapping[str, Array], team: Any) -> dict[str, Array]:
+    """Return the arrays of all ranks, by name, with the rows of their agents under one another, at rank 0."""
+    told = team.together({name: [array.dtype.str, list(array.shape[1:])] for name, array in own.items()})
+    kinds: dict[str, Any] = next((kinds for kinds in told if kinds), {})
+    found = {}
+    for name, (kind, shape) in kinds.items():
+        every = team.collect(own[name] if name in own else np.empty((0, *shape), kind))
+        if every:
+            found[name] = np.concatenate(every)
+    return found
+
+
+def shared_sums(federation: Federation, loss: Loss, counts: Array | None = None) -> SharedSums:
+    """Return the shared sums over the records that are here; the records are packed only once."""
     found = _packed.get(federation)
     if found is None or found.loss != loss:
-        found = _packed[federation] = SharedSums(federation.shards, loss, federation.n_classes, n_runs=PACKED_FOR)
+        here = tuple(shard for shard in federation.shards if shard.here)
+        shards = federation.shards if len(here) == federation.n_agents else here
+        found = _packed[federation] = SharedSums(shards, loss, federation.n_classes, PACKED_FOR, counts)
     return found
 
 

@@ -15,13 +15,12 @@ import numpy as np
 
 from tacit._version import __version__
 from tacit.data.transform import RowScale
-from tacit.engine.evaluate import loss_and_errors, measures
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
 from tacit.guarded.agent import Guarded
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
-from tacit.run import build, deploy, ledgers
+from tacit.run import build, deploy, evaluation, ledgers, ranks
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
@@ -39,11 +38,11 @@ TRACED = {
 
 
 def objective(w: Array, setup: Setup, federation: Federation) -> float | None:
-    """Return sum_p f_p(w); None where another process holds records."""
-    if not all(shard.here for shard in federation.shards):
+    """Return sum_p f_p(w); None where records are with agents that are asked for nothing but releases."""
+    if not (ranks.is_spread(federation) or all(shard.here for shard in federation.shards)):
         return None
     problem = setup.problem
-    data = sum(loss_and_errors(w, shard, problem.loss)[0] for shard in federation.shards)
+    data = sum(evaluation.losses(w, setup, federation))
     return problem.weight * data + federation.n_agents * problem.regularization * problem.regularizer.value(w)
 
 
@@ -64,7 +63,7 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: null stands for NaN and inf
-        last, mean = (measures(u, federation.test, federation.target) for u in (w, averaged))
+        last, mean = (evaluation.measures(u, federation) for u in (w, averaged))
         row = {
             "t": info.t,
             **{key: value for name in last for key, value in ((name, last[name]), (f"{name}_averaged", mean[name]))},

@@ -19,7 +19,7 @@ from tacit.engine.fast import fusable
 from tacit.engine.passes import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
-from tacit.run import build, deploy
+from tacit.run import build, deploy, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.noise import simulated
@@ -103,7 +103,7 @@ def run(members: Sequence[Member], out: Path, listener: Listener = nobody) -> li
 
 
 def finish(
-    members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = build.federation
+    members: Sequence[Member], out: Path, listener: Listener = nobody, load: Load = ranks.federation
 ) -> Iterator[Values]:
     """Yield the record of every run: first of the runs that were finished before, then batch by batch."""
     waiting, before = [], 0
@@ -220,7 +220,7 @@ def taken(held: RunDirectory, member: Member) -> Values:
 
 def data_key(member: Member) -> str:
     """Return a key that is equal for runs over the same data."""
-    return repr(member.spec.data)
+    return repr((member.spec.data, member.spec.run.engine == "mpi"))  # whose agents may be spread over ranks
 
 
 def _lockstep_key(run: Run) -> str | None:

@@ -16,10 +16,10 @@ from tacit.engine.registry import ENGINES
 from tacit.engine.side_by_side import SideBySide
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.rounds import rounds
-from tacit.run import build, deploy, guarantee
+from tacit.run import build, deploy, guarantee, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
-from tacit.run.hosted import Hosted
+from tacit.run.hosted import Hosted, SpreadHosted
 from tacit.run.model import Model
 from tacit.run.noise import with_noise
 from tacit.run.presets import fitted_to
@@ -75,7 +75,7 @@ def train(
     spec = with_noise(spec.checked())
     if federation is not None:
         spec = spec.with_values({"data.source": GIVEN + federation.name})
-    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
+    federation = ranks.federation(spec) if federation is None else build.transformed(spec, federation)
     spec = deploy.named(fitted_to(federation, spec))
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
@@ -96,7 +96,7 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
         return _read(directory)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")
-    federation = build.federation(spec) if federation is None else build.transformed(spec, federation)
+    federation = ranks.federation(spec) if federation is None else build.transformed(spec, federation)
     return _alone(Run(spec, federation, build.setup(spec, federation), directory), directory, listener)
 
 
@@ -107,6 +107,7 @@ def _read(directory: RunDirectory) -> Result:
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
     """Compute one run; if the run is stopped, the error says how to continue it."""
+    ranks.advise(directory.path)
     try:
         return together([run], listener)[0]
     except Interrupted as stop:
@@ -117,7 +118,7 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
     """Return the engine that answers these runs: deployed agents, an ADMM engine, or the host of other methods."""
     first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
     if not setups:
-        return Hosted(runs)
+        return SpreadHosted(runs) if ranks.is_spread(first.federation) else Hosted(runs)
     if deploy.wanted(first.spec):
         for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()
@@ -129,6 +130,8 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
         engine = SideBySide(asked, first.setup.shape)
         open_files.callback(engine.close)  # before the ledgers, which were opened before
         return engine
+    if ranks.is_spread(first.federation):
+        return ranks.engine([run.spec for run in runs], setups, first.federation)
     own = first.spec.run
     return ENGINES[own.engine]([setup.agents for setup in setups], first.setup.shape, own.device)
 

@@ -9,12 +9,15 @@ The column of labels is called y and the column of agents is called agent.
 
 from __future__ import annotations
 
+import math
 import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,32 +25,76 @@ from tacit.data.table import RawTable, check_column_names
 from tacit.errors import DataError
 from tacit.types import Array
 
+RUN = 1 << 25  # bytes of features that are read at a time
+
 
 def read(path: Path) -> Iterator[RawTable]:
-    """Read an NPZ archive: one table, or one for each numbered agent."""
+    """Read an NPZ archive: runs of its records, of each numbered agent on its own where there are any.
+
+    The features are never all there at once: a reader may want those of some records alone.
+    """
     try:
-        arrays = read_arrays(path)
+        with opened(path) as archive:
+            yield from _read(path, archive)
     except (OSError, ValueError) as error:
         raise DataError(f"{path} is not a readable NPZ file ({error}): write it with numpy.savez.") from error
-    named = arrays.pop("features", None)
-    for suffix in _suffixes(path, arrays):
-        x = arrays["x" + suffix]
-        if x.ndim != 2 or x.dtype.kind not in "biuf":
-            found = f"x{suffix} is {x.dtype} of shape {x.shape}"
-            raise DataError(f"{path}: {found}: store a real matrix of records by features.")
-        features = [f"x{j}" for j in range(x.shape[1])] if named is None else list(map(str, named.ravel()))
-        if len(features) != x.shape[1]:
-            raise DataError(f"{path}: {len(features)} names for {x.shape[1]} features: give one each.")
-        roles = {name: arrays[key] for name, key in (("y", "y" + suffix), ("agent", "agent")) if key in arrays}
-        for name, column in roles.items():
-            if column.shape != (len(x),):
-                raise DataError(f"{path}: {name}{suffix} has shape {column.shape}: give one a row, {len(x)} in all.")
-        if suffix:
-            roles["agent"] = np.full(len(x), suffix[1:])
-        check_column_names(str(path), [*features, *roles])  # a feature called y or agent would hide behind it
-        columns = dict(zip(features, x.T, strict=True)) | roles
-        source = f"{path} (x{suffix})" if suffix else str(path)
-        yield RawTable(source, columns, roles=("y", "agent"), matrix=partial(_all, x))
+
+
+def _read(path: Path, archive: np.lib.npyio.NpzFile) -> Iterator[RawTable]:
+    named = archive["features"] if "features" in archive.files else None
+    for suffix in _suffixes(path, [key for key in archive.files if key != "features"]):
+        n, x_runs = _runs(archive, "x" + suffix)
+        keys = (("y", "y" + suffix), ("agent", "agent"))
+        roles = {name: archive[key] for name, key in keys if key in archive.files}
+        first = 0
+        for x in x_runs:
+            if x.ndim != 2 or x.dtype.kind not in "biuf":
+                found = f"x{suffix} is {x.dtype} of shape {(n, *x.shape[1:])}"
+                raise DataError(f"{path}: {found}: store a real matrix of records by features.")
+            features = [f"x{j}" for j in range(x.shape[1])] if named is None else list(map(str, named.ravel()))
+            if len(features) != x.shape[1]:
+                raise DataError(f"{path}: {len(features)} names for {x.shape[1]} features: give one each.")
+            for name, column in roles.items():
+                if column.shape != (n,):
+                    raise DataError(f"{path}: {name}{suffix} has shape {column.shape}: give one a row, {n} in all.")
+            own = {name: column[first : first + len(x)] for name, column in roles.items()}
+            if suffix:
+                own["agent"] = np.full(len(x), suffix[1:])
+            check_column_names(str(path), [*features, *own])  # a feature called y or agent would hide behind it
+            columns = dict(zip(features, x.T, strict=True)) | own
+            source = f"{path} (x{suffix})" if suffix else str(path)
+            yield RawTable(source, columns, roles=("y", "agent"), matrix=partial(_all, x), first=first)
+            first += len(x)
+
+
+def _runs(archive: np.lib.npyio.NpzFile, key: str) -> tuple[int, Iterator[Array]]:
+    """Return (how many rows an array has, the array as runs of its rows): as one run where rows are not in order."""
+    assert archive.zip is not None, "the archive is open"
+    with archive.zip.open(f"{key}.npy") as file:
+        readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        version = np.lib.format.read_magic(file)
+        shape, by_column, dtype = readers[version](file) if version in readers else ((), True, np.dtype(object))
+    row = math.prod(shape[1:]) * dtype.itemsize
+    if len(shape) != 2 or by_column or dtype.hasobject or not row or shape[0] * row <= RUN:
+        whole = archive[key]
+        return len(whole) if whole.ndim else 0, iter([whole])
+    return shape[0], _rows(archive, key, shape, dtype, max(1, RUN // row))
+
+
+def _rows(
+    archive: np.lib.npyio.NpzFile, key: str, shape: tuple[int, ...], dtype: np.dtype[Any], at_once: int
+) -> Iterator[Array]:
+    """Give the rows of an array, so many at a time."""
+    assert archive.zip is not None, "the archive is open"
+    with archive.zip.open(f"{key}.npy") as file:
+        version = np.lib.format.read_magic(file)
+        (np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0)(file)
+        for first in range(0, shape[0], at_once):
+            n = min(at_once, shape[0] - first)
+            data = file.read(n * shape[1] * dtype.itemsize)
+            if len(data) < n * shape[1] * dtype.itemsize:
+                raise ValueError(f"{key} ends after {first} rows")
+            yield np.frombuffer(data, dtype).reshape(n, shape[1])
 
 
 def _all(x: Array, _features: Sequence[str]) -> Array:
@@ -55,7 +102,7 @@ def _all(x: Array, _features: Sequence[str]) -> Array:
     return x
 
 
-def _suffixes(path: Path, arrays: dict[str, Array]) -> list[str]:
+def _suffixes(path: Path, arrays: Sequence[str]) -> list[str]:
     """List the suffix of each agent's arrays, [""] for one table, after a check that no array is missing or odd."""
     suffixes = sorted((key[1:] for key in arrays if re.fullmatch(r"x_[0-9]+", key)), key=lambda s: int(s[1:])) or [""]
     labelled = any(key == "y" or key.startswith("y_") for key in arrays)
@@ -69,13 +116,20 @@ def _suffixes(path: Path, arrays: dict[str, Array]) -> list[str]:
 
 def read_arrays(path: Path) -> dict[str, Array]:
     """Read every array of an NPZ archive; OSError where it cannot be opened, ValueError where it cannot be read."""
+    with opened(path) as archive:
+        return dict(archive.items())
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
+    """Open an NPZ archive; OSError where it cannot be opened, ValueError where an array cannot be read."""
     # opened here: np.load leaves a file that it opened and could not read unclosed
     with path.open("rb") as file:
         try:
             archive = np.load(file, allow_pickle=False)
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise ValueError("it holds a single array")
-            return dict(archive.items())
+            yield archive
         except MemoryError as error:  # a damaged header asks for any number of bytes
             raise ValueError(f"{error or 'it does not fit into memory'}") from error
         except (EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: encrypted
