@@ -60,6 +60,16 @@ class Scheduled:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """The number of a round before this one, 0 for none."""
+
+    def checked(self, name: str, value: object, t: int) -> int:
+        if type(value) is not int or not 0 <= value < t:
+            raise Unfit(f"{name} is a round before round {t}, or 0, got {_kind(value)}.")
+        return value
+
+
+@dataclass(frozen=True)
 class Form:
     """The parts of a message, by name: exactly these."""
 

@@ -369,7 +369,7 @@ def test_no_agent_is_made_on_terms_that_are_not_those_of_its_noise(change):
 
 
 def test_answers_that_no_longer_fit_into_memory_are_not_drawn_again(monkeypatch):
-    monkeypatch.setattr(agreements, "KEPT_BYTES", 2 * 8 * 12)
+    monkeypatch.setattr(agreements, "KEPT_BYTES", 2 * 2 * 8 * 12)
     agent = agents()[0]
     for t in (1, 2, 3):
         agent.respond(start(), ask(agent, t))

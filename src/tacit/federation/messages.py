@@ -121,8 +121,13 @@ def written(message: Message) -> tuple[wire.Header, bytes]:
             header["arrays"][each.name] = list(value.shape)
             body += np.ascontiguousarray(value, "<f8").tobytes()
         else:
-            header[each.name] = [dataclasses.asdict(one) for one in value] if each.name == "released" else value
+            header[each.name] = [dataclasses.asdict(one) for one in value] if each.name == "released" else _plain(value)
     return header, body
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON gives it back: lists in place of tuples."""
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -> Message:

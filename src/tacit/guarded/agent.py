@@ -3,6 +3,10 @@
 What it computes is what its method computes. What differs is that only a checked question reaches the records, where
 noise comes from (tacit.privacy.lattice: the operating system, no seed, no floating-point trace of the value), that the
 terms of the run are agreed once and kept, and that every answer is on record before it leaves.
+
+What is on record is the answer and the dual that the agent carries on from it: one array (2, J, K), in one transaction
+with the price. So a `Guarded` in one process with its server, which keeps the state of its agents, and a `Resident`,
+which has nothing but its ledger, write the same.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from tacit.admm.messages import Broadcast, Local, Reply
 from tacit.errors import IncompatibleError, RefusalWarning, Refused
 from tacit.guarded.gate import Asked, Gate, Question
 from tacit.guarded.half import AdmmHalf
-from tacit.message import Body
+from tacit.message import Body, Earlier, Form, fingerprint
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.ledger import Ledger
@@ -88,12 +92,13 @@ class Guarded:
             valued = perf_counter()
             noisy = lattice.release(value, self.terms.scale, half.law)
             drawn = perf_counter()
-            answer = half.step(own, t, body, noisy)
+            after = half.carry(own, body, half.step(own, t, body, noisy))
             seconds.update(gradient=valued - start, noise=drawn - valued, update=perf_counter() - drawn)
-            return answer
+            return np.stack([after.z, after.dual])
 
         key = Key(self.data_id, self.terms.run, t)
-        answer = self.store.release(key, asked.fingerprint, half.release, make, half.adjacency)
+        kept = self.store.release(key, asked.fingerprint, half.release, make, half.adjacency)
+        answer = kept.reshape(-1, *half.shape)[0]  # ledgers of earlier versions hold the answer alone
         (part,) = half.answered.parts
         leaving = Outgoing(key.run, t, half.answered.checked({part: answer}, t))
         return half.carry(own, body, answer), leaving, self._trace(t, body, seconds)
@@ -121,6 +126,47 @@ class Addressed:
         """Ask the agent, and take the one part of its answer."""
         own, answer, trace = self.agent.respond(own, Question(self.run, self.spec, msg.t, msg.body()))
         return own, Reply(**answer.body), trace
+
+
+@dataclass(frozen=True, eq=False)
+class Resident:
+    """A guarded agent that lives where its records are, and keeps nothing but its ledger from one round to the next.
+
+    A question names the last of the agent's rounds that the server took, `accepted`, 0 for none. The agent goes on from
+    what its ledger holds of that round, so that an answer that was lost on its way is as if it had not been given, but
+    for its price. Whoever asks the same again gets the same again.
+    """
+
+    agent: Guarded
+
+    @cached_property
+    def gate(self) -> Gate:
+        return Gate(self.agent.terms, Form({**self.agent.half.asked.parts, "accepted": Earlier()}))
+
+    def respond(self, question: Question) -> tuple[Outgoing, str]:
+        """The answer to a round, and the hash of the dual that it was made with; Refused or another error where none.
+
+        The text of an error is for the owner of the records.
+        """
+        with np.errstate(all="ignore"):
+            asked = self.gate.checked(question)
+            accepted = asked.body["accepted"]
+            after, leaving, _ = self.agent._respond(self._state(accepted), asked)
+        self._ledger.forget_later(self.agent.terms.run, accepted)
+        return leaving, fingerprint(asked.t, {"dual": after.dual})
+
+    def _state(self, accepted: int) -> Local:
+        """What the agent carried on from a round that it answered; zeros before the first."""
+        agent, half = self.agent, self.agent.half
+        if not accepted:
+            return Local(np.zeros(half.shape), np.zeros(half.shape))
+        z, dual = self._ledger.recall(Key(agent.data_id, agent.terms.run, accepted))
+        return Local(z, dual, half.rho(accepted))
+
+    @property
+    def _ledger(self) -> Ledger:
+        assert isinstance(self.agent.store, Ledger), "an agent that keeps nothing else needs a ledger"
+        return self.agent.store
 
 
 def scale_of(half: AdmmHalf) -> float:

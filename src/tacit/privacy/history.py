@@ -45,6 +45,7 @@ class Answer:
     release: Release
     payload: str
     at: str
+    head: str  # of the ledger, once this answer was its last entry
 
 
 @dataclass
@@ -73,7 +74,7 @@ class History:
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
             release = restored(body["release"])
-            self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"])
+            self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"], entry.hash)
             self.spent.setdefault(key.data_id, Counter())[release] += 1
             self.place(key.data_id, key.run).count(key)
             adjacency: str = body.get("adjacency", UNRECORDED)

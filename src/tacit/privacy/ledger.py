@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.errors import BudgetExhausted, IncompatibleError, SpecError
+from tacit.errors import BudgetExhausted, IncompatibleError, Refused, SpecError
 from tacit.jsontext import Values
 from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
@@ -151,6 +151,23 @@ class Ledger:
             if self._due.get(run) == before:
                 self._due.pop(run, None)
         return made
+
+    def recall(self, key: Key) -> Array:
+        """What is stored of an answer that was given; Refused where there was none, or none is stored any more."""
+        with self._chain.transaction():
+            answer = self._given(key)
+            return _unpack(sent_again(key, True, answer.at, lambda: self._stored(answer)))
+
+    def head_after(self, key: Key) -> str:
+        """The head of the ledger once an answer was its last entry: the chain goes through it whatever came later."""
+        with self._chain.transaction():
+            return self._given(key).head
+
+    def _given(self, key: Key) -> Answer:
+        answer = self._current().answers.get(key)
+        if answer is None:
+            raise Refused(f"round {key.round} of run {key.run!r} was never answered: there is nothing to go on from.")
+        return answer
 
     def set_limit(self, limit: Limit | None) -> None:
         """Put another limit in force; the change is an entry like any other."""

@@ -154,7 +154,7 @@ def _stores(
     for name, file, data_id, (half, ours) in zip(names, files, data_ids, agreed, strict=True):
         if file.exists():
             held[file] = open_files.enter_context(Ledger.open(file, price, limit, create=False))
-            _check_ledger(name, held[file], data_id, half, ours, spec, started)
+            check_ledger(name, held[file], data_id, half, ours, spec, started)
         elif started:
             raise DataError(
                 f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
@@ -163,7 +163,7 @@ def _stores(
     return [held.get(file) or open_files.enter_context(Ledger.open(file, price, limit)) for file in files]
 
 
-def _check_ledger(
+def check_ledger(
     name: str, ledger: Ledger, data_id: str, half: AdmmHalf, ours: Terms, spec: Spec, started: bool
 ) -> None:
     """Refuse a run that this ledger would refuse later, and a name that the ledger has for other data or runs."""

@@ -1,0 +1,132 @@
+"""What an institution agrees to: a run that asks for anything else is not joined.
+
+A spec has some seventy keys, and most of them could weaken what a site promises its patients, or cost it a day of
+computing. So nothing is allowed by being left out: a key that the site names has one of the values that the site lists
+(or, where less is safer, at most that value), and every other key has the value of its preset. Three keys are for the
+site alone to decide and can neither be asked nor agreed: where records come from, what noise is, and who keeps account.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tacit import toml
+from tacit.data.spec import DataSpec
+from tacit.errors import SpecError, Unfit
+from tacit.federation.messages import Counts
+from tacit.jsontext import Values
+from tacit.run.presets import fitted_to, preset
+from tacit.run.sources import GIVEN
+from tacit.run.spec import Spec
+from tacit.types import Federation
+
+LONGEST_SPEC = 1 << 14  # characters; a complete spec has some 2,000
+AT_MOST = ("run.rounds", "privacy.epsilon", "privacy.dp_delta")
+DEFAULTS: Mapping[str, tuple[Any, ...]] = {"run.preset": ("sound",), "algorithm.name": ("objt", "objp")}
+
+# keys of [data] that change records after they are loaded; the others say how to load records, which a site does itself
+_CHANGES = ("intercept", "row_norm", "row_bound", "row_mode")
+_PATHS = ("source", "test", "schema")
+UNREAD = {f"data.{each.name}" for each in fields(DataSpec) if each.name not in (*_CHANGES, *_PATHS)}
+UNREAD |= {"run.seed", "run.record_every"}  # of simulated noise, and of the coordinator's own records
+OURS = {"data.source", "run.name", "privacy.noise", "privacy.ledger", "privacy.limit", "privacy.data_id"}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What runs may ask of a site. `values` lists what the keys that the site names may be."""
+
+    values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    runs: tuple[str, ...] | None = None  # their names; None: any run
+    agents: tuple[str, ...] | None = None  # who may take part beside the site's own; None: anybody
+    fewest_agents: int = 1
+    most_agents: int = 1000
+    fewest_records: int = 1  # of all agents together
+
+    def check_run(self, run: str, own: Iterable[str], agents: Counts) -> None:
+        """Refuse a run by its name, or by who takes part in it; `own` are the agents of the site."""
+        if self.runs is not None and run not in self.runs:
+            raise Unfit(f"a run of another name than those of agree.runs: {run!r}.")
+        names, mine = [who for who, _ in agents], set(own)
+        if not self.fewest_agents <= len(names) <= self.most_agents:
+            raise Unfit(f"the run has {len(names)} agents: agree.fewest_agents and most_agents say how many may be.")
+        if not mine & set(names):
+            raise Unfit("none of the agents of this site takes part in the run.")
+        for who in names:
+            if self.agents is not None and who not in self.agents and who not in mine:
+                raise Unfit(f"agent {who!r} takes part in the run, and agree.agents does not name it.")
+        if sum(count for _, count in agents) < self.fewest_records:
+            raise Unfit(f"the run has fewer records than agree.fewest_records = {self.fewest_records}.")
+
+    def check_spec(self, spec: Spec, run: str, federation: Federation) -> None:
+        """Refuse a spec with any key that is neither agreed nor that of its preset, for the label of these records."""
+        values = spec.values()
+        for key, allowed in {**DEFAULTS, **self.values}.items():
+            _check(key, values[key], allowed)
+        if spec.run.name != run:
+            raise Unfit(f"the spec of run {run!r} has another run.name.")
+        if not spec.data.source.startswith(GIVEN) or spec.privacy.noise != "exact":
+            raise Unfit(f"a federation has data.source = {GIVEN}NAME and privacy.noise = exact.")
+        usual = fitted_to(federation, preset(spec.run.preset, spec.algorithm.name, GIVEN)).values()
+        named = {*DEFAULTS, *self.values, *UNREAD, "data.source", "run.name", "privacy.noise"}
+        for key, value in values.items():
+            if key not in named:
+                _check(key, value, (usual.get(key),))
+
+
+def _check(key: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if key in AT_MOST:
+        if not value <= max(allowed):
+            raise Unfit(f"{key} = {value} is more than {max(allowed)}: agree.{key} would have to allow it.")
+    elif not any(type(value) is type(one) and value == one for one in allowed):
+        among = ", ".join(map(repr, allowed))
+        raise Unfit(f"{key} = {value!r} is not among {among}: agree.{key} would have to allow it.")
+
+
+def spec_of(text: str) -> Spec:
+    """The spec that a coordinator sends, with every value in its range; nothing that it names is looked up."""
+    if len(text) > LONGEST_SPEC:
+        raise Unfit(f"a spec has at most {LONGEST_SPEC} characters, and this one has {len(text)}.")
+    return Spec().with_values(toml.parsed(text, "the spec of the run")).checked()
+
+
+def agreement(section: Values, source: str) -> Agreement:
+    """The section [agree] of a site file, checked; keys of a spec may stand in quotes or in sections of their own."""
+    flat: Values = {}
+    for name, value in section.items():
+        flat |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+    plain = {each.name: flat.pop(each.name) for each in fields(Agreement) if each.name in flat}
+    values = {key: _allowed(key, value, source) for key, value in flat.items()}
+    if "values" in plain:
+        raise SpecError(f"{source}: agree.values is no key: name the keys of a spec, such as \"run.rounds\" = 50.")
+    for name in ("runs", "agents"):
+        if plain.get(name) == "*":
+            plain[name] = None
+        if plain.get(name) is not None:
+            plain[name] = _names(name, plain[name], source)
+    for name in ("fewest_agents", "most_agents", "fewest_records"):
+        if name in plain and (type(plain[name]) is not int or plain[name] < 1):
+            raise SpecError(f"{source}: agree.{name} is a whole number of at least 1.")
+    return Agreement(values, **plain)
+
+
+def _allowed(key: str, value: Any, source: str) -> tuple[Any, ...]:
+    """What a key may be: one value, or those of a list, each of the type of its key."""
+    some = tuple(value) if isinstance(value, list) else (value,)
+    if key in OURS | UNREAD or key in {f"data.{name}" for name in _PATHS}:
+        raise SpecError(f"{source}: {key} is not for a run to ask: drop it from [agree].")
+    if not some or (key in AT_MOST and len(some) > 1):
+        wanted = "the largest value" if key in AT_MOST else "a value, or several"
+        raise SpecError(f"{source}: agree.{key} takes {wanted}.")
+    try:
+        return tuple(Spec().with_values({key: one}).checked().values()[key] for one in some)
+    except SpecError as error:
+        raise SpecError(f"{source}: [agree]: {error}") from None
+
+
+def _names(name: str, value: Any, source: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or any(type(one) is not str or not one for one in value):
+        raise SpecError(f'{source}: agree.{name} is a list of names, or "*" for any.')
+    return tuple(value)

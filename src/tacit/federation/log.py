@@ -1,0 +1,26 @@
+"""Lines that say what a long-lived process does: for a person to read, or JSON for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import IO, Any, TypeAlias
+
+from tacit import jsontext
+
+Log: TypeAlias = Callable[..., None]  # log("what happened, as a sentence", site="north", t=3)
+
+
+def silent(_text: str, **_facts: Any) -> None: ...
+
+
+def to(stream: IO[str], as_json: bool = False) -> Log:
+    """Return a log that writes a line at once for each thing that it is told."""
+
+    def log(text: str, **facts: Any) -> None:
+        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        said = " ".join(text.split())  # one line, whatever a name or a reason holds
+        line = jsontext.dumps({"at": at, "text": said, **facts}) if as_json else f"{at}  {said}"
+        print(line, file=stream, flush=True)
+
+    return log

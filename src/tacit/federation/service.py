@@ -1,0 +1,227 @@
+"""The institution's side of a federation: it owns records, gate, noise and ledgers, and answers messages.
+
+`Service.answer` is all that anybody outside can reach: header and body in, header and body out. It never fails. What it
+refuses, the caller is told as a Refusal and nothing else; the owner reads the reason in the log. Nothing is kept from
+one message to the next but what can be made again from the site file, the ledgers and the same Join.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tacit.errors import TacitError, Unfit
+from tacit.federation import facts, wire
+from tacit.federation.agreement import spec_of
+from tacit.federation.log import Log, silent
+from tacit.federation.messages import (
+    REQUESTS,
+    Answer,
+    Ask,
+    Counts,
+    Hello,
+    Introduction,
+    Join,
+    Joined,
+    Message,
+    Refusal,
+    Released,
+    Unjoined,
+    read,
+    written,
+)
+from tacit.federation.site import Site, load
+from tacit.guarded.agent import Guarded, Resident
+from tacit.guarded.gate import Question
+from tacit.machine import cores
+from tacit.privacy.chain import canonical
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.terms import Key
+from tacit.run import build, deploy
+from tacit.run.compose import AdmmSetup
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+RUNS_KEPT = 8  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
+MAPS_KEPT = 2  # records that have passed a feature map, which may be far larger than the records
+LONGEST_REASON = 1000  # characters of a line of the log
+THREADS = 2  # a core: while one agent waits for the disk, another computes
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedRun:
+    """A run that the agents of this site have joined; `lock` lets one request in at a time."""
+
+    join: Join
+    shape: tuple[int, int]
+    agents: dict[str, Resident]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Service:
+    """The agents of a site, with their records loaded and their ledgers open."""
+
+    def __init__(self, site: Site, log: Log = silent) -> None:
+        self.site, self.log = site, log
+        self.own = load(site)
+        self.public = facts.public(self.own)
+        self._files = ExitStack()
+        self._runs: OrderedDict[str, JoinedRun] = OrderedDict()
+        self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
+        self._joining = threading.Lock()
+        try:
+            self._ledgers = {one.name: self._ledger(one.name) for one in site.agents}
+            self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
+        except BaseException:
+            self._files.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the ledgers, when no answer is on its way."""
+        self._files.close()
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def largest_body(self) -> int:
+        """The bytes of the largest model of a run that was joined; no message may bring more."""
+        return max((wire.ITEM * shape[0] * shape[1] for shape in self._shapes()), default=0)
+
+    def answer(self, header: wire.Header, body: bytes) -> tuple[wire.Header, bytes]:
+        """The reply to one message, whatever came."""
+        run = ""
+        try:
+            message = read(header, body, REQUESTS)
+            run = getattr(message, "run", "")
+            return written(self._reply(message))
+        except Exception as error:  # whatever it is, its text stays here
+            self.log(f"refused a message: {_reason(error)}", event="refused", run=run)
+            return written(Refusal(run))
+
+    def _reply(self, message: Message) -> Message:
+        if isinstance(message, Hello):
+            counts = tuple(zip(self.own.agents, map(len, self.own.shards), strict=True))
+            self.log("said who is here", event="introduced", agents=dict(counts))
+            return Introduction(self.site.name, counts, self.public)
+        if isinstance(message, Join):
+            with self._joining:  # one at a time: each may have to compute features of all records
+                return self._joined(message)
+        assert isinstance(message, Ask)
+        run = self._runs.get(message.run)
+        if run is None:
+            self.log(f"was asked in run {message.run!r}, which is not loaded", event="unjoined", run=message.run)
+            return Unjoined(message.run)
+        with run.lock:
+            return self._answered(run, message)
+
+    def _joined(self, join: Join) -> Joined:
+        """Join a run that is within the agreement; what was joined before is joined again at no cost."""
+        known = self._runs.get(join.run)
+        if known is None or known.join != join:
+            made = self._made(join)
+            self._runs[join.run] = made
+            while len(self._runs) > RUNS_KEPT:
+                self._runs.popitem(last=False)
+            who = list(made.agents)
+            told = f"{', '.join(who)} joined run {join.run!r} of {len(join.agents)} agents"
+            self.log(told, event="joined", run=join.run, agents=who)
+        return Joined(join.run, tuple(self._runs[join.run].agents))
+
+    def _made(self, join: Join) -> JoinedRun:
+        self.site.agree.check_run(join.run, self.own.agents, join.agents)
+        spec = spec_of(join.spec)
+        self.site.agree.check_spec(spec, join.run, self.own)
+        federation = self._transformed(spec, join.agents)
+        setup = build.admm_setup(spec, federation)
+        if facts.agreed(spec, self.public, join.agents, federation, setup) != join.agreed:
+            raise Unfit(
+                "this site arrives at another hash of the run than the coordinator: install the same version of tacit "
+                "everywhere, and compare what is public of the records."
+            )
+        return JoinedRun(join, setup.shape, self._agents(join, spec, federation, setup))
+
+    def _agents(self, join: Join, spec: Spec, federation: Federation, setup: AdmmSetup) -> dict[str, Resident]:
+        """The agents of this site in a run. All of their ledgers are asked before the first agent joins."""
+        here = [p for p, shard in enumerate(federation.shards) if shard.here]
+        names = [federation.agents[p] for p in here]
+        halves = deploy.halves(spec, replace(setup, agents=tuple(setup.agents[p] for p in here)))
+        agreed = {
+            name: (half, replace(deploy.terms(spec, half), spec=join.agreed))
+            for name, half in zip(names, halves, strict=True)
+        }
+        data_ids = {one.name: one.data_id for one in self.site.agents}
+        for name, (half, terms) in agreed.items():
+            ours = spec.with_values({"privacy.data_id": data_ids[name]})
+            deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
+        return {
+            name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
+            for name, (half, terms) in agreed.items()
+        }
+
+    def _transformed(self, spec: Spec, agents: Counts) -> Federation:
+        """The federation of a run, its map chosen by public facts; records that have passed such a map are kept."""
+        whole = facts.among(self.own, agents)
+        away = tuple(Shard.elsewhere(len(shard), whole.n_features) for shard in whole.shards)
+        told = build.transformed(spec, replace(whole, shards=away))
+        d = spec.data
+        key = canonical([told.recipe, d.intercept, d.row_norm, d.row_bound, d.row_mode, whole.agents])
+        if key in self._mapped:
+            self._mapped.move_to_end(key)
+            shards = zip(told.shards, self._mapped[key], strict=True)
+            return replace(told, shards=tuple(ours if ours.here else theirs for theirs, ours in shards))
+        found = build.transformed(spec, whole)
+        self._mapped[key] = found.shards
+        while len(self._mapped) > MAPS_KEPT:
+            self._mapped.popitem(last=False)
+        return found
+
+    def _answered(self, run: JoinedRun, ask: Ask) -> Message:
+        """The answers of all agents that are asked, side by side; of those that refuse, the name alone leaves."""
+        for name in ask.accepted:
+            if name not in run.agents:
+                raise Unfit(f"agent {name!r} is not one of this site in run {run.join.run!r}.")
+        asked = [name for name in run.agents if name in ask.accepted]
+        found = dict(zip(asked, self._threads.map(lambda name: self._one(run.agents[name], ask), asked), strict=True))
+        refused = tuple(name for name, one in found.items() if one is None)
+        given = [one for one in found.values() if one is not None]
+        told = f"round {ask.t} of run {ask.run!r}: {len(given)} answered, {len(refused)} refused"
+        self.log(told, event="answered", run=ask.run, round=ask.t, refused=list(refused))
+        if not given:
+            return Refusal(ask.run)
+        return Answer(ask.run, ask.t, tuple(one for one, _ in given), refused, np.stack([z for _, z in given]))
+
+    def _one(self, resident: Resident, ask: Ask) -> tuple[Released, Array] | None:
+        agent = resident.agent
+        body = {"w": ask.w, "rho": ask.rho, "accepted": ask.accepted[agent.name]}
+        try:
+            leaving, dual = resident.respond(Question(ask.run, ask.agreed, ask.t, body))
+            head = self._ledgers[agent.name].head_after(Key(agent.data_id, ask.run, ask.t))
+            return Released(agent.name, dual, head), leaving.body["z"]
+        except Exception as error:  # of one agent: the others answer
+            told = f"agent {agent.name} does not answer round {ask.t}: {_reason(error)}"
+            self.log(told, event="refused", run=ask.run, round=ask.t, agent=agent.name)
+            return None
+
+    def _shapes(self) -> list[tuple[int, int]]:
+        with self._joining:
+            return [run.shape for run in self._runs.values()]
+
+    def _ledger(self, name: str) -> Ledger:
+        self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file = self.site.ledger / deploy.file_of(name)
+        return self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+
+
+def _reason(error: Exception) -> str:
+    """Why something was refused, for the owner; what a caller wrote in it cannot move the owner's cursor."""
+    said = "".join(letter if letter.isprintable() else "?" for letter in f"{error}"[:LONGEST_REASON])
+    return said if isinstance(error, TacitError) else f"{type(error).__name__}: {said}"

@@ -1,0 +1,106 @@
+"""Small sites, and an honest coordinator of theirs."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from tacit.federation import facts
+from tacit.federation.messages import REPLIES, Ask, Hello, Join, read, written
+from tacit.federation.service import Service
+from tacit.federation.site import read as read_site
+from tacit.run import build
+from tacit.run.presets import preset
+from tacit.run.sources import GIVEN
+
+ROUNDS = 4
+SIZES = {"north": 24, "south": 17, "east": 30}
+
+
+def records(who: str):
+    """Three columns in [0, 1] and a label of two classes, for an agent."""
+    rng = np.random.default_rng(sum(who.encode()))
+    x = rng.random((SIZES[who], 3)).round(6)
+    return x, (x @ [1.0, -1.0, 0.5] > 0.2).astype(int)
+
+
+def write_table(path: Path, x, y) -> None:
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["a", "b", "c", "label"])
+        rows.writerows([*map(repr, map(float, row)), "yes" if label else "no"] for row, label in zip(x, y, strict=True))
+
+
+def site_text(name: str, agents, agree: str = "", limit: float = 3.0, extra: str = "") -> str:
+    lines = [f'[site]\nname = "{name}"\nsocket = "agent.sock"\nledger = "ledgers"\npace = 0.01\n{extra}']
+    lines.append(f"[limit]\nepsilon = {limit}\ndp_delta = 1e-6")
+    lines.append('[data]\nclass_names = "no,yes"\nlow = 0.0\nhigh = 1.0')
+    lines += [f'[[agent]]\nname = "{who}"\ndata = "{who}.csv"\ndata_id = "{who} 2024"' for who in agents]
+    return "\n".join([*lines, f"[agree]\n{agree}\n"])
+
+
+def make(folder: Path, agents=("north",), change=None, **options) -> Path:
+    """A folder with a site file; `change` edits the records (x, y) of each agent before they are written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for who in agents:
+        x, y = records(who)
+        write_table(folder / f"{who}.csv", *((x, y) if change is None else change(x, y)))
+    path = folder / "site.toml"
+    path.write_text(site_text("-".join(agents), agents, **options))
+    return path
+
+
+def service(folder: Path, agents=("north",), **options) -> Service:
+    log = options.pop("log", None)
+    site = read_site(make(folder, agents, **options))
+    return Service(site, log) if log else Service(site)
+
+
+def spec(run: str = "r1", algorithm: str = "objt", **values):
+    chosen = {"privacy.noise": "exact", "run.name": run, "run.rounds": ROUNDS, "data.source": GIVEN + "trial"}
+    return preset("sound", algorithm, GIVEN).with_values(chosen | values)
+
+
+def join(one: Service, run: str = "r1", chosen=None, agents=None, **values) -> Join:
+    """The Join of an honest coordinator who knows public facts alone."""
+    chosen = chosen or spec(run, **values)
+    counts = agents or tuple((who, SIZES[who]) for who in SIZES)
+    hollow = build.transformed(chosen, facts.hollow("trial", one.public, counts))
+    setup = build.admm_setup(chosen, hollow)
+    return Join(run, chosen.toml(), facts.agreed(chosen, one.public, counts, hollow, setup), counts)
+
+
+def rho_of(one: Service, run: str, t: int) -> float:
+    """The penalty that was agreed."""
+    return next(iter(one._runs[run].agents.values())).agent.half.rho(t)
+
+
+def shape_of(one: Service, run: str = "r1") -> tuple[int, int]:
+    return one._runs[run].shape
+
+
+def ask(one: Service, joined: Join, t: int = 1, w=None, accepted=None, **changed) -> Ask:
+    """The question of an honest coordinator, but for what is changed."""
+    agents = one._runs[joined.run].agents
+    w = np.full(shape_of(one, joined.run), 0.01 * t) if w is None else w
+    last = {who: t - 1 for who in agents} if accepted is None else accepted
+    parts = {"run": joined.run, "agreed": joined.agreed, "t": t, "rho": rho_of(one, joined.run, t)}
+    return Ask(**parts | {"accepted": last, "w": w} | changed)
+
+
+def told(one: Service, message):
+    """The reply to a message, through bytes both ways."""
+    return read(*one.answer(*written(message)), REPLIES)
+
+
+def begun(folder: Path, agents=("north",), **options):
+    """A service that has joined a run, and the Join."""
+    one = service(folder, agents, **options)
+    first = join(one)
+    assert told(one, first).kind == "joined"
+    return one, first
+
+
+HELLO = Hello()
