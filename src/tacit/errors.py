@@ -15,6 +15,7 @@
     │   ├── TermsChanged         the run is asked for more, or for other things, than was agreed when it began
     │   └── LedgerCorrupt        the record of earlier releases cannot be trusted
     ├── Diverged                 a model is no longer finite
+    ├── Suspended                a federation cannot go on for now; what was done is saved, and the run can be resumed
     └── Interrupted              the user stopped the run; what was done is saved
 
     TacitWarning
@@ -98,6 +99,10 @@ class Diverged(TacitError):
     def __init__(self, message: str, run: object = None) -> None:
         super().__init__(message)
         self.run = run
+
+
+class Suspended(TacitError):
+    """A federation cannot go on for now: agents are missing, or do not agree. What was done is saved."""
 
 
 class Interrupted(TacitError):

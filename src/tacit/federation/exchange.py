@@ -1,0 +1,130 @@
+"""Who is asked and who has answered: one question is out at each site, and is sent again until its answer comes.
+
+An answer belongs to the question that is out, by its run and its round; anything else that comes is dropped. So
+messages may be lost, doubled, late or out of order: ledgers answer the same question with the same release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tacit.errors import Unfit
+from tacit.federation import messages
+from tacit.federation.carrier import Carrier
+from tacit.federation.log import Log
+from tacit.federation.messages import Answer, Ask, Join, Joined, Message, Refusal, Unjoined
+from tacit.types import LARGEST, Array
+
+AT_MOST = 1.0  # seconds that we wait for a message before we look at the clock, and tell where we are
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a site was asked: round t, at the model w, of these agents, each with its last accepted round.
+
+    `since` is when it was first asked, `sent` when it was sent last. `refused` is set where the site has refused, or
+    has sent what is no answer: it may still answer, but nobody waits for that.
+    """
+
+    t: int
+    w: Array
+    rho: float
+    accepted: dict[str, int]
+    since: float
+    sent: float | None = None
+    refused: bool = False
+
+
+@dataclass
+class Post:
+    """The coordinator's correspondence with all sites about one run."""
+
+    carrier: Carrier
+    join: Join
+    resend: float
+    log: Log
+    clock: Callable[[], float]
+    out: dict[str, Question]  # by site; a site that is not there has answered
+    seen: dict[str, float]  # when a site was last heard of
+    strays: dict[str, int]  # how many messages of a site were no answer to its question
+    joined: dict[str, float]  # when a site was last asked to join again
+
+    @property
+    def awaited(self) -> list[str]:
+        """The sites that are waited for."""
+        return [site for site, question in self.out.items() if not question.refused]
+
+    def send_what_is_due(self) -> float:
+        """Send the questions that were never sent, or long ago; return the seconds until the next is due."""
+        now, wait = self.clock(), AT_MOST
+        for site in self.awaited:
+            question = self.out[site]
+            if question.sent is None or now - question.sent >= self.resend:
+                if question.sent is not None:
+                    self.log(f"round {question.t}: site {site} is asked again", site=site, t=question.t)
+                self._ask(site, now)
+            wait = min(wait, (self.out[site].sent or now) + self.resend - now)
+        return max(wait, 0.0)
+
+    def answers(self, seconds: float) -> Iterator[tuple[str, Question, Answer | str]]:
+        """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""
+        for site, header, body in self.carrier.received(seconds):
+            if site not in self.strays:
+                continue  # a site of another federation
+            self.seen[site] = self.clock()
+            question = self.out.get(site)
+            try:
+                message = messages.read(header, body, messages.REPLIES)
+            except Unfit as error:
+                if question is not None:
+                    yield site, question, f"it sent what is no message: {error}"
+                continue
+            if question is None or getattr(message, "run", self.join.run) not in (self.join.run, ""):
+                self.strays[site] += 1
+            elif (found := self._read(site, question, message)) is not None:
+                yield site, question, found
+
+    def _read(self, site: str, question: Question, message: Message) -> Answer | str | None:
+        if isinstance(message, Answer) and message.t == question.t:
+            return message
+        if isinstance(message, Refusal):
+            return "it refuses to answer"
+        if isinstance(message, Joined):
+            self._ask(site, self.clock())
+        elif isinstance(message, Unjoined):
+            self._join_again(site)
+        else:
+            self.strays[site] += 1
+        return None
+
+    def _join_again(self, site: str) -> None:
+        """Send the Join of this run to a service that was started again; not faster than questions are repeated."""
+        now = self.clock()
+        if now - self.joined.get(site, -np.inf) >= self.resend:
+            self.log(f"site {site} was started again, and is asked to join the run again", site=site)
+            self.joined[site] = now
+            self.carrier.send(site, *messages.written(self.join))
+
+    def _ask(self, site: str, now: float) -> None:
+        q = self.out[site]
+        asked = Ask(self.join.run, self.join.agreed, q.t, q.rho, q.accepted, q.w)
+        self.carrier.send(site, *messages.written(asked))
+        self.out[site] = replace(q, sent=now)
+
+
+def unfit(question: Question, answer: Answer, shape: tuple[int, int]) -> str | None:
+    """Why the answer of a site is none to its question; None where it is one."""
+    released, asked = [one.agent for one in answer.released], set(question.accepted)
+    if not {*released, *answer.refused} <= asked or set(released) & set(answer.refused):
+        return "it answers for agents that are not its own, or twice for one"
+    if answer.z.shape != (len(released), *shape):
+        return f"it sent an array of shape {answer.z.shape} in place of {(len(released), *shape)}"
+    return None
+
+
+def is_model(z: Array) -> bool:
+    """Whether z is finite and of a size from which an agent could go on."""
+    return bool(np.abs(z).max(initial=0.0) <= LARGEST)  # NaN is not
