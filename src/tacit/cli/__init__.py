@@ -48,6 +48,7 @@ COMMANDS = {
     "predict": "predict with a trained model",
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
+    "federate": "train between institutions, over Flower",
     "ledger": "look at an agent's record of releases",
     "data": "look at data",
     "info": "say which code runs here",

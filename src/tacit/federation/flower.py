@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import MissingDependency, SpecError
-from tacit.federation import wire
+from tacit.errors import InputError, MissingDependency, RunDirectoryError, SpecError, TacitError
+from tacit.federation import control, wire
+from tacit.federation.commands import FOLDER
+from tacit.federation.coordinator import RUNS, train, unfinished
+from tacit.federation.log import Log, to
+from tacit.federation.plan import read_plan
+from tacit.jsontext import Values
+from tacit.measures import MEASURES, measured
+from tacit.run.directory import RunDirectory
 
 try:
     from flwr.app import Message
@@ -24,8 +31,9 @@ try:
 except ImportError:
     raise MissingDependency("a coordinator needs flwr: pip install 'tacit[flower]'.") from None
 
-FOLDER = "TACIT_FEDERATION"
 PAUSE = 0.2  # seconds between two looks for answers; each is a request to the SuperLink
+LIVES = 3  # deadlines that a message lives: the coordinator takes a late answer for as long
+PREDECESSOR = 30.0  # seconds that an earlier process of the folder has to end
 _SEEN = 5.0  # seconds for which the list of nodes that are there is believed
 
 
@@ -94,20 +102,52 @@ class GridCarrier:
         return nodes
 
 
-def folder() -> Path:
-    """The coordinator's folder, as the SuperLink was told."""
-    name = os.environ.get(FOLDER)
-    if not name:
+def main(grid: Any, context: Any) -> None:
+    """Run the loop of the federation, and say how it ended.
+
+    The run config names the run, so that a process that Flower starts once more than it should begins no second run.
+    """
+    named = os.environ.get(FOLDER)
+    if not named:
         raise SpecError(f"set {FOLDER} to the coordinator's folder where flower-superlink is started.")
-    return Path(name)
+    folder, flower = Path(named), str(context.run_id)
+    with control.working(folder, PREDECESSOR) as ours, (folder / control.LOG).open("a", encoding="utf-8") as file:
+        if not ours:
+            raise RunDirectoryError(f"{folder} is in use: another process runs there.")
+        log = to(file, as_json=True)
+        control.State(flower, control.RUNNING).write(folder)
+        try:
+            name = str(context.run_config.get("run") or control.next_name(folder))
+            if not RunDirectory(folder / RUNS / name).finished:
+                _train(folder, grid, name, log)
+            ended = control.State(flower, control.FINISHED)
+        except TacitError as error:
+            log(f"stopped: {error}")
+            ended = control.State(flower, control.STOPPED, str(error), isinstance(error, InputError))
+        ended.write(folder)
 
 
-def main(grid: Any, _context: Any) -> None:
-    """Run the loop of the federation."""
-    from tacit.federation import coordinator
+def _train(folder: Path, grid: Any, name: str, log: Log) -> None:
+    going = unfinished(folder)
+    if (going.path.name if going else control.next_name(folder)) != name:
+        raise RunDirectoryError(f"run {name} was asked for, and another is next in {folder / RUNS}.")
+    plan = read_plan(folder)
+    nodes = {site.name: site.node for site in plan.sites if site.node is not None}
+    for site in plan.sites:
+        if site.node is None:
+            raise SpecError(f"site {site.name} has no node: tacit federate register {folder}.")
+    carrier = GridCarrier(grid, nodes, LIVES * plan.faults.deadline)
 
-    place = folder()
-    coordinator.train(place, GridCarrier(grid, {}, 60.0))
+    def told(done: int, row: Values | None) -> None:
+        log(f"round {done}{_measured(row)}", round=done, **(measured(row) if row else {}))
+
+    train(folder, carrier, told, log)
+
+
+def _measured(row: Values | None) -> str:
+    found = measured(row) if row else {}
+    said = [f"{one.name} {one.shown(found[one.key])}" for one in MEASURES if found.get(one.key) is not None]
+    return f": {', '.join(said)}" if said else ""
 
 
 app = ServerApp()

@@ -21,10 +21,12 @@ from typing import Any
 
 from tacit import toml
 from tacit.errors import InputError, RunDirectoryError, SpecError
+from tacit.data.sources import NAMED
 from tacit.federation import certificates, commands
-from tacit.federation.agreement import AT_MOST, OURS, UNREAD
+from tacit.federation.agreement import OURS, UNREAD
+from tacit.federation.asked import OF_TEST, TRANSFORMS
 from tacit.federation.site import SHARED
-from tacit.federation.sites import FEDERATION, PLAIN, RUN
+from tacit.federation.plan import FEDERATION, PLAIN, RUN
 from tacit.jsontext import Values
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -131,10 +133,8 @@ def plan_text(name: str, sites: Mapping[str, tuple[str, ...]], nodes: Mapping[st
 def _coordinator(folder: Path, layout: Layout, values: Values) -> None:
     (folder / "nodes").mkdir(parents=True)
     folder.chmod(0o700)
-    _copied_schema(folder, layout, values)
-    told = {key: value for key, value in values.items() if key != "data.schema"}
-    if "data.schema" in values:
-        told["data.schema"] = "schema.toml"
+    told = {key: value for key, value in values.items() if key.partition(".")[0] != "data" or key in _OF_RUN}
+    told |= _copied(folder, layout, values, "data.schema") | _copied(folder, layout, values, "data.test")
     (folder / RUN).write_text(toml.text(_by_section(told)))
     (folder / FEDERATION).write_text(plan_text(layout.name, layout.sites, {}))
     ports = {"flower.address": layout.address, "flower.port": layout.port, "flower.control": layout.control}
@@ -152,8 +152,8 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
         (folder / name).mkdir(parents=True)
     for name in ("agent", "node"):  # the two accounts of a site see nothing of each other but the socket
         (folder / name).chmod(0o700)
-    schema = _copied_schema(folder / "agent", layout, values)
-    (folder / "agent" / "site.toml").write_text(site_text(site, agents, values, schema))
+    own = values | _copied(folder / "agent", layout, values, "data.schema")
+    (folder / "agent" / "site.toml").write_text(site_text(site, agents, own))
     link = f"{layout.address}:{layout.port}" if ":" not in layout.address else f"[{layout.address}]:{layout.port}"
     node = {"node.superlink": link, "node.socket": "../socket/agent.sock", "node.port": RUNTIME}
     (folder / "node" / commands.NODE).write_text(toml.text(node))
@@ -165,12 +165,11 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
                    "compose.yaml": "site.yaml"}, **words)  # fmt: skip
 
 
-def site_text(site: str, agents: Iterable[str], values: Values, schema: str | None) -> str:
+def site_text(site: str, agents: Iterable[str], values: Values) -> str:
     """site.toml: what the site holds, its limit, and agreement to the run that `values` are of."""
     spec = Spec().with_values(values)
     known = {key: value for key, value in values.items() if key.removeprefix("data.") in SHARED}
-    known |= {"data.schema": schema} if schema else {}
-    agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD and key not in _NOT_ASKED}
+    agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS}
     agreed |= {key: spec.values()[key] for key in _AGREED_ALWAYS}
     ending = "csv"
     lines = [_text("site.toml", site=json.dumps(site)), "[limit]"]
@@ -184,7 +183,8 @@ def site_text(site: str, agents: Iterable[str], values: Values, schema: str | No
     return "\n".join(lines) + "\n"
 
 
-_NOT_ASKED = {"data.schema", "data.test"}
+_PATHS = {"data.schema", "data.test"}
+_OF_RUN = {*TRANSFORMS, *(f"data.{name}" for name in OF_TEST)}
 
 
 def _check(values: Values) -> None:
@@ -198,14 +198,16 @@ def _check(values: Values) -> None:
             raise SpecError(f"{key} is for each site to say, in its site.toml: drop it from the run.")
 
 
-def _copied_schema(folder: Path, layout: Layout, values: Values) -> str | None:
-    if "data.schema" not in values:
-        return None
-    source = layout.base / str(values["data.schema"])
+def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:
+    """Copy the file that a key names into a folder, and return the key with its new value; {} where it names none."""
+    if key not in values or values[key] in NAMED:
+        return {}
+    source = layout.base / str(values[key])
     if not source.is_file():
-        raise SpecError(f"data.schema is not at {source}: check the path.")
-    shutil.copy(source, folder / "schema.toml")
-    return "schema.toml"
+        raise SpecError(f"{key} is not at {source}: check the path.")
+    name = f"{key.partition('.')[2]}{source.suffix}"
+    shutil.copy(source, folder / name)
+    return {key: name}
 
 
 def _by_section(values: Values) -> Values:

@@ -1,0 +1,251 @@
+"""What a coordinator does through Flower's own command line: register nodes, start a run, see it through.
+
+The ServerApp (tacit.federation.flower) runs in a process that the SuperLink starts. It says how it is doing in a file
+beside a lock that the system frees however that process ends, so whoever watches knows a run that goes on from one
+whose process was killed, minutes before Flower does, and starts it again: it continues from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import jsontext
+from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
+from tacit.federation import commands, folders
+from tacit.federation.coordinator import RUNS, unfinished
+from tacit.federation.plan import FEDERATION, read_plan
+from tacit.lock import locked
+from tacit.run.directory import RunDirectory, write_whole
+
+LOG = "log.jsonl"
+STATE, LOCK = "app.json", "app.lock"
+RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
+LINK = "coordinator"  # the name of the connection in Flower's config
+PATIENCE = 300.0  # seconds that the SuperLink may be away
+STARTING = 120.0  # seconds from Flower's "started" to our process
+PAUSE = 0.5
+IN_VAIN = 5  # starts in a row after which no round was done
+
+Show = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class State:
+    """How the ServerApp of a run of Flower's is doing."""
+
+    flower: str
+    state: str
+    text: str = ""
+    wrong: bool = False  # the input is at fault
+
+    def write(self, folder: Path) -> None:
+        text = jsontext.dumps(vars(self))
+        write_whole(folder / "flower" / STATE, lambda file: file.write(text.encode()))
+
+
+def state_of(folder: Path) -> State | None:
+    """What the last ServerApp said; None where there was none."""
+    try:
+        return State(**json.loads((folder / "flower" / STATE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def working(folder: Path, seconds: float) -> Iterator[bool]:
+    """Hold the lock of the process that runs the loop; False where another one holds it for so many seconds."""
+    path = folder / "flower" / LOCK
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    end = time.monotonic() + seconds
+    while True:
+        with locked(path, wait=False) as ours:
+            if ours or time.monotonic() >= end:
+                yield ours
+                return
+        time.sleep(0.1)
+
+
+def is_working(folder: Path) -> bool:
+    """Whether a ServerApp runs now."""
+    with working(folder, 0.0) as ours:
+        return not ours
+
+
+def flwr(folder: Path, *words: str, control: int | None = None) -> dict[str, Any]:
+    """Run a command of Flower's against the SuperLink of this machine, and return what it says."""
+    _connect(folder, control)
+    command = commands.Command(["flwr", *words, "--format", "json"], commands.home(folder))
+    try:
+        done = subprocess.run(command.words, env=command.surroundings(), capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise commands.missing("flwr") from None
+    try:
+        told = json.loads(done.stdout)
+    except ValueError:
+        told = {}
+    if done.returncode or not isinstance(told, dict) or not told.get("success"):
+        said = told.get("error-message") if isinstance(told, dict) else ""
+        raise Unreachable(" ".join(str(said or done.stderr or done.stdout).split())[-500:])
+    return told
+
+
+class Unreachable(TacitError):
+    """Flower does not do what it was asked, mostly because the SuperLink is not there."""
+
+
+def register(folder: Path, site: str | None = None, key: Path | None = None, control: int | None = None) -> list[str]:
+    """Register the keys of nodes that have no id yet, or another key for one site; write their ids."""
+    plan = read_plan(folder)
+    if site is not None and site not in {one.name for one in plan.sites}:
+        raise SpecError(f"{site!r} is no site of {folder / FEDERATION}.")
+    if key is not None and site is None:
+        raise SpecError("--key is the key of one site: name it with --site.")
+    nodes = {one.name: one.node for one in plan.sites if one.node is not None}
+    new = [one.name for one in plan.sites if one.name == site or (site is None and one.node is None)]
+    for name in new:
+        file = key or folder / "nodes" / f"{name}.pub"
+        if not file.is_file():
+            raise SpecError(f"the public key of site {name} is not at {file}: ask the site for its node.pub.")
+        text = file.read_bytes()
+        if name in nodes:  # the old key opens nothing from now on
+            flwr(folder, "supernode", "unregister", str(nodes[name]), LINK, control=control)
+        told = flwr(folder, "supernode", "register", str(file.absolute()), LINK, "--name", name[:32], control=control)
+        nodes[name] = int(told["node-id"])
+        (folder / "nodes" / f"{name}.pub").write_bytes(text)
+        _write_nodes(folder, nodes)
+    return new
+
+
+def revoke(folder: Path, site: str, control: int | None = None) -> None:
+    """Let the node of a site in no more, and forget its id."""
+    nodes = {one.name: one.node for one in read_plan(folder).sites if one.node is not None}
+    if site not in nodes:
+        raise SpecError(f"{site!r} is no site with a node in {folder / FEDERATION}.")
+    flwr(folder, "supernode", "unregister", str(nodes.pop(site)), LINK, control=control)
+    _write_nodes(folder, nodes)
+
+
+def run(folder: Path, show: Show, control: int | None = None) -> Path:
+    """See one run through, and return its directory. A run whose process ended is started again, and goes on."""
+    going, lines = unfinished(folder), _Lines(folder / LOG)
+    target = going.path if going else folder / RUNS / next_name(folder)
+    state = state_of(folder) if is_working(folder) else None
+    flower, vain = state.flower if state else "", 0
+    while True:
+        before = _rounds(target)
+        if not flower:
+            register(folder, control=control)
+            flower = _started(folder, target.name, show, control)
+        ended = _watched(folder, flower, lambda: lines.show(show))
+        lines.show(show)
+        if RunDirectory(target).finished:
+            return target
+        if ended is not None and ended.state == STOPPED:
+            raise (InputError if ended.wrong else Interrupted)(ended.text)
+        vain = 0 if _rounds(target) > before else vain + 1
+        if vain >= IN_VAIN:
+            raise RunDirectoryError(
+                f"the process of the run ended {vain} times before a round was done: see {folder / LOG} and the log of "
+                "flower-superlink."
+            )
+        show({"text": "the process of the run ended: starting it again, from its last round"})
+        with _forgiven():
+            flwr(folder, "stop", flower, LINK, control=control)
+        flower = ""
+
+
+def next_name(folder: Path) -> str:
+    """The name of the next run."""
+    name, taken = read_plan(folder).name, folder / RUNS
+    return f"{name}-{next(n for n in range(1, 10**9) if not (taken / f'{name}-{n}').exists())}"
+
+
+def _started(folder: Path, name: str, show: Show, control: int | None) -> str:
+    """Start a run of Flower's; wait for the SuperLink where it is away."""
+    end, told = time.monotonic() + PATIENCE, False
+    folders.ship(folder / "app")  # of this version
+    while True:
+        try:
+            return str(flwr(folder, "run", str((folder / "app").absolute()), LINK, "-c", f'run="{name}"',
+                            control=control)["run-id"])  # fmt: skip
+        except Unreachable as error:
+            if time.monotonic() > end:
+                raise TacitError(f"the SuperLink is not there ({error}): start it with tacit federate link.") from None
+            if not told:
+                show({"text": "waiting for the SuperLink"})
+            told = True
+            time.sleep(PAUSE)
+
+
+def _watched(folder: Path, flower: str, look: Callable[[], None]) -> State | None:
+    """Wait until the ServerApp of a run has ended; None where it ended without a word, or never began."""
+    end = time.monotonic() + STARTING
+    while True:
+        look()
+        working = is_working(folder)
+        state = state_of(folder)
+        ours = state is not None and state.flower == flower
+        if ours and state is not None and state.state != RUNNING:
+            return state
+        if (ours and not working) or time.monotonic() > end:
+            return None
+        if ours:
+            end = time.monotonic() + STARTING
+        time.sleep(PAUSE)
+
+
+class _Lines:
+    """The lines that a log gains."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.at = path.stat().st_size if path.exists() else 0
+
+    def show(self, show: Show) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self.at)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.at += len(line)
+                with _forgiven():
+                    show(json.loads(line))
+
+
+@contextmanager
+def _forgiven() -> Iterator[None]:
+    """Go on where a courtesy fails: stop what may be over, show what may be half a line."""
+    try:
+        yield
+    except (Unreachable, ValueError):
+        pass
+
+
+def _rounds(path: Path) -> int:
+    return len(RunDirectory(path).rows()) if path.exists() else 0
+
+
+def _connect(folder: Path, control: int | None) -> None:
+    """Write Flower's config: how its command line reaches the SuperLink of this machine."""
+    at = f"{commands.LOOPBACK}:{control or commands.ports(folder).control}"
+    ca = json.dumps(str((folder / "ca.pem").absolute()))
+    text = f'[superlink]\ndefault = "{LINK}"\n\n[superlink.{LINK}]\naddress = "{at}"\nroot-certificates = {ca}\n'
+    (folder / "flower").mkdir(exist_ok=True)
+    write_whole(folder / "flower" / "config.toml", lambda file: file.write(text.encode()))
+
+
+def _write_nodes(folder: Path, nodes: dict[str, int]) -> None:
+    plan, path = read_plan(folder), folder / FEDERATION
+    kept = path.read_text().partition("[[site]]")[0]
+    text = folders.plan_text(plan.name, {one.name: one.agents for one in plan.sites}, nodes, kept)
+    write_whole(path, lambda file: file.write(text.encode()))
