@@ -85,7 +85,7 @@ def ask(one: Service, joined: Join, t: int = 1, w=None, accepted=None, **changed
     """The question of an honest coordinator, but for what is changed."""
     agents = one._runs[joined.run].agents
     w = np.full(shape_of(one, joined.run), 0.01 * t) if w is None else w
-    last = {who: t - 1 for who in agents} if accepted is None else accepted
+    last = dict.fromkeys(agents, t - 1) if accepted is None else accepted
     parts = {"run": joined.run, "agreed": joined.agreed, "t": t, "rho": rho_of(one, joined.run, t)}
     return Ask(**parts | {"accepted": last, "w": w} | changed)
 

@@ -50,6 +50,7 @@ COMMANDS = {
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
     "federate": "train between institutions, over Flower",
     "ledger": "look at an agent's record of releases",
+    "agent": "answer for the records of an institution in a federation",
     "data": "look at data",
     "info": "say which code runs here",
 }

@@ -7,6 +7,7 @@ one message to the next but what can be made again from the site file, the ledge
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -47,7 +48,7 @@ from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
-RUNS_KEPT = 8  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
+RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
 MAPS_KEPT = 2  # records that have passed a feature map, which may be far larger than the records
 LONGEST_REASON = 1000  # characters of a line of the log
 THREADS = 2  # a core: while one agent waits for the disk, another computes
@@ -73,7 +74,7 @@ class Service:
         self._files = ExitStack()
         self._runs: OrderedDict[str, JoinedRun] = OrderedDict()
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
-        self._joining = threading.Lock()
+        self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
             self._ledgers = {one.name: self._ledger(one.name) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
@@ -94,7 +95,8 @@ class Service:
     @property
     def largest_body(self) -> int:
         """The bytes of the largest model of a run that was joined; no message may bring more."""
-        return max((wire.ITEM * shape[0] * shape[1] for shape in self._shapes()), default=0)
+        with self._listed:
+            return max((wire.ITEM * math.prod(run.shape) for run in self._runs.values()), default=0)
 
     def answer(self, header: wire.Header, body: bytes) -> tuple[wire.Header, bytes]:
         """The reply to one message, whatever came."""
@@ -116,7 +118,7 @@ class Service:
             with self._joining:  # one at a time: each may have to compute features of all records
                 return self._joined(message)
         assert isinstance(message, Ask)
-        run = self._runs.get(message.run)
+        run = self._found(message.run)
         if run is None:
             self.log(f"was asked in run {message.run!r}, which is not loaded", event="unjoined", run=message.run)
             return Unjoined(message.run)
@@ -125,16 +127,17 @@ class Service:
 
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
-        known = self._runs.get(join.run)
+        known = self._found(join.run)
         if known is None or known.join != join:
-            made = self._made(join)
-            self._runs[join.run] = made
-            while len(self._runs) > RUNS_KEPT:
-                self._runs.popitem(last=False)
-            who = list(made.agents)
+            known = self._made(join)
+            with self._listed:
+                self._runs[join.run] = known
+                while len(self._runs) > RUNS_KEPT:
+                    self._runs.popitem(last=False)
+            who = list(known.agents)
             told = f"{', '.join(who)} joined run {join.run!r} of {len(join.agents)} agents"
             self.log(told, event="joined", run=join.run, agents=who)
-        return Joined(join.run, tuple(self._runs[join.run].agents))
+        return Joined(join.run, tuple(known.agents))
 
     def _made(self, join: Join) -> JoinedRun:
         self.site.agree.check_run(join.run, self.own.agents, join.agents)
@@ -211,9 +214,11 @@ class Service:
             self.log(told, event="refused", run=ask.run, round=ask.t, agent=agent.name)
             return None
 
-    def _shapes(self) -> list[tuple[int, int]]:
-        with self._joining:
-            return [run.shape for run in self._runs.values()]
+    def _found(self, name: str) -> JoinedRun | None:
+        with self._listed:
+            if name in self._runs:
+                self._runs.move_to_end(name)
+            return self._runs.get(name)
 
     def _ledger(self, name: str) -> Ledger:
         self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)

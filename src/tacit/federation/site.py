@@ -94,8 +94,8 @@ def load(site: Site) -> Federation:
     for one, public in zip(site.agents, told, strict=True):
         if public != told[0]:
             raise DataError(
-                f"agents {site.agents[0].name} and {one.name} differ in columns, classes or bounds: one model needs the "
-                "same of all agents."
+                f"agents {site.agents[0].name} and {one.name} differ in columns, classes or bounds: one model needs "
+                "the same of all agents."
             )
     shards = tuple(one.shards[0] for one in loaded)
     return replace(first, shards=shards, agents=tuple(one.name for one in site.agents), name=site.name)

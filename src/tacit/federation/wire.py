@@ -13,6 +13,7 @@ import json
 import math
 import socket
 import struct
+import time
 from typing import Any
 
 MARK = b"tacit\0\0\1"  # the last byte is the version
@@ -35,15 +36,19 @@ def send(stream: socket.socket, header: Header, body: bytes = b"") -> None:
     stream.sendall(PREFIX.pack(MARK, len(text), len(body)) + text + body)
 
 
-def receive(stream: socket.socket, largest_body: int) -> tuple[Header, bytes]:
-    """Read one message whose body has at most so many bytes; Malformed where something else came."""
-    mark, n_header, n_body = PREFIX.unpack(_exactly(stream, PREFIX.size))
+def receive(stream: socket.socket, largest_body: int, seconds: float | None = None) -> tuple[Header, bytes]:
+    """Read one message whose body has at most so many bytes; Malformed where something else came.
+
+    `seconds` are for the whole message: a sender that gives one byte now and then does not hold the reader.
+    """
+    end = None if seconds is None else time.monotonic() + seconds
+    mark, n_header, n_body = PREFIX.unpack(_exactly(stream, PREFIX.size, end))
     if mark != MARK:
         raise Malformed("what came is not a message of this version of tacit: install the same version everywhere.")
     if n_header > LARGEST_HEADER or n_body > largest_body:
         raise Malformed(f"the message is too long: its body may have {largest_body} bytes.")
-    header = parsed(_exactly(stream, n_header))
-    return header, _exactly(stream, n_body)
+    header = parsed(_exactly(stream, n_header, end))
+    return header, _exactly(stream, n_body, end)
 
 
 def parsed(text: bytes | str) -> Header:
@@ -82,9 +87,14 @@ def _is_shape(shape: object) -> bool:
     )  # fmt: skip
 
 
-def _exactly(stream: socket.socket, n: int) -> bytes:
+def _exactly(stream: socket.socket, n: int, end: float | None) -> bytes:
     found = bytearray()
     while len(found) < n:
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise Malformed("the message did not arrive in time.")
+            stream.settimeout(left)
         more = stream.recv(min(n - len(found), 1 << 20))
         if not more:
             raise Malformed("the connection ended within a message.")
