@@ -134,6 +134,12 @@ class Shard:
     def __len__(self) -> int:
         return len(self.y)
 
+    def at_hand(self) -> Shard:
+        """This shard; refuse to compute on the zeros that stand for records which another process holds."""
+        if not self.here:
+            raise DataError("these records are elsewhere, and nothing can be computed of them here: ask their holder.")
+        return self
+
     def rows(self, kept: Any) -> Shard:
         """The records that an index, a slice or a mask chooses."""
         present = None if self.present is None else self.present[kept]

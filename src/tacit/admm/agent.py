@@ -48,11 +48,11 @@ class Agent:
     @cached_property
     def x_norm(self) -> Array:
         """|x_i| in the norm of the bound, (I_p,)."""
-        return self.variant.bound.norm.of_rows(self.shard.x)
+        return self.variant.bound.norm.of_rows(self.shard.at_hand().x)
 
     def in_double(self) -> Agent:
         """The same agent over records in float64."""
-        return replace(self, shard=replace(self.shard, dtype=np.float64))
+        return replace(self, shard=replace(self.shard.at_hand(), dtype=np.float64))
 
     @property
     def constant_bound(self) -> float:
@@ -72,7 +72,7 @@ class Agent:
 
     def data_gradient(self, u: Array) -> tuple[Array, float]:
         """weight sum_i x_i a_i^T, every record shrunk to its bound, and that bound: all that is read of records."""
-        p, shard, bound = self.problem, self.shard, self.variant.bound
+        p, shard, bound = self.problem, self.shard.at_hand(), self.variant.bound
         residual = p.loss.residual(shard.x @ u, shard.y)
         return p.data_gradient(bound.shrink(residual, self.x_norm), shard), bound.bound(residual, self.x_norm)
 

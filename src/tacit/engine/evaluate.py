@@ -25,6 +25,7 @@ Measured = dict[str, float | None]
 
 def loss_and_errors(w: Array, shard: Shard, loss: Loss) -> tuple[float, int]:
     """(sum_i l(x_i w, y_i), how many records have their highest score at another class than their label)."""
+    shard = shard.at_hand()
     kernels, n_classes = compiled(), w.shape[1]
     if kernels is not None and type(loss) is Softmax and _fits(shard):
         packed = aligned(len(w), width(1, n_classes))

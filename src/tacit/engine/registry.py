@@ -51,6 +51,8 @@ class Builder:
 
     def __call__(self, runs: Sequence[Agents], shape: tuple[int, int], device: str = "cpu") -> Engine:
         """The engine; runs that solve exactly stay with the plain one: their tolerance needs float64."""
+        for agent in runs[0]:  # all runs are over the same shards
+            agent.shard.at_hand()
         exact = any(isinstance(run[0].variant.rule, Exact) for run in runs)
         return PlainEngine(runs, shape) if exact else self.build(runs, shape, device)
 

@@ -56,18 +56,23 @@ class Account:
             return np.asarray(self.dual[p])
         return np.asarray(ascent(self.dual[p], w, self.z[p], float(self.rho[p])))
 
-    def hash_of_dual(self, p: int, t: int, w: Array) -> str:
-        """What agent p says of that dual with its answer to round t, if both sides have the same."""
-        return fingerprint(t, {"dual": self.dual_for(p, w)})
+    def kept_dual(self, one: Taken) -> Array:
+        """The dual that agent p keeps with its answer: with w first, it has taken the step of this round."""
+        dual = self.dual_for(one.p, one.w)
+        return dual if self.order is Order.ZWD else np.asarray(ascent(dual, one.w, one.z, one.rho))
+
+    def hash_of_dual(self, one: Taken) -> str:
+        """What an agent says of that dual with its answer, if both sides have the same."""
+        return fingerprint(one.t, {"dual": self.kept_dual(one)})
 
     def after(self, taken: Iterable[Taken]) -> Account:
         """The account after these answers, at most one of each agent."""
         new = self.load({name: array.copy() for name, array in self.save().items()})
         for one in taken:
-            p, dual = one.p, self.dual_for(one.p, one.w)
+            p = one.p
+            new.slope[p] = self.dual_for(p, one.w) + one.rho * (one.w - one.z)
+            new.dual[p] = self.kept_dual(one)
             new.z[p], new.rho[p], new.accepted[p] = one.z, one.rho, one.t
-            new.slope[p] = dual + one.rho * (one.w - one.z)
-            new.dual[p] = dual if self.order is Order.ZWD else ascent(dual, one.w, one.z, one.rho)
         return new
 
     def replies(self, t: int, w: Array, rho: float, trace: Trace, before: Account) -> Replies:

@@ -1,13 +1,41 @@
-"""The coordinator of a federation: it reads its folder, gathers the sites, and runs or resumes the run."""
+"""The coordinator of a federation: it reads its folder, gathers the sites, and starts or resumes the run.
+
+The run is an ordinary one (tacit.run): its directory, records, checkpoint and result are those of `tacit train`. What
+differs is the engine, tacit.federation.remote, and that a checkpoint is on disk before any question leaves.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
+from tacit.admm.messages import Broadcast
+from tacit.errors import InputError, Interrupted, RunDirectoryError
+from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, silent
-from tacit.run.run import Result
-from tacit.run.train import Listener, nobody
+from tacit.federation.messages import Join
+from tacit.federation.opening import Gathered, Opening
+from tacit.federation.plan import RUN, Plan, read_plan
+from tacit.federation.remote import Remote
+from tacit.federation.status import Board
+from tacit.guarded.agent import expected_trace, scale_of
+from tacit.guarded.half import AdmmHalf
+from tacit.jsontext import Values
+from tacit.lock import locked
+from tacit.rounds import Trace, mean_trace
+from tacit.run import build, deploy
+from tacit.run.compose import AdmmSetup
+from tacit.run.directory import RunDirectory
+from tacit.run.run import Result, Run
+from tacit.run.spec import Spec
+from tacit.run.train import Listener, nobody, together
+from tacit.types import Federation, Shard
+
+RUNS = "runs"
 
 
 def train(folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log = silent) -> Result:
@@ -15,4 +43,106 @@ def train(folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log 
 
     Suspended where too many agents are missing: call it again, and the run goes on.
     """
-    raise NotImplementedError
+    plan, values = read_plan(folder), asked.read_run(folder)
+    with locked(folder, wait=False) as ours:
+        if not ours:
+            raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
+        board = Board(folder, plan)
+        opening = Opening(carrier, plan.faults, log, board.waiting)
+        test = asked.test_records(folder, values)
+        going = unfinished(folder)
+        if going is None:
+            gathered = opening.gathered(plan)
+            case = _case(plan, values, gathered, test)
+            directory = RunDirectory.create(_next(folder, plan.name), case.spec)
+            gathered.write(directory)
+        else:
+            directory, gathered = going, Gathered.read(going.path)
+            gathered.check(plan)
+            case = _case(plan, values, gathered, test, directory.spec())
+        log(f"the run is in {directory.path}", directory=str(directory.path))
+        try:
+            run = Run(case.spec, case.federation, case.setup, directory)
+            host = partial(_host, case, opening, board)
+            return together([run], board.heard(listener), host=host, save_every_round=True)[0]
+        except InputError:
+            directory.discard()  # unless a round was done
+            raise
+        except Interrupted as stop:
+            raise Interrupted(f"{stop}; give the same command again to continue") from None
+
+
+def unfinished(folder: Path) -> RunDirectory | None:
+    """Return the run of a folder that was started and has no result; None where the next run is a new one."""
+    found = sorted(path for path in (folder / RUNS).glob("*") if (path / "spec.toml").is_file())
+    left = [path for path in found if not RunDirectory(path).finished]
+    if len(left) > 1:
+        names = " and ".join(str(path) for path in left)
+        raise RunDirectoryError(f"{names} are not finished: move all but one away, and that one is continued.")
+    return RunDirectory.open(left[0]) if left else None
+
+
+def _next(folder: Path, name: str) -> Path:
+    """Return the path of a new run, such as runs/hearts-1, with the first number that is not taken."""
+    number = next(n for n in range(1, 10**9) if not (folder / RUNS / f"{name}-{n}").exists())
+    return folder / RUNS / f"{name}-{number}"
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A run as its coordinator knows it: no records but those of a test set."""
+
+    plan: Plan
+    gathered: Gathered
+    spec: Spec
+    federation: Federation
+    setup: AdmmSetup
+
+    @property
+    def join(self) -> Join:
+        """Return what every site is asked to join."""
+        agents, spec = self.gathered.agents, self.spec
+        agreed = facts.agreed(spec, self.gathered.public, agents, self.federation, self.setup)
+        assert spec.run.name is not None  # tacit.federation.asked names every run
+        return Join(spec.run.name, spec.toml(), agreed, agents)
+
+    @cached_property
+    def _scales(self) -> list[tuple[AdmmHalf, float]]:
+        return [(half, scale_of(half)) for half in deploy.halves(self.spec, self.setup)]
+
+    def trace(self, msg: Broadcast) -> Trace:
+        """Return the noise of a round, from public numbers."""
+        return mean_trace([expected_trace(half, scale, msg.t, msg.body(), {}) for half, scale in self._scales])
+
+
+def _case(
+    plan: Plan, values: Values, gathered: Gathered, test: Federation | None, started: Spec | None = None
+) -> Case:
+    """Build the run from public facts; refuse a run.toml that is not that of a run which was started."""
+    shard: Shard | None = asked.shard_of(test, gathered.public)
+    hollow = facts.hollow(plan.name, gathered.public, gathered.agents, shard)
+    spec = asked.spec_of(values, plan.name, hollow, started.run.name if started else None)
+    if started is not None and spec != started:
+        raise RunDirectoryError(
+            f"a run is not finished, and {RUN} asks for another: restore {RUN} to finish it, or move the folder of "
+            "that run away to start a new one."
+        )
+    asked.check_order(spec, plan.faults.missing)
+    federation = build.transformed(spec, hollow)
+    return Case(plan, gathered, spec, federation, build.admm_setup(spec, federation))
+
+
+def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _files: ExitStack) -> Remote:
+    """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
+    (run,) = runs
+    join, sites = case.join, {name: [who for who, _ in agents] for name, agents in case.gathered.sites.items()}
+    run.check_data()
+    if not (run.directory and run.directory.saved()):
+        opening.joined(join, sites)
+    remote = Remote(
+        join, sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier, case.plan.faults,
+        opening.log, board.asking,
+    )  # fmt: skip
+    board.begin(run)
+    run.told_by_host = partial(board.told, remote)
+    return remote

@@ -117,13 +117,14 @@ class Remote:
             if not is_model(row):
                 found.reasons[one.agent] = "it sent a model that is not finite, or far too large"
                 continue
-            if one.dual != self.account.hash_of_dual(p, question.t, question.w):
+            taken = Taken(p, question.t, question.w, question.rho, row)
+            if one.dual != self.account.hash_of_dual(taken):
                 raise Suspended(
                     f"round {question.t}: agent {one.agent} of site {site} has another dual than the coordinator, so "
                     "that they do not compute the same: the run is saved after the round before. Check that both "
                     "have the same version of tacit, and resume."
                 )
-            found.taken.append(Taken(p, question.t, question.w, question.rho, row))
+            found.taken.append(taken)
             found.heads[one.agent] = one.head
         for name in silent_ones | (set(found.reasons) & set(question.accepted)):
             self.log(f"round {question.t}: agent {name}: {found.reasons[name]}", site=site, agent=name, t=question.t)

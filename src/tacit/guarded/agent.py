@@ -104,10 +104,7 @@ class Guarded:
         return half.carry(own, body, answer), leaving, self._trace(t, body, seconds)
 
     def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:
-        """Numbers that a simulation may plot, all of them public: the draw itself is not kept."""
-        scale = self.terms.scale
-        size = scale * (1.0 if self.half.law is Law.LAPLACE else math.sqrt(2 / math.pi))  # E|xi|
-        return Trace(size, size / self.half.stiffness(t, body), scale, scale / self.half.multiplier, seconds)
+        return expected_trace(self.half, self.terms.scale, t, body, seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +164,12 @@ class Resident:
     def _ledger(self) -> Ledger:
         assert isinstance(self.agent.store, Ledger), "an agent that keeps nothing else needs a ledger"
         return self.agent.store
+
+
+def expected_trace(half: AdmmHalf, scale: float, t: int, body: Body, seconds: dict[str, float]) -> Trace:
+    """Numbers that a run may plot, all of them public: the draw itself is not kept."""
+    size = scale * (1.0 if half.law is Law.LAPLACE else math.sqrt(2 / math.pi))  # E|xi|
+    return Trace(size, size / half.stiffness(t, body), scale, scale / half.multiplier, seconds)
 
 
 def scale_of(half: AdmmHalf) -> float:

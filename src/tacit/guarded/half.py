@@ -88,6 +88,7 @@ class AdmmHalf:
     @cached_property
     def sums(self) -> Sums:
         """The sums over the records that are held."""
+        self.agent.shard.at_hand()
         return self.summing(self.held)
 
     @cached_property

@@ -52,6 +52,7 @@ OF_OWN_FEATURES = (  # not covered where the feature map is a function of the us
 HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
 
 SEEDED = "whoever knows the seed: simulated noise can be drawn again and taken off, so "
+NOBODY_TRUSTED = "no server, agent or channel is trusted"
 DEPLOY = "train with --noise exact what is to be released"
 NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with --noise exact, are those of objp and objt"
 
@@ -69,7 +70,7 @@ def stated(spec: Spec, setup: Setup) -> dict[str, Any]:
         "releases": None if spent is None else described(promise.each_round, promise.once),
         "accounted_delta": None if spent is None else accounted_delta(spec),
         "adjacency": ADJACENCY.get(promise.unit, "client"),
-        "trust": _trust(spec, promise) if spent else None,
+        "trust": _trust(spec, setup) if spent else None,
         "covers": _covered(setup) if spent else None,
         "not_covered": _not_covered(spec, setup) if spent else None,
         "noise": (_noise(spec) if private else None),
@@ -175,15 +176,18 @@ def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
     return 0.0 if spec.privacy.mechanism == "laplace" else spec.privacy.dp_delta
 
 
-def _trust(spec: Spec, promise: Promise) -> str:
+def _trust(spec: Spec, setup: Setup) -> str:
     """Return who is trusted. To trust nobody, the agents' ledgers must outlive the process that asks the agents."""
+    promise = setup.promise
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
         trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"
         return told + trusting
+    if isinstance(setup, AdmmSetup) and not any(agent.shard.here for agent in setup.agents):
+        return "each agent adds its noise where its records are, and keeps its own ledger; " + NOBODY_TRUSTED
     if not spec.privacy.ledger:
         return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
-    return "noise is added at each agent; no server, agent or channel is trusted"
+    return f"noise is added at each agent; {NOBODY_TRUSTED}"
 
 
 def _noise(spec: Spec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
@@ -35,8 +36,10 @@ TRACED = {
 }  # fmt: skip
 
 
-def objective(w: Array, setup: Setup, federation: Federation) -> float:
-    """Return sum_p f_p(w)."""
+def objective(w: Array, setup: Setup, federation: Federation) -> float | None:
+    """Return sum_p f_p(w); None where another process holds records."""
+    if not all(shard.here for shard in federation.shards):
+        return None
     problem = setup.problem
     data = sum(loss_and_errors(w, shard, problem.loss)[0] for shard in federation.shards)
     return problem.weight * data + federation.n_agents * problem.regularization * problem.regularizer.value(w)
@@ -85,6 +88,7 @@ class Run:
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: list[Guarded] = []
+        self.told_by_host: Callable[[], dict[str, Any]] = dict  # what the result says beside all that every run says
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
     def again(self) -> Run:
@@ -175,6 +179,7 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path)
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.spec, self.guarded)}
+        summary |= self.told_by_host()
         if self.directory is not None:
             known = self.federation
             names = known.inputs if known.recipe else known.features

@@ -34,6 +34,7 @@ K = TypeVar("K")
 R = TypeVar("R")
 
 Listener = Callable[[int, dict[str, Any] | None], None]  # (rounds done, a row if one was recorded)
+Host = Callable[[Sequence[Run], ExitStack], Any]  # who builds the engine of some runs
 
 
 def nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
@@ -125,11 +126,19 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
     return ENGINES[own.engine]([setup.agents for setup in setups], first.setup.shape, own.device)
 
 
-def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | None = None) -> list[Result]:
+def together(
+    runs: Sequence[Run],
+    listener: Listener = nobody,
+    stop: Patience | None = None,
+    host: Host = engine_for,
+    save_every_round: bool = False,
+) -> list[Result]:
     """Compute runs of equal length over the same shards in lockstep on one engine; a single run is a batch of one.
 
     The directories of the runs are locked meanwhile; a run that another process has finished is read, and not run
-    again. `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop.
+    again. `stop` tells afterwards of a signal that came in the last round, when there was nothing left to stop. `host`
+    builds the engine, when the directories are locked. With `save_every_round`, no question leaves before the round
+    before it is on disk.
     """
     with ExitStack() as open_files:
         done: dict[Run, Result] = {}
@@ -144,9 +153,9 @@ def together(runs: Sequence[Run], listener: Listener = nobody, stop: Patience | 
             if isinstance(run.setup, AdmmSetup):
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
-            engine, stop = engine_for(left, open_files), stop or Patience()
+            engine, stop = host(left, open_files), stop or Patience()
             with stop:  # before the first file changes: a signal then waits for the end of a round
-                results = _lockstep(left, engine, listener, stop)
+                results = _lockstep(left, engine, listener, stop, save_every_round)
             done |= zip(left, results, strict=True)
         return [done[run] for run in runs]
 
@@ -166,7 +175,9 @@ def settled(
             return
 
 
-def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patience) -> list[Result]:
+def _lockstep(
+    runs: Sequence[Run], engine: Any, listener: Listener, stop: Patience, save_every_round: bool = False
+) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
         saved = run.restore(engine.save(r))
@@ -208,7 +219,7 @@ def _lockstep(runs: Sequence[Run], engine: Any, listener: Listener, stop: Patien
             save()
             raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
         full = first.spec.privacy.ledger and first.state.t % KEPT_ROUNDS == 0
-        if (now - saved_at > pause or full) and first.state.t < last:
+        if (now - saved_at > pause or full or save_every_round) and first.state.t < last:
             save()
             saved_at = time.monotonic()
             pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving

@@ -1,0 +1,91 @@
+"""What run.toml asks for: the spec that travels to the sites, and the test records that the coordinator holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from pathlib import Path
+
+from tacit import toml
+from tacit.data import sources
+from tacit.data.spec import DataSpec
+from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.federation import facts
+from tacit.federation.plan import RUN
+from tacit.jsontext import Values
+from tacit.run.presets import fitted_to, preset
+from tacit.run.sources import GIVEN
+from tacit.run.spec import Spec
+from tacit.types import Federation, Shard
+
+ROUNDS = 50  # of a run that names none: rounds take seconds here
+TRANSFORMS = ("data.intercept", "data.row_norm", "data.row_bound", "data.row_mode")  # of [data], what is done at sites
+OF_TEST = (
+    "test", "schema", "class_names", "label_column", "target_low", "target_high", "low", "high",
+)  # fmt: skip  of [data], what says how the coordinator reads its test records
+AT_SITES = ("privacy.ledger", "privacy.limit", "privacy.data_id")
+
+
+def read_run(folder: Path) -> Values:
+    """Read run.toml; refuse keys that belong to the sites."""
+    values = toml.read(folder / RUN)
+    for key in values:
+        if key in AT_SITES:
+            raise SpecError(f"{RUN}: {key} is for each site to say, in its site.toml: drop it.")
+        name = key.removeprefix("data.")
+        if name != key and key not in TRANSFORMS and name not in OF_TEST:
+            raise SpecError(f"{RUN}: {key} is for the sites, which hold the records: drop it.")
+    if values.get("privacy.noise", "exact") != "exact":
+        raise SpecError(f"{RUN}: agents in a federation draw exact noise: drop privacy.noise.")
+    for key in ("run.preset", "algorithm.name"):
+        if type(values.get(key, "")) is not str:
+            raise SpecError(f"{RUN}: {key} takes a name, got {values[key]!r}.")
+    return values
+
+
+def spec_of(values: Values, name: str, federation: Federation, run: str | None = None) -> Spec:
+    """Return the spec of a run, without paths; `federation` has the public facts, `run` the name if it has one."""
+    source = GIVEN + name
+    chosen = {key: value for key, value in values.items() if not key.startswith("data.") or key in TRANSFORMS}
+    known = preset(chosen.get("run.preset", "sound"), chosen.get("algorithm.name", "objt"), source)
+    always = {"data.source": source, "privacy.noise": "exact"}
+    spec = known.with_values({"run.rounds": ROUNDS} | chosen | always).checked()
+    given = run or spec.run.name or secrets.token_hex(8)
+    return fitted_to(federation, spec).with_values({"run.name": given})
+
+
+def test_records(folder: Path, values: Values) -> Federation | None:
+    """Load the test records that run.toml names, which lie at the coordinator; None where it names none."""
+    own = {name: values[f"data.{name}"] for name in OF_TEST if f"data.{name}" in values}
+    test = own.pop("test", None)
+    if test is None:
+        return None
+    own |= {"schema": str(folder / own["schema"])} if "schema" in own else {}
+    typed = Spec().with_values({f"data.{name}": value for name, value in own.items()} | {"data.test": test}).data
+    bundled = test in sources.NAMED
+    source = test if bundled else str(folder / test)
+    if bundled:
+        return sources.load(DataSpec(source=source))
+    return sources.load(dataclasses.replace(typed, source=source, test=None, agents=1, test_fraction=0.0).checked())
+
+
+def shard_of(test: Federation | None, public: str) -> Shard | None:
+    """Return the test records as one shard; refuse records of another form than those of the sites."""
+    if test is None:
+        return None
+    if facts.public(test) != public:
+        raise DataError(
+            "the test records do not declare the same columns, classes or bounds as the sites: give the coordinator "
+            "the schema of the sites (data.schema)."
+        )
+    return test.test if len(test.test) else test.shards[0]
+
+
+def check_order(spec: Spec, missing: str) -> None:
+    """Refuse to count missing agents with their last gradient where a release does not stand for a gradient at w."""
+    a = spec.algorithm
+    if missing == "reuse" and ((a.order, a.linearize_at) != ("zwd", "w") or a.rule == "exact"):
+        raise IncompatibleError(
+            'faults.missing = "reuse" needs steps in which z moves first and f_p is linearised at w, as the sound '
+            'preset has them: use that preset, or set faults.missing = "stop".'
+        )

@@ -1,0 +1,154 @@
+"""Before the first round: the sites introduce themselves, and join the run or say that they do not."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tacit import jsontext
+from tacit.errors import DataError, IncompatibleError, RunDirectoryError, Suspended, Unfit
+from tacit.federation import messages
+from tacit.federation.carrier import Carrier
+from tacit.federation.log import Log
+from tacit.federation.messages import Counts, Hello, Introduction, Join, Joined, Message, Refusal
+from tacit.federation.plan import Faults, Plan, Site
+from tacit.run.directory import RunDirectory, write_whole
+
+FILE = "federation.json"
+AT_MOST = 1.0  # seconds between two looks at the clock
+
+M = TypeVar("M", bound=Message)
+Waiting = Callable[[Sequence[str]], None]  # is told which sites have not answered
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Who takes part in a run, in order, and what is public of all records; kept in the run's directory."""
+
+    sites: dict[str, Counts]
+    public: str
+
+    @property
+    def agents(self) -> Counts:
+        """All agents, site by site."""
+        return tuple(pair for agents in self.sites.values() for pair in agents)
+
+    def write(self, directory: RunDirectory) -> None:
+        """Keep it in the directory of the run, which is resumed with the same agents."""
+        text = jsontext.dumps({"sites": self.sites, "public": self.public}, indent=2) + "\n"
+        write_whole(directory.path / FILE, lambda file: file.write(text.encode()))
+
+    @classmethod
+    def read(cls, path: Path) -> Gathered:
+        """Read what `write` wrote."""
+        try:
+            found = json.loads((path / FILE).read_text(encoding="utf-8"))
+            sites = {site: tuple((str(who), int(n)) for who, n in agents) for site, agents in found["sites"].items()}
+            return cls(sites, str(found["public"]))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise RunDirectoryError(f"{path / FILE} is damaged ({error}): restore it, or start anew.") from None
+
+    def check(self, plan: Plan) -> None:
+        """Refuse to resume a run with other agents than it was started with."""
+        listed = {site.name: set(site.agents) for site in plan.sites}
+        for site, agents in self.sites.items():
+            if listed.get(site) != {who for who, _ in agents}:
+                raise RunDirectoryError(
+                    f"the run was started with {', '.join(who for who, _ in agents)} at site {site}, and "
+                    "federation.toml lists others: restore it, or move the folder of that run away to start a new one."
+                )
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The coordinator before the first round: how it speaks to sites, and how long it waits for them."""
+
+    carrier: Carrier
+    faults: Faults
+    log: Log
+    waiting: Waiting
+    clock: Callable[[], float] = time.monotonic
+
+    def gathered(self, plan: Plan) -> Gathered:
+        """Say Hello until every site has introduced itself; refuse what federation.toml does not list."""
+        sites = {site.name: site for site in plan.sites}
+        found: dict[str, Introduction] = {}
+        for name, reply in self._replies(sites, Hello(), (Introduction,)):
+            if isinstance(reply, Introduction):
+                found[name] = reply
+                self.log(f"site {name} is here with {len(reply.agents)} agents", site=name)
+        missing = [name for name in sites if name not in found]
+        if missing and (self.faults.start == "all" or not found):
+            raise Suspended(
+                f"the run does not begin: no word came from {', '.join(missing)}. Start their services, or set "
+                'faults.start = "present" to begin without them.'
+            )
+        for name in missing:
+            self.log(f"the run begins without site {name}: it is not here", site=name)
+        return _agreeing({name: (site, found[name]) for name, site in sites.items() if name in found})
+
+    def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> None:
+        """Let every site join the run; stop where one refuses, before anything is released."""
+        ready = set()
+        for name, reply in self._replies(sites, join, (Joined, Refusal)):
+            if isinstance(reply, Refusal) or (isinstance(reply, Joined) and set(reply.joined) != set(sites[name])):
+                raise IncompatibleError(
+                    f"site {name} does not join the run, and nothing was released: ask there why (its log says so; its "
+                    "site file limits what may be asked), change run.toml or the site file, and start again."
+                )
+            ready.add(name)
+            self.log(f"site {name} has joined the run {join.run}", site=name)
+        if missing := [name for name in sites if name not in ready]:
+            raise Suspended(
+                f"the run does not begin: {', '.join(missing)} did not join in time. Nothing was released; see to "
+                "them, and resume the run."
+            )
+
+    def _replies(
+        self, sites: Mapping[str, object], request: Message, wanted: tuple[type[Message], ...]
+    ) -> Iterator[tuple[str, Message]]:
+        """Send a request to all sites, again and again; yield the first wanted reply of each, until the deadline."""
+        began, sent = self.clock(), -float("inf")
+        left = dict(sites)
+        while left and self.clock() < began + self.faults.start_deadline:
+            if self.clock() - sent >= self.faults.resend:
+                sent = self.clock()
+                for name in left:
+                    self.carrier.send(name, *messages.written(request))
+            self.waiting(list(left))
+            for name, header, body in self.carrier.received(min(AT_MOST, self.faults.resend)):
+                try:
+                    reply = messages.read(header, body, messages.REPLIES)
+                except Unfit as error:
+                    self.log(f"site {name} sent what is no message: {error}", site=name)
+                    continue
+                run = getattr(request, "run", "")
+                ours = type(reply) in wanted and getattr(reply, "run", run) in (run, "")
+                if name in left and ours:
+                    del left[name]
+                    yield name, reply
+
+
+def _agreeing(found: Mapping[str, tuple[Site, Introduction]]) -> Gathered:
+    """Return who takes part; refuse sites whose agents are not those of the plan, or whose records are of two forms."""
+    counts: dict[str, Counts] = {}
+    (first, (_, told)) = next(iter(found.items()))
+    for name, (site, said) in found.items():
+        theirs = dict(said.agents)
+        if set(theirs) != set(site.agents):
+            raise DataError(
+                f"site {name} has the agents {', '.join(theirs) or 'none'}, and federation.toml lists "
+                f"{', '.join(site.agents)}: correct one of them."
+            )
+        if said.site != name:
+            raise DataError(f"site {name} calls itself {said.site}: give it one name in federation.toml and site.toml.")
+        if said.public != told.public:
+            raise DataError(
+                f"sites {first} and {name} do not declare the same columns, classes or bounds: give both one schema."
+            )
+        counts[name] = tuple((who, theirs[who]) for who in site.agents)
+    return Gathered(counts, told.public)

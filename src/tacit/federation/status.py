@@ -1,0 +1,171 @@
+"""Where a federation stands: a small file in the coordinator's folder, rewritten every round and while it waits."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tacit import jsontext
+from tacit.admm import compatible
+from tacit.errors import RunDirectoryError
+from tacit.federation.plan import Plan
+from tacit.federation.remote import Remote
+from tacit.jsontext import Values
+from tacit.measures import MEASURES, measured
+from tacit.privacy.budget import upward
+from tacit.privacy.release import Release
+from tacit.run import deploy
+from tacit.run.compose import AdmmSetup
+from tacit.run.directory import write_whole
+from tacit.run.run import Run
+from tacit.run.train import Listener
+
+FILE = "status.json"
+OFTEN = 1.0  # seconds between two writings
+
+
+class Board:
+    """The writer of the file. It never stops a run: where the file cannot be written, the run goes on without it."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.path, self.plan = folder / FILE, plan
+        self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
+        self.written = -float("inf")
+        self.release: Release | None = None
+        self.dp_delta = 1.0
+
+    def begin(self, run: Run) -> None:
+        """Say of which run the rest is said."""
+        assert isinstance(run.setup, AdmmSetup)
+        self.release = compatible.release(run.setup.agents[0].variant)
+        self.dp_delta = run.spec.privacy.dp_delta
+        name = run.directory.path.name if run.directory else None
+        self.said |= {
+            "state": "running", "run": name, "round": run.state.t, "of": run.spec.run.rounds, "dp_delta": self.dp_delta,
+        }  # fmt: skip
+
+    def waiting(self, sites: Sequence[str]) -> None:
+        """Say which sites are waited for before the first round."""
+        self.said["sites"] = {site.name: {"here": site.name not in sites} for site in self.plan.sites}
+        self._write()
+
+    def asking(self, remote: Remote) -> None:
+        """Say whom the coordinator waits for in a round."""
+        if time.monotonic() - self.written >= OFTEN:
+            self._tell(remote)
+
+    def heard(self, listener: Listener) -> Listener:
+        """Return the listener, after which the file says what it heard."""
+
+        def both(done: int, row: dict[str, Any] | None) -> None:
+            self.said |= {"round": done} | (measured(row) if row else {})
+            self._write()
+            listener(done, row)
+
+        return both
+
+    def ended(self, state: str, remote: Remote | None = None) -> None:
+        """Say that the coordinator has stopped, and why."""
+        self.said["state"] = state
+        if remote is not None:
+            self._tell(remote)
+        else:
+            self._write()
+
+    def told(self, remote: Remote) -> dict[str, Any]:
+        """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
+        heads = {name: head or None for name, head in zip(remote.names, remote.heads, strict=True)}
+        took_part = {name: self._agent(remote, name) | {"site": site}
+                     for site, agents in remote.sites.items() for name in agents}  # fmt: skip
+        return {"ledger_heads": heads, "took_part": took_part}
+
+    def _tell(self, remote: Remote) -> None:
+        now, clock = time.time(), remote.clock()
+        sites = {}
+        for site, agents in remote.sites.items():
+            question, seen = remote.post.out.get(site), remote.post.seen.get(site)
+            sites[site] = {
+                "last_seen": None if seen is None else round(now - clock + seen, 1),
+                "waiting_since": None if question is None else round(now - clock + question.since, 1),
+                "waiting_for_round": None if question is None else question.t,
+                "late": question is not None and question.t < remote.t,
+                "strays": remote.post.strays[site],
+                "agents": {name: self._agent(remote, name) | _reason(remote, name) for name in agents},
+            }
+        self.said |= {"asking": remote.t, "sites": sites}
+        self._write()
+
+    def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
+        p = remote.place[name]
+        released = int(remote.attendance.released[p])
+        spent = 0.0 if self.release is None else _price(self.release, released, self.dp_delta)
+        return remote.attendance.of(p) | {"released": released, "epsilon": spent}
+
+    def _write(self) -> None:
+        self.written = time.monotonic()
+        text = jsontext.dumps({"at": round(time.time(), 1), **self.said}, indent=1) + "\n"
+        with suppress(OSError):
+            write_whole(self.path, lambda file: file.write(text.encode()))
+
+
+@lru_cache(maxsize=4096)
+def _price(release: Release, releases: int, dp_delta: float) -> float:
+    return deploy.price([(release, releases)], dp_delta) if releases else 0.0
+
+
+def _reason(remote: Remote, name: str) -> dict[str, str]:
+    return {"reason": remote.reasons[name]} if name in remote.reasons else {}
+
+
+def read(folder: Path) -> Values:
+    """Return what the file in a coordinator's folder says."""
+    path = folder / FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{path} cannot be read ({error.strerror}): give the folder of a coordinator that has been started."
+        ) from None
+    except ValueError as error:
+        raise RunDirectoryError(f"{path} is damaged ({error}): it is written again in the next round.") from None
+    if not isinstance(found, dict) or "state" not in found:
+        raise RunDirectoryError(f"{path} is damaged: it is written again in the next round.")
+    return found
+
+
+def lines(status: Values, now: float | None = None) -> list[str]:
+    """Return the status as lines for a person."""
+    now = time.time() if now is None else now
+    said = [f"{status['federation']}: {status['state']} (as of {_ago(now, status.get('at'))})"]
+    if status.get("of") is not None:
+        said.append(f"run {status['run']}: {status['round']} of {status['of']} rounds")
+    tested = [f"{one.name} {one.shown(status[one.key])}" for one in MEASURES if status.get(one.key) is not None]
+    said += [", ".join(tested)] if tested else []
+    for site, of in status.get("sites", {}).items():
+        said.append(f"site {site}: {_site(of, now)}")
+        said += [f"  {name}: {_counted(agent, status.get('dp_delta'))}" for name, agent in of.get("agents", {}).items()]
+    return said
+
+
+def _site(of: Values, now: float) -> str:
+    if "here" in of:
+        return "here" if of["here"] else "no word yet"
+    seen = f"last seen {_ago(now, of['last_seen'])}" if of["last_seen"] else "not seen since the coordinator started"
+    late = "late: " if of["late"] else ""
+    waiting = f", {late}round {of['waiting_for_round']} asked {_ago(now, of['waiting_since'])}"
+    return seen + (waiting if of["waiting_since"] else "")
+
+
+def _counted(agent: Values, dp_delta: float | None) -> str:
+    spent = f"({upward(agent['epsilon'])}, {dp_delta:g}) spent in {agent['released']} releases"
+    counts = f"answered {agent['answered']}, missed {agent['missed']}, late {agent['late']}, refused {agent['refused']}"
+    return f"{counts}; {spent}" + (f"; {agent['reason']}" if "reason" in agent else "")
+
+
+def _ago(now: float, at: float | None) -> str:
+    return "an unknown time ago" if at is None else f"{max(0.0, now - at):.0f} s ago"
