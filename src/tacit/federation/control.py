@@ -8,6 +8,7 @@ whose process was killed, minutes before Flower does, and starts it again: it co
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -93,12 +94,18 @@ def flwr(folder: Path, *words: str, control: int | None = None) -> dict[str, Any
         told = {}
     if done.returncode or not isinstance(told, dict) or not told.get("success"):
         said = told.get("error-message") if isinstance(told, dict) else ""
-        raise Unreachable(" ".join(str(said or done.stderr or done.stdout).split())[-500:])
+        text = " ".join(str(said or done.stderr or done.stdout).split())[-500:]
+        away = not listens(control or commands.ports(folder).control)
+        raise (Unreachable if away else Declined)(f"flwr {words[0]}: {text}")
     return told
 
 
-class Unreachable(TacitError):
-    """Flower does not do what it was asked, mostly because the SuperLink is not there."""
+class Declined(TacitError):
+    """Flower does not do what it was asked."""
+
+
+class Unreachable(Declined):
+    """The SuperLink is not there."""
 
 
 def register(folder: Path, site: str | None = None, key: Path | None = None, control: int | None = None) -> list[str]:
@@ -142,7 +149,6 @@ def run(folder: Path, show: Show, control: int | None = None) -> Path:
     while True:
         before = _rounds(target)
         if not flower:
-            register(folder, control=control)
             flower = _started(folder, target.name, show, control)
         ended = _watched(folder, flower, lambda: lines.show(show))
         lines.show(show)
@@ -174,8 +180,9 @@ def _started(folder: Path, name: str, show: Show, control: int | None) -> str:
     folders.ship(folder / "app")  # of this version
     while True:
         try:
-            return str(flwr(folder, "run", str((folder / "app").absolute()), LINK, "-c", f'run="{name}"',
-                            control=control)["run-id"])  # fmt: skip
+            register(folder, control=control)
+            app, config = str((folder / "app").absolute()), f'run="{name}"'
+            return str(flwr(folder, "run", app, LINK, "-c", config, control=control)["run-id"])
         except Unreachable as error:
             if time.monotonic() > end:
                 raise TacitError(f"the SuperLink is not there ({error}): start it with tacit federate link.") from None
@@ -227,12 +234,21 @@ def _forgiven() -> Iterator[None]:
     """Go on where a courtesy fails: stop what may be over, show what may be half a line."""
     try:
         yield
-    except (Unreachable, ValueError):
+    except (Declined, ValueError):
         pass
 
 
 def _rounds(path: Path) -> int:
     return len(RunDirectory(path).rows()) if path.exists() else 0
+
+
+def listens(port: int) -> bool:
+    """Whether somebody listens on a port of this machine."""
+    try:
+        with socket.create_connection((commands.LOOPBACK, port), 1.0):
+            return True
+    except OSError:
+        return False
 
 
 def _connect(folder: Path, control: int | None) -> None:

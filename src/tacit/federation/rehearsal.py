@@ -12,7 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from tacit.errors import TacitError
 from tacit.federation import commands, control, folders
@@ -36,9 +36,11 @@ class Rehearsal:
         (folder / LOGS).mkdir(exist_ok=True)
 
     def __enter__(self) -> Rehearsal:
+        self.usual = signal.signal(signal.SIGTERM, _stopped)  # whoever ends this process ends the others too
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        signal.signal(signal.SIGTERM, self.usual)
         for name in reversed(list(self.running)):
             self.signal(name, signal.SIGTERM)
         end = time.monotonic() + END
@@ -87,8 +89,8 @@ class Rehearsal:
             self.start(name)
         for site in self.sites:
             self.start(f"{site}-agent")
-        self._await("superlink", lambda: listens(self.control))
-        self._await("door", lambda: listens(self.port))
+        self._await("superlink", lambda: control.listens(self.control))
+        self._await("door", lambda: control.listens(self.port))
         show({"text": f"SuperLink and door are up (https://{LOOPBACK}:{self.port}); registering nodes"})
         control.register(self.coordinator, control=self.control)
         for site in self.sites:
@@ -112,6 +114,10 @@ class Rehearsal:
         return lines[-1] if lines else "it said nothing"
 
 
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
 def free_ports(n: int) -> list[int]:
     """So many ports of loopback that nobody listens on."""
     opened = [socket.create_server((LOOPBACK, 0)) for _ in range(n)]
@@ -120,11 +126,3 @@ def free_ports(n: int) -> list[int]:
         one.close()
     return found
 
-
-def listens(port: int) -> bool:
-    """Whether somebody listens on a port of loopback."""
-    try:
-        with socket.create_connection((LOOPBACK, port), 1.0):
-            return True
-    except OSError:
-        return False
