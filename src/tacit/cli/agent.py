@@ -65,7 +65,7 @@ def run_check(options: argparse.Namespace) -> int:
     for name, count in agents.items():
         print(f"agent       {name}: {count} records, {spent[name]}")
     told = f"{public['n_features']} features, {public['n_classes']} classes" if not public["target"] else "a number"
-    print(f"public      {told}; a coordinator is told this, the names of columns and classes, and the numbers of records")
+    print(f"public      {told}; a coordinator is told this, the names of columns and classes, and how many records")
     for key, value in agree.items():
         print(f"agree       {key}: {value}")
     print("agree       every other key: as in the preset")

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from tacit.errors import IncompatibleError, SpecError
@@ -29,7 +30,8 @@ from tacit.lock import locked
 from tacit.run.train import Patience
 
 SECONDS = 20.0  # for a message to arrive, and for its reply to leave
-CONNECTIONS = 16
+CONNECTIONS = 16  # attended at a time
+QUEUE = 128  # that wait: the system turns away more
 TICK = 0.1  # seconds between two looks at whether to end
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
@@ -42,13 +44,13 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         if not alone:
             raise IncompatibleError(f"another service holds {site.ledger}: stop it first.")
         with Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
-            log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
-            desk = _Desk(service, allowed, log)
+            service.log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
+            desk = _Desk(service, allowed)
             try:
                 desk.attend(door, lambda: stop.is_set() or patience.asked)
             finally:
                 desk.finish()
-            log("ends: no answer is on its way", event="ended")
+            service.log("ends: no answer is on its way", event="ended")
 
 
 def users(site: Site) -> set[int]:
@@ -81,7 +83,7 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
                 _hand_to(path, site.group)
             if site.group is not None or allowed != {os.getuid()}:
                 path.chmod(0o660)
-            door.listen(CONNECTIONS)
+            door.listen(QUEUE)
             yield door
         finally:
             with suppress(FileNotFoundError):
@@ -123,8 +125,8 @@ def _hand_to(path: Path, group: str) -> None:
 class _Desk:
     """Connections that are being attended, each on a thread."""
 
-    def __init__(self, service: Service, allowed: set[int], log: Log) -> None:
-        self.service, self.allowed, self.log = service, allowed, log
+    def __init__(self, service: Service, allowed: set[int]) -> None:
+        self.service, self.allowed, self.log = service, allowed, service.log
         self._free = threading.BoundedSemaphore(CONNECTIONS)
         self._lock = threading.Lock()
         self._threads: set[threading.Thread] = set()
@@ -183,16 +185,21 @@ class _Desk:
         with self._lock:
             self._reading.add(stream)
         try:
-            header, body = wire.receive(stream, self.service.largest_body, SECONDS)
+            heard = partial(self.service.answer, *wire.receive(stream, self.service.largest_body, SECONDS))
+        except wire.TooLong as error:
+            heard = partial(self.service.answer_unread, error.header)
         except (wire.Malformed, OSError) as error:
             self.log(f"refused what came: {error}", event="malformed")
-            header, body = {}, b""
+            heard = partial(written, Refusal())
         finally:
             came = time.monotonic()
             with self._lock:
                 self._reading.discard(stream)
-        reply = self.service.answer(header, body) if header else written(Refusal())
-        pace = self.service.site.pace
-        rest = time.monotonic() - came
-        time.sleep(math.ceil(max(rest, 1e-9) / pace) * pace - rest)
+        reply = heard()
+        time.sleep(until_due(time.monotonic() - came, self.service.site.pace))
         return reply
+
+
+def until_due(elapsed: float, pace: float) -> float:
+    """The seconds to the next whole multiple of the pace; a reply that needed no time at all waits for the first."""
+    return max(1, math.ceil(elapsed / pace)) * pace - elapsed

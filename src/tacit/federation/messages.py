@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -156,6 +156,11 @@ def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -
         for name in names
     }
     return message(**values)
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Tell whether a value can be the name of a run or of an agent."""
+    return type(value) is str and 0 < len(value) <= LONGEST_NAME and is_unicode(value)
 
 
 def _text(name: str, value: object, longest: int = LONGEST_NAME) -> str:

@@ -11,8 +11,9 @@ import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,10 +34,11 @@ from tacit.federation.messages import (
     Refusal,
     Released,
     Unjoined,
+    is_name,
     read,
     written,
 )
-from tacit.federation.site import Site, load
+from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
 from tacit.guarded.gate import Question
 from tacit.machine import cores
@@ -68,7 +70,7 @@ class Service:
     """The agents of a site, with their records loaded and their ledgers open."""
 
     def __init__(self, site: Site, log: Log = silent) -> None:
-        self.site, self.log = site, log
+        self.site, self._log = site, log
         self.own = load(site)
         self.public = facts.public(self.own)
         self._files = ExitStack()
@@ -76,7 +78,7 @@ class Service:
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
-            self._ledgers = {one.name: self._ledger(one.name) for one in site.agents}
+            self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
         except BaseException:
             self._files.close()
@@ -91,6 +93,11 @@ class Service:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def log(self, text: str, **told: Any) -> None:
+        """Tell the owner; a log that cannot be written is no reason to keep back an answer that is on record."""
+        with suppress(Exception):
+            self._log(text, **told)
 
     @property
     def largest_body(self) -> int:
@@ -109,6 +116,17 @@ class Service:
             self.log(f"refused a message: {_reason(error)}", event="refused", run=run)
             return written(Refusal(run))
 
+    def answer_unread(self, header: wire.Header) -> tuple[wire.Header, bytes]:
+        """The reply to a message whose body is larger than any model of a run that is loaded, and was not read.
+
+        Where the service has just been started, that is the question of an honest coordinator: join again.
+        """
+        run = header.get("run")
+        if header.get("kind") == Ask.kind and is_name(run) and self._found(run) is None:
+            return written(self._unjoined(run))
+        self.log("refused a message whose body is larger than any model here", event="refused")
+        return written(Refusal())
+
     def _reply(self, message: Message) -> Message:
         if isinstance(message, Hello):
             counts = tuple(zip(self.own.agents, map(len, self.own.shards), strict=True))
@@ -120,10 +138,13 @@ class Service:
         assert isinstance(message, Ask)
         run = self._found(message.run)
         if run is None:
-            self.log(f"was asked in run {message.run!r}, which is not loaded", event="unjoined", run=message.run)
-            return Unjoined(message.run)
+            return self._unjoined(message.run)
         with run.lock:
             return self._answered(run, message)
+
+    def _unjoined(self, run: str) -> Unjoined:
+        self.log(f"was asked in run {run!r}, which is not loaded", event="unjoined", run=run)
+        return Unjoined(run)
 
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
@@ -165,6 +186,7 @@ class Service:
         for name, (half, terms) in agreed.items():
             ours = spec.with_values({"privacy.data_id": data_ids[name]})
             deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
+            _ = half.sums  # made now, so that the first round takes no longer than the others
         return {
             name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
             for name, (half, terms) in agreed.items()
@@ -220,10 +242,15 @@ class Service:
                 self._runs.move_to_end(name)
             return self._runs.get(name)
 
-    def _ledger(self, name: str) -> Ledger:
+    def _ledger(self, one: Holding) -> Ledger:
         self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = self.site.ledger / deploy.file_of(name)
-        return self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        file = self.site.ledger / deploy.file_of(one.name)
+        ledger = self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        others = sorted(set(ledger.history().spent) - {one.data_id})
+        if others:
+            known = f"the ledger of agent {one.name} has answered for {', '.join(map(repr, others))} too"
+            self.log(f"{known}: {one.data_id!r} has a budget of its own, and must share no record with them")
+        return ledger
 
 
 def _reason(error: Exception) -> str:

@@ -3,7 +3,7 @@
     tacit 0 0 1 | length of the header, 4 bytes | length of the body, 8 bytes | header | body
 
 The header is an object with the key "kind", and with "arrays": the name and the shape of each array in the body, in
-order. Numbers in the body are float64, little endian, in C order. Lengths are checked before anything is read, so that
+order. Numbers in the body are float64, little endian, in C order. Lengths are checked before anything is kept, so that
 nobody can make the reader allocate more than it allows.
 """
 
@@ -14,11 +14,13 @@ import math
 import socket
 import struct
 import time
+from collections.abc import Iterator
 from typing import Any
 
 MARK = b"tacit\0\0\1"  # the last byte is the version
 PREFIX = struct.Struct(">8sIQ")
 LARGEST_HEADER = 4 << 20
+LARGEST_SKIPPED = 1 << 28  # bytes of a body that is not kept
 ITEM = 8  # bytes of a float64
 
 Header = dict[str, Any]
@@ -26,6 +28,14 @@ Header = dict[str, Any]
 
 class Malformed(Exception):
     """What came is not a message."""
+
+
+class TooLong(Malformed):
+    """A message whose body is longer than the reader allows, and was not kept; its header is as it came."""
+
+    def __init__(self, header: Header, largest_body: int) -> None:
+        super().__init__(f"the message is too long: its body may have {largest_body} bytes.")
+        self.header = header
 
 
 def send(stream: socket.socket, header: Header, body: bytes = b"") -> None:
@@ -45,9 +55,13 @@ def receive(stream: socket.socket, largest_body: int, seconds: float | None = No
     mark, n_header, n_body = PREFIX.unpack(_exactly(stream, PREFIX.size, end))
     if mark != MARK:
         raise Malformed("what came is not a message of this version of tacit: install the same version everywhere.")
-    if n_header > LARGEST_HEADER or n_body > largest_body:
-        raise Malformed(f"the message is too long: its body may have {largest_body} bytes.")
+    if n_header > LARGEST_HEADER:
+        raise Malformed(f"the message is too long: its header may have {LARGEST_HEADER} bytes.")
     header = parsed(_exactly(stream, n_header, end))
+    if n_body > largest_body:
+        for _ in _parts(stream, min(n_body, LARGEST_SKIPPED), end):
+            pass  # a sender that could not finish would not hear the reply
+        raise TooLong(header, largest_body)
     return header, _exactly(stream, n_body, end)
 
 
@@ -88,18 +102,25 @@ def _is_shape(shape: object) -> bool:
 
 
 def _exactly(stream: socket.socket, n: int, end: float | None) -> bytes:
-    found = bytearray()
-    while len(found) < n:
+    found = b"".join(_parts(stream, n, end))
+    if len(found) < n:
+        raise Malformed("the connection ended within a message.")
+    return found
+
+
+def _parts(stream: socket.socket, n: int, end: float | None) -> Iterator[bytes]:
+    """Up to n bytes, as they come; fewer where the sender has ended."""
+    while n > 0:
         if end is not None:
             left = end - time.monotonic()
             if left <= 0:
                 raise Malformed("the message did not arrive in time.")
             stream.settimeout(left)
-        more = stream.recv(min(n - len(found), 1 << 20))
+        more = stream.recv(min(n, 1 << 20))
         if not more:
-            raise Malformed("the connection ended within a message.")
-        found += more
-    return bytes(found)
+            return
+        n -= len(more)
+        yield more
 
 
 def _refuse(constant: str) -> None:

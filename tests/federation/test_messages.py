@@ -1,0 +1,182 @@
+"""Messages pass through bytes unchanged, and nothing that is not a message passes at all."""
+
+import json
+import socket
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import Unfit
+from tacit.federation import wire
+from tacit.federation.messages import (
+    LONGEST_NAME,
+    REPLIES,
+    REQUESTS,
+    Answer,
+    Ask,
+    Hello,
+    Introduction,
+    Join,
+    Joined,
+    Refusal,
+    Released,
+    Unjoined,
+    read,
+    written,
+)
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+HASHES = st.integers(0, 2**256 - 1).map("{:064x}".format)
+ROUNDS = st.integers(1, 2**53 - 1)
+COUNTS = st.dictionaries(NAMES, ROUNDS, max_size=4).map(lambda found: tuple(found.items()))
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+def arrays(*shape):
+    n = int(np.prod(shape))
+    return st.lists(st.floats(), min_size=n, max_size=n).map(lambda some: np.array(some, float).reshape(shape))
+
+
+@st.composite
+def answers(draw):
+    names = draw(st.lists(NAMES, unique=True, max_size=4))
+    half = len(names) // 2
+    released = tuple(Released(who, draw(HASHES), draw(HASHES)) for who in names[:half])
+    return Answer(draw(NAMES), draw(ROUNDS), released, tuple(names[half:]), draw(arrays(half, 2, 3)))
+
+
+MESSAGES = st.one_of(
+    st.just(Hello()),
+    st.builds(Introduction, NAMES, COUNTS, st.text(st.characters(codec="utf-8"))),
+    st.builds(Join, NAMES, st.text(st.characters(codec="utf-8")), HASHES, COUNTS),
+    st.builds(Joined, NAMES, st.lists(NAMES, unique=True, max_size=4).map(tuple)),
+    st.builds(Ask, NAMES, HASHES, ROUNDS, NUMBERS,
+              st.dictionaries(NAMES, st.integers(0, 2**53 - 1), min_size=1, max_size=4), arrays(2, 3)),
+    answers(),
+    st.builds(Unjoined, NAMES),
+    st.builds(Refusal, NAMES | st.just("")),
+)  # fmt: skip
+ALL = (*REQUESTS, *REPLIES)
+
+
+def same(a, b):
+    assert type(a) is type(b)
+    for name, value in vars(a).items():
+        other = getattr(b, name)
+        if isinstance(value, np.ndarray):
+            assert value.tobytes() == other.tobytes()
+            assert value.shape == other.shape
+        else:
+            assert value == other
+
+
+@settings(max_examples=200, deadline=None)
+@given(MESSAGES)
+def test_every_message_passes_through_json_and_bytes_unchanged(message):
+    header, body = written(message)
+    same(read(header, body, ALL), message)  # as it is, without a wire
+    same(read(wire.parsed(json.dumps(header)), body, ALL), message)
+
+
+@settings(max_examples=50, deadline=None)
+@given(MESSAGES)
+def test_a_request_is_not_taken_for_a_reply_nor_the_other_way_round(message):
+    header, body = written(message)
+    wrong = REPLIES if type(message) in REQUESTS else REQUESTS
+    with pytest.raises(Unfit):
+        read(header, body, wrong)
+
+
+THINGS = [None, True, 0, -1, 1.5, 2**53, 10**30, "", "x" * (LONGEST_NAME + 1), "\ud800", [], {}, [[]], [["a"]],
+          [["a", 0]], [["a", 1], ["a", 1]], {"a": -1}, {"a": 1.0}, {"": 1}, {"a": True}, "NaN", "0" * 63, "G" * 64]  # fmt: skip
+
+
+def test_a_field_of_another_type_is_refused_whatever_it_is():
+    whole = Ask("r", "0" * 64, 3, 1.0, {"a": 2}, np.zeros((2, 3)))
+    fine = {("run", ""), ("accepted", '{"a": 1}')}
+    for message in (whole, Join("r", "", "0" * 64, (("a", 1),)), Unjoined("r")):
+        header, body = written(message)
+        for field in [name for name in header if name not in ("kind", "arrays", "version")]:
+            for thing in THINGS:
+                text_is_fine = field == "spec" and isinstance(thing, str) and thing != "\ud800"
+                run_is_fine = field == "run" and thing in ("", "NaN", "0" * 63, "G" * 64)
+                number_is_fine = field == "rho" and thing == 1.5
+                if text_is_fine or run_is_fine or number_is_fine or (field, json.dumps(thing)) in fine:
+                    continue
+                if field == "agents" and thing == []:
+                    continue  # an empty list is a list; a run without agents is refused by the site
+                with pytest.raises(Unfit):
+                    read({**header, field: thing}, body, ALL)
+
+
+@pytest.mark.parametrize("change", [
+    {"version": 2}, {"version": 1.0}, {"version": True}, {"kind": "ASK"}, {"kind": None}, {"kind": ["ask"]},
+    {"more": 1}, {"arrays": {}}, {"arrays": {"w": [3, 2]}, "z": 1}, {"arrays": {"w": [2, 3], "z": [0]}}, {"arrays": {"w": [-2, -3]}},
+    {"arrays": {"w": [2, 4]}}, {"arrays": {"w": [2.0, 3]}}, {"arrays": {"w": [2**31, 2**31]}}, {"arrays": []},
+    {"arrays": {"w": [1] * 5 + [6]}}, {"arrays": None},
+])  # fmt: skip
+def test_a_header_that_is_not_of_its_kind_is_refused(change):
+    header, body = written(Ask("r", "0" * 64, 3, 1.0, {"a": 2}, np.zeros((2, 3))))
+    with pytest.raises(Unfit):
+        read(header | change, body, ALL)
+
+
+@pytest.mark.parametrize("body", [b"", b"\0" * 47, b"\0" * 49, b"\0" * 96])
+def test_a_body_has_the_bytes_of_its_arrays(body):
+    header, _ = written(Ask("r", "0" * 64, 3, 1.0, {"a": 2}, np.zeros((2, 3))))
+    with pytest.raises(Unfit):
+        read(header, body, ALL)
+
+
+def frame(header: bytes, mark: bytes = wire.MARK, length: int | None = None, body: int = 0) -> bytes:
+    """A frame, and the lengths that it says it has."""
+    return wire.PREFIX.pack(mark, len(header) if length is None else length, body) + header
+
+
+@pytest.mark.parametrize(("sent", "says"), [
+    (b"", "ended"), (b"GET / HTTP/1.1\r\nHost: here\r\n\r\n", "not a message"),
+    (frame(b"{}", mark=b"tacit\0\0\2"), "version"),
+    (frame(b"[]"), "not an object"), (frame(b"{"), "not JSON"), (frame(b'{"a": NaN}'), "not JSON"),
+    (frame(b'{"a": 1, "a": 2}'), "not JSON"), (frame(b"\xff\xfe"), "not JSON"), (frame(b"[" * 100_000), "not JSON"),
+    (frame(b'{"a": ' + b"9" * 5000 + b"}"), "not JSON"), (frame(b"{}", length=2**32 - 1), "too long"),
+    (frame(b"{}", body=101), "too long"), (frame(b"{}", body=2**64 - 1), "too long"), (frame(b"{}", length=3), "ended"),
+])  # fmt: skip
+def test_what_is_no_frame_is_refused_before_it_is_read(sent, says):
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        writer = threading.Thread(target=lambda: (theirs.sendall(sent), theirs.shutdown(socket.SHUT_WR)))
+        writer.start()
+        with pytest.raises(wire.Malformed, match=says):
+            wire.receive(ours, largest_body=100)
+        ours.close()
+        writer.join()
+
+
+def test_a_sender_of_one_byte_now_and_then_does_not_hold_the_reader():
+    ours, theirs = socket.socketpair()
+    end = threading.Event()
+
+    def drip():
+        for byte in frame(b'{"kind": "hello"}' + b" " * 2000):
+            if end.wait(0.02):
+                return
+            theirs.sendall(bytes([byte]))
+
+    with ours, theirs:
+        slow = threading.Thread(target=drip)
+        slow.start()
+        with pytest.raises((wire.Malformed, TimeoutError)):
+            wire.receive(ours, 0, seconds=0.2)
+        end.set()
+        slow.join()
+
+
+def test_a_message_sent_is_the_message_received():
+    ours, theirs = socket.socketpair()
+    message = Ask("r", "0" * 64, 3, 1.0, {"a": 2}, np.arange(6.0).reshape(2, 3))
+    with ours, theirs:
+        wire.send(theirs, *written(message))
+        same(read(*wire.receive(ours, 48, seconds=5.0), REQUESTS), message)
