@@ -45,6 +45,7 @@ class State:
     state: str
     text: str = ""
     wrong: bool = False  # the input is at fault
+    pid: int | None = None
 
     def write(self, folder: Path) -> None:
         text = jsontext.dumps(vars(self))

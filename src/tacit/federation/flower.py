@@ -8,6 +8,7 @@ to a node.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ from tacit.run.directory import RunDirectory
 try:
     from flwr.app import Message
     from flwr.serverapp import ServerApp
+    from flwr.supercore.run import RunNotRunningException
 
     from tacit.federation import courier
 except ImportError:
@@ -111,11 +113,12 @@ def main(grid: Any, context: Any) -> None:
     if not named:
         raise SpecError(f"set {FOLDER} to the coordinator's folder where flower-superlink is started.")
     folder, flower = Path(named), str(context.run_id)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     with control.working(folder, PREDECESSOR) as ours, (folder / control.LOG).open("a", encoding="utf-8") as file:
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another process runs there.")
         log = to(file, as_json=True)
-        control.State(flower, control.RUNNING).write(folder)
+        control.State(flower, control.RUNNING, pid=os.getpid()).write(folder)
         try:
             name = str(context.run_config.get("run") or control.next_name(folder))
             if not RunDirectory(folder / RUNS / name).finished:
@@ -124,7 +127,19 @@ def main(grid: Any, context: Any) -> None:
         except TacitError as error:
             log(f"stopped: {error}")
             ended = control.State(flower, control.STOPPED, str(error), isinstance(error, InputError))
+        except RunNotRunningException:
+            ended = control.State(flower, control.STOPPED, "the run was stopped with flwr stop; run it again to go on")
         ended.write(folder)
+
+
+def _end_with(parent: int) -> None:
+    """End this process with the one that started it, which ends with the SuperLink.
+
+    Without a SuperLink, Flower's grid tries again for ever. What was done is on disk; the next process goes on from it.
+    """
+    while os.getppid() == parent:
+        time.sleep(PAUSE)
+    os._exit(1)
 
 
 def _train(folder: Path, grid: Any, name: str, log: Log) -> None:
