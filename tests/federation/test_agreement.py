@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import InputError, Unfit
+from tacit.federation import agreement
 from tacit.federation.agreement import AT_MOST, DEFAULTS, LONGEST_SPEC, OURS, UNREAD, spec_of
 from tacit.federation.messages import Join, Refusal, written
 from tacit.privacy.history import Limit
@@ -49,7 +50,8 @@ OTHER = {
     "data.row_mode": "unit", "data.intercept": True, "data.test": "/etc/passwd", "data.schema": "/etc/passwd",
     "data.source": "/etc/passwd", "privacy.sensitivity": "observed", "problem.regularizer": "none", "problem.beta": 1e6,
     "problem.threshold": 0.1, "problem.domain": "ball", "problem.domain_radius": 1e9,
-    "privacy.adjacency": "replace_one", "features.map": "none", "features.seed": 7, "features.size": 3, "features.shape": "3x1", "features.scale": 2.0,
+    "privacy.adjacency": "replace_one", "features.map": "none", "features.seed": 7, "features.size": 3,
+    "features.shape": "3x1", "features.scale": 2.0,
     "privacy.epsilon": 1.5, "privacy.dp_delta": 1e-3, "privacy.mechanism": "laplace", "privacy.covers": "round",
     "privacy.noise": "simulated", "privacy.ledger": "/tmp/other", "privacy.limit": 100.0, "privacy.data_id": "new data",
     "privacy.squared_std": True, "run.preset": "released", "run.name": "r2", "run.engine": "torch",
@@ -167,6 +169,12 @@ def test_a_text_that_is_no_spec_is_refused_at_once(site, text):
     reply = site.answer(*_join("r1", text))
     assert reply[0]["kind"] == "refusal"
     assert time.monotonic() - start < 5
+
+
+def test_a_text_that_is_too_long_is_not_parsed(monkeypatch):
+    monkeypatch.setattr(agreement, "toml", None)
+    with pytest.raises(Unfit, match="a spec has at most"):
+        spec_of("#" * (LONGEST_SPEC + 1))
 
 
 def _join(run, text):

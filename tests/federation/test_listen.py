@@ -147,6 +147,14 @@ def test_an_account_that_is_not_named_gets_nothing(folder, monkeypatch):
         assert "stranger" in [facts["event"] for _, facts in lines]
 
 
+def test_accounts_are_named_by_their_name_or_number(folder):
+    site = read_site(make(folder, extra=f"callers = ['{os.getuid()}', '4242']"))
+    assert listen.users(site) == {os.getuid(), 4242}
+    assert listen.users(read_site(make(folder))) == {os.getuid()}
+    with pytest.raises(SpecError, match="has no account 'no such'"):
+        listen.users(read_site(make(folder, extra="callers = ['no such']")))
+
+
 def test_a_second_service_is_refused_and_the_first_goes_on(folder):
     with listening(folder) as (site, _, _):
         with pytest.raises(IncompatibleError, match="another service holds"):

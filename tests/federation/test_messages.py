@@ -91,7 +91,8 @@ def test_a_request_is_not_taken_for_a_reply_nor_the_other_way_round(message):
 
 
 THINGS = [None, True, 0, -1, 1.5, 2**53, 10**30, "", "x" * (LONGEST_NAME + 1), "\ud800", [], {}, [[]], [["a"]],
-          [["a", 0]], [["a", 1], ["a", 1]], {"a": -1}, {"a": 1.0}, {"": 1}, {"a": True}, "NaN", "0" * 63, "G" * 64]  # fmt: skip
+          [["a", 0]], [["a", 1], ["a", 1]], {"a": -1}, {"a": 1.0}, {"": 1}, {"a": True}, "NaN", "0" * 63,
+          "G" * 64]  # fmt: skip
 
 
 def test_a_field_of_another_type_is_refused_whatever_it_is():
@@ -114,7 +115,8 @@ def test_a_field_of_another_type_is_refused_whatever_it_is():
 
 @pytest.mark.parametrize("change", [
     {"version": 2}, {"version": 1.0}, {"version": True}, {"kind": "ASK"}, {"kind": None}, {"kind": ["ask"]},
-    {"more": 1}, {"arrays": {}}, {"arrays": {"w": [3, 2]}, "z": 1}, {"arrays": {"w": [2, 3], "z": [0]}}, {"arrays": {"w": [-2, -3]}},
+    {"more": 1}, {"arrays": {}}, {"arrays": {"w": [3, 2]}, "z": 1}, {"arrays": {"w": [2, 3], "z": [0]}},
+    {"arrays": {"w": [-2, -3]}},
     {"arrays": {"w": [2, 4]}}, {"arrays": {"w": [2.0, 3]}}, {"arrays": {"w": [2**31, 2**31]}}, {"arrays": []},
     {"arrays": {"w": [1] * 5 + [6]}}, {"arrays": None},
 ])  # fmt: skip

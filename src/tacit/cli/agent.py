@@ -60,7 +60,7 @@ def run_check(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed)}))
         return 0
-    print(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers)}")
+    print(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
     print(f"limit       {site.limit} over all runs on the same data")
     for name, count in agents.items():
         print(f"agent       {name}: {count} records, {spent[name]}")

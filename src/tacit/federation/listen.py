@@ -44,7 +44,8 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         if not alone:
             raise IncompatibleError(f"another service holds {site.ledger}: stop it first.")
         with Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
-            service.log(f"listens at {site.socket} for {', '.join(site.callers)}", event="listening")
+            who = ", ".join(site.callers) or "its own account"
+            service.log(f"listens at {site.socket} for {who}", event="listening")
             desk = _Desk(service, allowed)
             try:
                 desk.attend(door, lambda: stop.is_set() or patience.asked)
@@ -57,11 +58,17 @@ def users(site: Site) -> set[int]:
     """The numbers of the accounts that may connect."""
     if not hasattr(socket, "SO_PEERCRED"):
         raise IncompatibleError("this system does not say who connects to a socket: run the service on Linux.")
-    known = {one.pw_name: one.pw_uid for one in pwd.getpwall()}
-    for name in site.callers:
-        if name not in known:
-            raise SpecError(f"site.callers: this machine has no account {name!r}: check the name.")
-    return {known[name] for name in site.callers}
+    return {_user(name) for name in site.callers} or {os.getuid()}
+
+
+def _user(name: str) -> int:
+    """The number of an account; a container may know an account by its number alone."""
+    try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        if name.isascii() and name.isdecimal():
+            return int(name)
+    raise SpecError(f"site.callers: this machine has no account {name!r}: check the name, or give its number.")
 
 
 @contextmanager

@@ -78,6 +78,7 @@ class Service:
         self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
+            deploy.allow_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
         except BaseException:

@@ -11,7 +11,6 @@ Paths are taken from the folder of the file.
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,7 +53,7 @@ class Site:
     name: str
     socket: Path
     ledger: Path
-    callers: tuple[str, ...]
+    callers: tuple[str, ...]  # accounts that may connect; none named: that of the service
     group: str | None
     pace: float
     limit: Limit
@@ -77,7 +76,7 @@ def read(path: str | Path) -> Site:
         name=_text(source, "site.name", site.get("name")),
         socket=socket,
         ledger=folder / _text(source, "site.ledger", site.get("ledger")),
-        callers=_texts(source, "site.callers", site.get("callers", [getpass.getuser()])),
+        callers=_texts(source, "site.callers", site["callers"]) if "callers" in site else (),
         group=None if "group" not in site else _text(source, "site.group", site["group"]),
         pace=_number(source, "site.pace", site.get("pace", 0.25), LONGEST_PACE),
         limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in ("epsilon", "dp_delta"))),

@@ -145,7 +145,7 @@ class Resident:
 
         The text of an error is for the owner of the records.
         """
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # as above
             asked = self.gate.checked(question)
             accepted = asked.body["accepted"]
             after, leaving, _ = self.agent._respond(self._state(accepted), asked)
