@@ -41,14 +41,14 @@ def site_text(name: str, agents, agree: str = "", limit: float = 3.0, extra: str
     return "\n".join([*lines, f"[agree]\n{agree}\n"])
 
 
-def make(folder: Path, agents=("north",), change=None, **options) -> Path:
+def make(folder: Path, agents=("north",), change=None, name=None, **options) -> Path:
     """A folder with a site file; `change` edits the records (x, y) of each agent before they are written."""
     folder.mkdir(parents=True, exist_ok=True)
     for who in agents:
         x, y = records(who)
         write_table(folder / f"{who}.csv", *((x, y) if change is None else change(x, y)))
     path = folder / "site.toml"
-    path.write_text(site_text("-".join(agents), agents, **options))
+    path.write_text(site_text(name or "-".join(agents), agents, **options))
     return path
 
 

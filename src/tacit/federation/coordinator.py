@@ -6,14 +6,15 @@ differs is the engine, tacit.federation.remote, and that a checkpoint is on disk
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
 from tacit.admm.messages import Broadcast
-from tacit.errors import InputError, Interrupted, RunDirectoryError
+from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, silent
@@ -38,7 +39,10 @@ from tacit.types import Federation, Shard
 RUNS = "runs"
 
 
-def train(folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log = silent) -> Result:
+def train(
+    folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log = silent,
+    clock: Callable[[], float] = time.monotonic,
+) -> Result:  # fmt: skip
     """Train the run of a coordinator's folder; a run that was started and has no result is continued.
 
     Suspended where too many agents are missing: call it again, and the run goes on.
@@ -48,7 +52,7 @@ def train(folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log 
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
         board = Board(folder, plan)
-        opening = Opening(carrier, plan.faults, log, board.waiting)
+        opening = Opening(carrier, plan.faults, log, board.waiting, clock)
         test = asked.test_records(folder, values)
         going = unfinished(folder)
         if going is None:
@@ -64,12 +68,20 @@ def train(folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log 
         try:
             run = Run(case.spec, case.federation, case.setup, directory)
             host = partial(_host, case, opening, board)
-            return together([run], board.heard(listener), host=host, save_every_round=True)[0]
-        except InputError:
+            result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+        except InputError as error:
             directory.discard()  # unless a round was done
+            board.ended(f"stopped: {error}")
             raise
         except Interrupted as stop:
+            board.ended(str(stop))
             raise Interrupted(f"{stop}; give the same command again to continue") from None
+        except TacitError as error:
+            board.ended(f"stopped: {error}")
+            log(str(error))
+            raise
+        board.ended("finished")
+        return result
 
 
 def unfinished(folder: Path) -> RunDirectory | None:
@@ -141,8 +153,8 @@ def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _file
         opening.joined(join, sites)
     remote = Remote(
         join, sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier, case.plan.faults,
-        opening.log, board.asking,
+        opening.log, board.asking, opening.clock,
     )  # fmt: skip
-    board.begin(run)
+    board.begin(run, remote)
     run.told_by_host = partial(board.told, remote)
     return remote

@@ -62,12 +62,13 @@ class Post:
         now, wait = self.clock(), AT_MOST
         for site in self.awaited:
             question = self.out[site]
-            if question.sent is None or now - question.sent >= self.resend:
+            if question.sent is None or now >= question.sent + self.resend:
                 if question.sent is not None:
                     self.log(f"round {question.t}: site {site} is asked again", site=site, t=question.t)
                 self._ask(site, now)
-            wait = min(wait, (self.out[site].sent or now) + self.resend - now)
-        return max(wait, 0.0)
+                continue
+            wait = min(wait, question.sent + self.resend - now)
+        return min(wait, self.resend)
 
     def answers(self, seconds: float) -> Iterator[tuple[str, Question, Answer | str]]:
         """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""

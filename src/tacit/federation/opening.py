@@ -115,7 +115,7 @@ class Opening:
         began, sent = self.clock(), -float("inf")
         left = dict(sites)
         while left and self.clock() < began + self.faults.start_deadline:
-            if self.clock() - sent >= self.faults.resend:
+            if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
                     self.carrier.send(name, *messages.written(request))

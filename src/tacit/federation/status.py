@@ -37,10 +37,12 @@ class Board:
         self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
         self.written = -float("inf")
         self.release: Release | None = None
+        self.remote: Remote | None = None
         self.dp_delta = 1.0
 
-    def begin(self, run: Run) -> None:
-        """Say of which run the rest is said."""
+    def begin(self, run: Run, remote: Remote) -> None:
+        """Say of which run the rest is said, and who knows of its agents."""
+        self.remote = remote
         assert isinstance(run.setup, AdmmSetup)
         self.release = compatible.release(run.setup.agents[0].variant)
         self.dp_delta = run.spec.privacy.dp_delta
@@ -54,28 +56,25 @@ class Board:
         self.said["sites"] = {site.name: {"here": site.name not in sites} for site in self.plan.sites}
         self._write()
 
-    def asking(self, remote: Remote) -> None:
+    def asking(self, _remote: Remote) -> None:
         """Say whom the coordinator waits for in a round."""
         if time.monotonic() - self.written >= OFTEN:
-            self._tell(remote)
+            self._tell()
 
     def heard(self, listener: Listener) -> Listener:
         """Return the listener, after which the file says what it heard."""
 
         def both(done: int, row: dict[str, Any] | None) -> None:
             self.said |= {"round": done} | (measured(row) if row else {})
-            self._write()
+            self._tell()
             listener(done, row)
 
         return both
 
-    def ended(self, state: str, remote: Remote | None = None) -> None:
+    def ended(self, state: str) -> None:
         """Say that the coordinator has stopped, and why."""
         self.said["state"] = state
-        if remote is not None:
-            self._tell(remote)
-        else:
-            self._write()
+        self._tell()
 
     def told(self, remote: Remote) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
@@ -84,7 +83,12 @@ class Board:
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
         return {"ledger_heads": heads, "took_part": took_part}
 
-    def _tell(self, remote: Remote) -> None:
+    def _tell(self) -> None:
+        if self.remote is not None:
+            self.said |= {"asking": self.remote.t, "sites": self._sites(self.remote)}
+        self._write()
+
+    def _sites(self, remote: Remote) -> Values:
         now, clock = time.time(), remote.clock()
         sites = {}
         for site, agents in remote.sites.items():
@@ -97,8 +101,7 @@ class Board:
                 "strays": remote.post.strays[site],
                 "agents": {name: self._agent(remote, name) | _reason(remote, name) for name in agents},
             }
-        self.said |= {"asking": remote.t, "sites": sites}
-        self._write()
+        return sites
 
     def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
         p = remote.place[name]
