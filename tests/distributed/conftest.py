@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -53,10 +55,10 @@ class Federation(Rehearsal):
     def kill(self, name: str) -> bool:
         """kill -9; whether there was anybody to kill."""
         if name == "app":
-            state = control.state_of(self.coordinator)
-            return state is not None and state.pid is not None and control.is_working(self.coordinator) and _kill(state.pid)
+            state = control.state_of(self.coordinator) if control.is_working(self.coordinator) else None
+            return state is not None and state.pid is not None and _kill(state.pid)
         if name.endswith("-courier"):
-            return any([_kill(pid) for pid in self.couriers(name.removesuffix("-courier"))])
+            return sum(map(_kill, self.couriers(name.removesuffix("-courier")))) > 0
         return _kill(self.running[name].pid)
 
     def couriers(self, site: str) -> list[int]:
@@ -126,11 +128,8 @@ def surroundings():
 
 
 @pytest.fixture
-def short(tmp_path_factory):
+def short():
     """A folder whose path is short enough for a socket in it."""
-    import shutil
-    import tempfile
-
     folder = Path(tempfile.mkdtemp(prefix="tacit-", dir="/tmp"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

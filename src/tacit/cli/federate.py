@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     init.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
     init.add_argument("--sites", required=True, metavar="A,B,...", help="names of the institutions")
     init.add_argument("--agents", metavar="A=X,Y;...", help="agents of a site (default: one, of the site's name)")
-    init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys, as tacit train takes it")
+    init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys of tacit train")
     init.add_argument("--name", metavar="NAME", help="of the federation (default: the name of DIR)")
     init.add_argument("--address", default="localhost", metavar="HOST", help="where sites reach the coordinator")
     init.add_argument("--port", type=int, metavar="PORT", help="its one port that sites reach (default 9092)")
@@ -49,7 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     door = actions.add_parser("door", help="open the one port that sites reach")
     door.add_argument("--host", default="0.0.0.0", metavar="HOST", help="the address to listen on (default: all)")
     door.add_argument("--port", type=int, metavar="PORT", help="another port than that of flower.toml")
-    door.add_argument("--control", type=int, metavar="PORT", help="the port of the SuperLink, if not that of flower.toml")
+    door.add_argument("--control", type=int, metavar="PORT", help="another port of the SuperLink than flower.toml has")
     register = actions.add_parser("register", help="tell the SuperLink the keys of nodes")
     register.add_argument("--site", metavar="SITE", help="this site alone, whose node may have another key now")
     register.add_argument("--key", type=Path, metavar="FILE", help="its public key (default: nodes/SITE.pub)")
@@ -108,14 +108,14 @@ def run_node(options: argparse.Namespace) -> int:
 
 
 def run_door(options: argparse.Namespace) -> int:
-    """Open the one port that sites reach. It passes on what nodes may ask of Flower, and nothing else: Flower's own port
-    starts runs for whoever reaches it."""
+    """Open the one port that sites reach. It passes on what nodes may ask of Flower, and nothing else: Flower's own
+    port starts runs for whoever reaches it."""
     from tacit.federation import commands, door
 
     folder = _coordinator(options.folder)
     ports = commands.ports(folder)
-    control = _port("--control", options.control, ports.control)
-    door.serve(options.host, _port("--port", options.port, ports.port), f"https://{commands.LOOPBACK}:{control}", folder)
+    behind = f"https://{commands.LOOPBACK}:{_port('--control', options.control, ports.control)}"
+    door.serve(options.host, _port("--port", options.port, ports.port), behind, folder)
     return 0
 
 
@@ -148,8 +148,8 @@ def run_renew(options: argparse.Namespace) -> int:
 
 
 def run_run(options: argparse.Namespace) -> int:
-    """Register nodes that have no id, start a run or go on with one, and follow it to its end. Where the SuperLink or the
-    process of the run was killed, the run is started again and goes on from its last round."""
+    """Register nodes that have no id, start a run or go on with one, and follow it to its end. Where the SuperLink or
+    the process of the run was killed, the run is started again and goes on from its last round."""
     from tacit.federation import control
 
     _result(control.run(_coordinator(options.folder), _shown(options)), options.json)
@@ -171,7 +171,7 @@ def run_status(options: argparse.Namespace) -> int:
 
 
 def run_try(options: argparse.Namespace) -> int:
-    """Start SuperLink, door, agent services and SuperNodes on this machine, over TLS with node keys; train; stop all of it.
+    """Start SuperLink, door, agent services and SuperNodes here, over TLS with node keys; train; stop all of it.
 
     Without DIR, or with an empty one, the hospitals of the bundled heart data are the sites of a demonstration.
     """

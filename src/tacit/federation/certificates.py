@@ -20,7 +20,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:  # tacit runs without it; `needed` says so where a key is asked for
-    x509 = None  # type: ignore[assignment]
+    x509 = None
 
 DAYS = 3650  # of the CA
 SERVER_DAYS = 825  # the longest that common TLS libraries take of a server

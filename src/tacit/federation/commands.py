@@ -94,8 +94,8 @@ def supernode(folder: Path, link: str | None = None, port: int | None = None) ->
     folder = folder.absolute()
     found = _section(folder / NODE, "node", {"superlink": str, "socket": str, "port": int})
     socket = os.path.normpath(folder / found["socket"])
-    words = ["flower-supernode", "--superlink", link or found["superlink"], "--root-certificates", str(folder / "ca.pem")]
-    words += ["--auth-supernode-private-key", str(folder / "node.key")]
+    words = ["flower-supernode", "--superlink", link or found["superlink"]]
+    words += ["--root-certificates", str(folder / "ca.pem"), "--auth-supernode-private-key", str(folder / "node.key")]
     words += ["--host", LOOPBACK, "--port", str(port or found["port"]), "--node-config", f'socket="{socket}"']
     return Command(words, home(folder) | {"FLWR_SUPEREXEC_TASK_POLL_INTERVAL": _POLL})
 
@@ -114,8 +114,8 @@ def _section(path: Path, section: str, kinds: dict[str, type]) -> dict[str, Any]
     found = toml.parsed(toml.text_of(path), str(path))
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
-        value = found.pop(f"{section}.{name}", None)
-        if type(value) is not kind or (kind is int and not 0 < value < 2**16):
+        value: Any = found.pop(f"{section}.{name}", None)
+        if type(value) is not kind or (type(value) is int and not 0 < value < 2**16):
             raise SpecError(f"{path}: {section}.{name} takes {'a port' if kind is int else 'a text'}, got {value!r}.")
         values[name] = value
     if found:

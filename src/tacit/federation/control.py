@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -233,10 +233,8 @@ class _Lines:
 @contextmanager
 def _forgiven() -> Iterator[None]:
     """Go on where a courtesy fails: stop what may be over, show what may be half a line."""
-    try:
+    with suppress(Declined, ValueError):
         yield
-    except (Declined, ValueError):
-        pass
 
 
 def _rounds(path: Path) -> int:

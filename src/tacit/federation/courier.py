@@ -63,7 +63,7 @@ def exchange(path: str, seconds: float, header: wire.Header, body: bytes) -> tup
         stream.settimeout(seconds)
         stream.connect(path)
         wire.send(stream, header, body)
-        return wire.receive(stream, LARGEST_BODY)
+        return wire.receive(stream, LARGEST_BODY, seconds)
 
 
 def carry(message: Message, context: Context) -> Message:

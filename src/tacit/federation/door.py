@@ -2,14 +2,15 @@
 
 Flower 1.41 serves its control interface (start a run: code on this machine and on every node; register a node) and its
 runtime interface on the port that nodes use, and asks nobody there who they are. So the SuperLink listens on this
-machine alone, and this process stands before it: TLS, the paths of nodes, and nothing else. Node keys are checked behind
-it, by Flower. uvicorn and httpx come with flwr, and read and write HTTP: no byte of a request is passed on unparsed.
+machine alone, and this process stands before it: TLS, the paths of nodes, and nothing else. Node keys are checked
+behind it, by Flower. uvicorn and httpx come with flwr, and read and write HTTP: no byte of a request is passed on
+unparsed.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ try:
     import httpx
     import uvicorn
 except ImportError:  # tacit runs without them; `serve` says so
-    httpx = uvicorn = None  # type: ignore[assignment]
+    httpx = uvicorn = None
 
 PATHS = "/v1/fleet/"
 LARGEST_BODY = 1 << 28
@@ -46,14 +47,14 @@ class Door:
         if scope["method"] != "POST" or not _is_of_nodes(path):
             await _answer(send, 404)
             return
-        headers = [(name, value) for name, value in scope["headers"] if name.decode("latin-1").lower() not in _HOP]
+        headers = _passed(scope["headers"])
         begun = False
         try:
             body = b"".join([piece async for piece in _pieces(receive)])
             target = f"{self.behind}{path.decode('ascii')}"
             async with self.client.stream("POST", target, headers=headers, content=body) as answer:
-                kept = [(name, value) for name, value in answer.headers.raw if name.decode("latin-1").lower() not in _HOP]
-                await send({"type": "http.response.start", "status": answer.status_code, "headers": kept})
+                back = _passed(answer.headers.raw)
+                await send({"type": "http.response.start", "status": answer.status_code, "headers": back})
                 begun = True
                 async for piece in answer.aiter_raw():
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -78,6 +79,11 @@ def serve(host: str, port: int, behind: str, folder: Path) -> None:
         Door(behind, folder / "ca.pem"), host=host, port=port, log_level="warning", access_log=False, lifespan="off",
         ssl_certfile=str(folder / "server.pem"), ssl_keyfile=str(folder / "server.key"), server_header=False,
     )  # fmt: skip
+
+
+def _passed(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers that are for the other side, not for this connection."""
+    return [(name, value) for name, value in headers if name.decode("latin-1").lower() not in _HOP]
 
 
 def _is_of_nodes(path: bytes) -> bool:

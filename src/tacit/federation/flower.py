@@ -1,8 +1,8 @@
 """The Flower ServerApp: the loop of a federation, and its messages over Flower's grid.
 
 The SuperLink starts it in a process of its own, on the coordinator's machine, in an environment that has tacit. Its
-folder is named by the environment variable TACIT_FEDERATION of the SuperLink, so that no path of the coordinator travels
-to a node.
+folder is named by the environment variable TACIT_FEDERATION of the SuperLink, so that no path of the coordinator
+travels to a node.
 """
 
 from __future__ import annotations

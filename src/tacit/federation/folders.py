@@ -20,13 +20,13 @@ from string import Template
 from typing import Any
 
 from tacit import toml
-from tacit.errors import InputError, RunDirectoryError, SpecError
 from tacit.data.sources import NAMED
+from tacit.errors import InputError, RunDirectoryError, SpecError
 from tacit.federation import certificates, commands
 from tacit.federation.agreement import OURS, UNREAD
 from tacit.federation.asked import OF_TEST, TRANSFORMS
-from tacit.federation.site import SHARED
 from tacit.federation.plan import FEDERATION, PLAIN, RUN
+from tacit.federation.site import SHARED
 from tacit.jsontext import Values
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -72,8 +72,8 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
             raise SpecError(
                 f"{name!r} is no name for a site: letters, digits, '.', '-' and '_', each once, and not {COORDINATOR}."
             )
-    members = [agent for name in names for agent in found.get(name, (name,))]
-    if len(set(members)) != len(members):
+    everybody = [agent for name in names for agent in found.get(name, (name,))]
+    if len(set(everybody)) != len(everybody):
         raise SpecError("an agent belongs to two sites: give each agent its own name.")
     return {name: found.get(name, (name,)) for name in names}
 
@@ -174,12 +174,12 @@ def site_text(site: str, agents: Iterable[str], values: Values) -> str:
     ending = "csv"
     lines = [_text("site.toml", site=json.dumps(site)), "[limit]"]
     lines += [f"epsilon = {spec.privacy.epsilon!r}", f"dp_delta = {spec.privacy.dp_delta!r}", "", "[data]"]
-    lines += [toml.text({key: value}).split("\n")[1] for key, value in known.items()]
+    lines += [f"{key.partition('.')[2]} = {_value(key, value)}" for key, value in known.items()]
     for agent in agents:
         lines += ["", "[[agent]]", f"name = {json.dumps(agent)}"]
         lines += [f"data = {json.dumps(f'records/{records_name(agent)}.{ending}')}", f"data_id = {json.dumps(agent)}"]
     lines += ["", "[agree]  # a run may ask for this, with these numbers at most; everything else is the preset's"]
-    lines += [f"{json.dumps(key)} = {toml.text({key: value}).split(' = ', 1)[1].strip()}" for key, value in agreed.items()]
+    lines += [f"{json.dumps(key)} = {_value(key, value)}" for key, value in agreed.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -214,6 +214,10 @@ def _by_section(values: Values) -> Values:
     return {key: values[key] for key in sorted(values, key=lambda key: key.partition(".")[0])}
 
 
+def _value(key: str, value: Any) -> str:
+    return toml.text({key: value}).partition(" = ")[2].strip()
+
+
 def _list(names: Iterable[str]) -> str:
     return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
 
@@ -228,4 +232,4 @@ def _text(template: str, **words: Any) -> str:
     try:
         return Template(found).substitute({key: str(value) for key, value in words.items()})
     except (KeyError, ValueError) as error:
-        raise InputError(f"the template {template} of this installation is damaged ({error}): reinstall tacit.") from None
+        raise InputError(f"the template {template} of tacit is damaged ({error}): reinstall tacit.") from None

@@ -11,8 +11,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
+from typing import Any
 
 from tacit.errors import TacitError
 from tacit.federation import commands, control, folders
@@ -33,6 +35,7 @@ class Rehearsal:
         self.sites = [site.name for site in read_plan(self.coordinator).sites]
         self.control, self.port, *self.runtime = free_ports(2 + len(self.sites))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.options: dict[str, dict[str, Any]] = {}  # of a process, such as the account that it runs under
         (folder / LOGS).mkdir(exist_ok=True)
 
     def __enter__(self) -> Rehearsal:
@@ -45,10 +48,8 @@ class Rehearsal:
             self.signal(name, signal.SIGTERM)
         end = time.monotonic() + END
         for process in self.running.values():
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                pass
         for name, process in self.running.items():
             self.signal(name, signal.SIGKILL)
             process.wait()
@@ -71,17 +72,15 @@ class Rehearsal:
             try:
                 self.running[name] = subprocess.Popen(
                     command.words, env=command.surroundings(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True,
+                    start_new_session=True, **self.options.get(name, {}),
                 )  # fmt: skip
             except FileNotFoundError:
                 raise commands.missing(command.words[0]) from None
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to a process and its children."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.running[name].pid, number)
-        except ProcessLookupError:
-            pass
 
     def begin(self, show: control.Show) -> None:
         """Start everything, the coordinator first: nodes are let in once their keys are registered."""
@@ -106,7 +105,8 @@ class Rehearsal:
         end = time.monotonic() + READY
         while not ready():
             if self.running[name].poll() is not None or time.monotonic() > end:
-                raise TacitError(f"{name} did not start: {self._last_words(name)} (see {self.folder / LOGS / name}.log)")
+                log = self.folder / LOGS / f"{name}.log"
+                raise TacitError(f"{name} did not start: {self._last_words(name)} (see {log})")
             time.sleep(0.1)
 
     def _last_words(self, name: str) -> str:
