@@ -29,6 +29,7 @@ class Federation(Rehearsal):
     def __init__(self, folder: Path, seeded: bool = False) -> None:
         super().__init__(folder)
         self.seeded = seeded
+        self.wrapped: dict = {}  # what makes another command of a process's own
         self.lines: list[str] = []
         self.watching = threading.Event()
 
@@ -39,6 +40,8 @@ class Federation(Rehearsal):
             for site in self.sites:
                 words = [sys.executable, script, str(self.folder / site / "agent" / "site.toml")]
                 found[f"{site}-agent"] = commands.Command(words)
+        for name, wrap in self.wrapped.items():
+            found[name] = commands.Command(wrap(found[name].words), found[name].environment)
         return found
 
     def show(self, line) -> None:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import random
+import shutil
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,12 +19,13 @@ import pytest
 pytest.importorskip("flwr")
 
 from tacit.data.mnist import read as read_mnist
-from tacit.federation import asked, demonstration, folders, status
+from tacit.federation import asked, certificates, control, demonstration, folders, status
 from tacit.federation.plan import read_plan
 from tacit.federation.site import load, read
 from tacit.privacy import lattice
 from tacit.run.directory import RunDirectory, load_npz
 from tacit.run.train import train
+from tests.distributed import conftest
 from tests.distributed.conftest import Federation, until
 from tests.distributed.seeded_agent import seeded
 
@@ -159,3 +166,124 @@ def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
     assert len(killed) == KILLS, "the run was over too soon"
     assert len(run.rows()) == LONG
     check_accounts(federation, run)
+
+
+AGENT, NODE, GROUP = 10001, 10002, 10000  # accounts of a site, by number
+
+
+def as_user(user, words, spare):
+    """A command under another account. Python may lie in a home that others cannot enter (pyenv): then the command gets
+    mounts of its own, in which that home holds what Python needs and nothing else.
+    """
+    needed = {Path(sys.base_prefix), Path(sys.prefix), conftest.ROOT}
+    closed = {path: [one for one in (path, *path.parents) if not one.stat().st_mode & 0o001] for path in needed}
+    script = ["set -e"]
+    for n, path in enumerate(sorted(needed)):
+        script += [f"mkdir -p {spare}/{n}", f"mount --bind {path} {spare}/{n}"] if closed[path] else []
+    for home in {homes[-1] for homes in closed.values() if homes}:
+        script.append(f"mount -t tmpfs -o mode=755 none {home}")
+    for n, path in enumerate(sorted(needed)):
+        script += [f"mkdir -p {path}", f"mount --bind {spare}/{n} {path}"] if closed[path] else []
+    script.append(f'exec setpriv --reuid {user} --regid {GROUP} --clear-groups "$@"')
+    return ["unshare", "--mount", "sh", "-c", "; ".join(script), "sh", *words]
+
+
+def accounts_differ(spare):
+    """Whether this machine lets the test run Python under two accounts."""
+    if os.getuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv", "mount"))):
+        return False
+    for user in (AGENT, NODE):
+        words = as_user(user, [sys.executable, "-c", "import flwr, tacit.federation.listen"], spare)
+        if subprocess.run(words, capture_output=True, check=False).returncode:
+            return False
+    return True
+
+
+def ended(federation, name):
+    """How a process ended, and its last words."""
+    code = until(lambda: federation.running[name].poll(), 90)
+    return code, (federation.folder / "logs" / f"{name}.log").read_text()
+
+
+def test_strangers_are_refused_and_a_hostile_app_reaches_nothing(short):
+    """An unregistered node, a node that trusts another CA, and an app of an attacker's in place of the courier."""
+    folder = short / "f"
+    demonstration.make(folder, ROUNDS)
+    short.chmod(0o755)
+    apart = accounts_differ(short / "spare")
+    with Federation(folder) as federation:
+        if apart:
+            _separate(federation)
+        for name in ("superlink", "door", "ohio-agent"):
+            federation.start(name)
+        until(lambda: control.listens(federation.control) and control.listens(federation.port))
+        control.register(federation.coordinator, control=federation.control)
+
+        certificates.node(folder / "hungary" / "node" / "node.key")  # nobody knows this key
+        certificates.authority(folder / "abroad" / "node", "another")  # and nobody has this authority's certificate
+        for name in ("hungary-node", "abroad-node", "ohio-node"):
+            federation.start(name)
+        code, words = ended(federation, "hungary-node")
+        assert code
+        assert "2004" in words or "activated" in words or "Failed to initialize" in words
+        code, words = ended(federation, "abroad-node")
+        assert code
+        assert "certificate verify failed" in words.lower()
+
+        until((folder / "ohio" / "socket" / "agent.sock").exists)
+        until(lambda: "SuperNode ID" in (folder / "logs" / "ohio-node.log").read_text())
+        found = _attacked(federation)
+        assert "error" not in found, found
+        _check_replies(found)
+        if apart:
+            for name in ("records", "site file", "ledger", "agent's folder", "coordinator", "memory", "surroundings"):
+                assert found[name] == "PermissionError", (name, found[name])
+            assert found["kill"] == found["replace"] == "PermissionError"
+    if not apart:
+        pytest.skip("the rest passed; accounts cannot be told apart here, which needs root, unshare and setpriv")
+
+
+def _separate(federation):
+    """Give the service and the node of a site accounts of their own, as its README says."""
+    site = federation.folder / "ohio"
+    for folder, user in (("agent", AGENT), ("node", NODE), ("socket", AGENT)):
+        for path in (site / folder, *(site / folder).rglob("*")):
+            os.chown(path, user, GROUP)
+    (site / "socket").chmod(0o750)
+    text = (site / "agent" / "site.toml").read_text()
+    (site / "agent" / "site.toml").write_text(text.replace("# callers = [\"tacit-node\"]", f'callers = ["{NODE}"]'))
+    spare = federation.folder.parent / "spare"
+    federation.wrapped = {
+        "ohio-agent": lambda words: as_user(AGENT, words, spare),
+        "ohio-node": lambda words: as_user(NODE, words, spare),
+    }
+
+
+def _attacked(federation):
+    """What the attacker's app found out."""
+    site, coordinator = federation.folder / "ohio", federation.coordinator
+    files = {
+        "records": site / "agent" / "records" / "cleveland.csv", "site file": site / "agent" / "site.toml",
+        "ledger": site / "agent" / "ledger" / "cleveland.ledger", "agent's folder": site / "agent",
+        "coordinator": coordinator / "ca.key", "own": site / "node" / "node.key",
+    }  # fmt: skip
+    aim = {"files": {name: str(path) for name, path in files.items()}, "service": federation.running["ohio-agent"].pid}
+    (coordinator / "aim.json").write_text(json.dumps(aim))
+    app = federation.folder / "hostile"
+    folders.ship(app)
+    (app / folders.MODULE / "courier.py").write_bytes(Path(__file__).with_name("hostile.py").read_bytes())
+    text = (app / "pyproject.toml").read_text()
+    text = text.replace(".server_app:app", ".courier:server").replace(".courier:app", ".courier:client")
+    (app / "pyproject.toml").write_text(text)
+    control.flwr(coordinator, "run", str(app), control.LINK, control=federation.control)
+    path = until(lambda: (coordinator / "found.json").exists() and coordinator / "found.json", 180)
+    return json.loads(path.read_text())
+
+
+def _check_replies(found):
+    """The service says who is here, that it knows no such run, or that it refuses; nothing else, whatever comes."""
+    for name in ("garbage", "long", "pickle"):
+        assert '"kind": "refusal"' in found[name], (name, found[name])
+    assert '"kind": "unjoined"' in found["ask"]
+    assert '"kind": "introduction"' in found["hello"]
+    assert found["own"].startswith("read")  # the key of the node is the node's: a stolen one is revoked

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
 
 from tacit.errors import TacitError
 from tacit.federation import commands, control, folders
@@ -35,7 +34,6 @@ class Rehearsal:
         self.sites = [site.name for site in read_plan(self.coordinator).sites]
         self.control, self.port, *self.runtime = free_ports(2 + len(self.sites))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
-        self.options: dict[str, dict[str, Any]] = {}  # of a process, such as the account that it runs under
         (folder / LOGS).mkdir(exist_ok=True)
 
     def __enter__(self) -> Rehearsal:
@@ -72,7 +70,7 @@ class Rehearsal:
             try:
                 self.running[name] = subprocess.Popen(
                     command.words, env=command.surroundings(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True, **self.options.get(name, {}),
+                    start_new_session=True,
                 )  # fmt: skip
             except FileNotFoundError:
                 raise commands.missing(command.words[0]) from None
