@@ -122,8 +122,8 @@ def test_ten_agents_of_mnist_over_three_nodes_train_what_one_process_trains(shor
 
 KINDS = ("node", "courier", "agent", "app", "superlink")
 KILLS = 20
-LONG = 36  # rounds
-FAULTS = "[faults]\ndeadline = 15.0\nresend = 8.0\nmost_missed = 1000\n\n"
+LONG = 28  # rounds
+FAULTS = "[faults]\ndeadline = 12.0\nresend = 8.0\nmost_missed = 1000\n\n"
 
 
 def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):

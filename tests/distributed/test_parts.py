@@ -30,7 +30,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from tacit.cli import main
 from tacit.errors import SpecError
-from tacit.federation import certificates, courier, door, folders, messages, wire
+from tacit.federation import certificates, courier, door, flower, folders, messages, wire
 from tacit.federation.control import listens
 from tacit.federation.flower import GridCarrier
 from tacit.federation.plan import read_plan
@@ -260,6 +260,29 @@ def test_nothing_is_sent_to_a_node_that_is_away_or_unknown(grid):
     carrier = asked(grid)
     carrier.send("west", *messages.written(ASK))
     assert not grid.pushed
+
+
+def test_a_node_that_has_a_question_gets_no_copy_of_it(grid):
+    carrier = asked(grid)
+    carrier.send("north", *messages.written(ASK))
+    assert list(grid.pushed) == ["m0"]
+    carrier.send("north", *messages.written(messages.Hello()))
+    carrier.send("south", *messages.written(ASK))
+    assert list(grid.pushed) == ["m0", "m1", "m2"]
+    grid.answer("m0", courier.records({"kind": courier.ABSENT, "arrays": {}}, b""))
+    assert carrier.received(0.0) == []
+    carrier.send("north", *messages.written(ASK))  # its service was away: once more
+    assert list(grid.pushed)[3:] == ["m3"]
+
+
+def test_a_question_to_a_node_that_went_away_is_asked_again_when_it_is_back(grid, monkeypatch):
+    monkeypatch.setattr(flower, "_SEEN", 0.0)
+    carrier = asked(grid)
+    grid.here = []
+    carrier.send("north", *messages.written(ASK))
+    grid.here = [1]
+    carrier.send("north", *messages.written(ASK))
+    assert list(grid.pushed) == ["m0", "m1"]
 
 
 def test_a_message_lives_for_a_while_and_is_then_forgotten(grid):

@@ -7,10 +7,12 @@ travels to a node.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,22 @@ except ImportError:
 
 PAUSE = 0.2  # seconds between two looks for answers; each is a request to the SuperLink
 LIVES = 3  # deadlines that a message lives: the coordinator takes a late answer for as long
+CRASHED = 70.0  # seconds after which Flower has noticed that a courier or a node was killed: it takes 60
 PREDECESSOR = 30.0  # seconds that an earlier process of the folder has to end
 _SEEN = 5.0  # seconds for which the list of nodes that are there is believed
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A message on its way: to which node, its hash, and when it was sent."""
+
+    node: int
+    digest: bytes
+    at: float
+
+    def is_same(self, node: int | None, digest: bytes, now: float) -> bool:
+        """Whether the node was sent this message a short while ago."""
+        return (self.node, self.digest) == (node, digest) and now - self.at < CRASHED
 
 
 class GridCarrier:
@@ -49,19 +65,24 @@ class GridCarrier:
         if len(self.sites) != len(self.nodes):
             raise SpecError("two sites have the same node id: give each site a node key of its own.")
         self.seconds = seconds  # that a message lives: a question of a round long gone shall reach nobody
-        self.waiting: dict[str, tuple[int, float]] = {}  # node and end of life of each message, by its id
+        self.waiting: dict[str, Sent] = {}  # by the id of the message
         self.here: tuple[float, frozenset[int]] = (-_SEEN, frozenset())
         self.dropped = 0
 
     def send(self, site: str, header: wire.Header, body: bytes) -> None:
-        """Send a message; it is dropped where the node is away, so that no pile awaits its return."""
-        node = self.nodes.get(site)
-        if node is None or node not in self._present():
+        """Send a message; drop it where the node is away, or has the same one and can be expected to answer.
+
+        A node takes one message at a time, in a new process: copies would only queue up before the next question.
+        """
+        node, present = self.nodes.get(site), self._present()
+        self.waiting = {name: sent for name, sent in self.waiting.items() if sent.node in present}
+        digest, now = hashlib.sha256(repr(header).encode() + body).digest(), time.monotonic()
+        if node not in present or any(sent.is_same(node, digest, now) for sent in self.waiting.values()):
             return
         message = Message(courier.records(header, body), node, courier.KIND, ttl=self.seconds)
         for name in self.grid.push_messages([message]):
             if name:
-                self.waiting[name] = (node, time.monotonic() + self.seconds)
+                self.waiting[name] = Sent(node, digest, now)
 
     def received(self, seconds: float) -> list[tuple[str, wire.Header, bytes]]:
         """Answers that came; waits for so many seconds, and no longer than until the first."""
@@ -82,19 +103,19 @@ class GridCarrier:
             else:
                 found.append(answer)
         now = time.monotonic()
-        self.waiting = {name: (node, until) for name, (node, until) in self.waiting.items() if until > now}
+        self.waiting = {name: sent for name, sent in self.waiting.items() if now - sent.at < self.seconds}
         return found
 
     def _read(self, message: Any) -> tuple[str, wire.Header, bytes] | None:
         """The answer of the site that was asked, or None: an error of Flower's, another node, or no message of ours."""
-        node, _ = self.waiting.pop(message.metadata.reply_to_message_id, (None, 0.0))
-        if node is None or not message.has_content() or message.metadata.src_node_id != node:
+        sent = self.waiting.pop(message.metadata.reply_to_message_id, None)
+        if sent is None or not message.has_content() or message.metadata.src_node_id != sent.node:
             return None
         try:
             header, body = courier.frame(message.content)
         except wire.Malformed:
             return None
-        return None if header.get("kind") == courier.ABSENT else (self.sites[node], header, body)
+        return None if header.get("kind") == courier.ABSENT else (self.sites[sent.node], header, body)
 
     def _present(self) -> frozenset[int]:
         at, nodes = self.here
