@@ -394,11 +394,18 @@ def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeyp
         assert spent(one) == {"north": 0, "south": 1}
 
 
-def test_the_largest_model_is_answered_and_no_flag_of_a_float_tells_of_a_record(tmp_path):
+def test_the_largest_model_is_answered_and_no_flag_of_a_float_tells_of_a_record(tmp_path, monkeypatch):
     one, first = begun(tmp_path)
     with one:
         largest = np.where(np.arange(np.prod(shape_of(one))).reshape(shape_of(one)) % 2, LARGEST, -LARGEST)
         assert told(one, ask(one, first, 1, w=largest)).kind == "answer"
+        value = AdmmHalf.value
+
+        def flagged(self, own, t, body):
+            assert np.isinf(np.array([1e308]) * 10)  # NumPy warns of it, and warnings are errors here
+            return value(self, own, t, body)
+
+        monkeypatch.setattr(AdmmHalf, "value", flagged)
         assert told(one, ask(one, first, 2, w=-largest)).kind == "answer"
 
 
@@ -422,14 +429,20 @@ def test_a_log_that_cannot_be_written_keeps_no_answer_back(tmp_path):
         assert told(one, replace(ask(one, first), rho=1e-9)) == Refusal("r1")
 
 
-def test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner(tmp_path):
+def test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner(tmp_path, monkeypatch):
     lines = []
     with service(tmp_path, log=lambda text, **_: lines.append(text)) as one:
         bad = "\x1b[2J\nroot: all is well"
         one.answer(*written(replace(join(one), run=bad)))
         one.answer(*written(replace(join(one), spec=f'[run]\n"{bad}" = 1')))
         one.answer(*written(Ask(bad, "0" * 64, 1, 1.0, {"north": 0}, np.zeros((2, 2)))))
-    assert len(lines) == 3
+
+        def repeats(_):
+            raise ValueError(bad)
+
+        monkeypatch.setattr(one, "_reply", repeats)
+        one.answer(*written(HELLO))
+    assert len(lines) == 4
     assert all(line.isprintable() for line in lines)
 
 

@@ -8,6 +8,7 @@ site alone to decide and can neither be asked nor agreed: where records come fro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -23,6 +24,8 @@ from tacit.run.spec import Spec
 from tacit.types import Federation
 
 LONGEST_SPEC = 1 << 14  # characters; a complete spec has some 2,000
+# of the TOML that tacit writes: a parser takes seconds for 16,000 characters of nested keys
+_LINE = re.compile(r"(\[[a-z_]+\]|[a-z_][a-z0-9_]* = [^\[{].*)?")
 AT_MOST = ("run.rounds", "privacy.epsilon", "privacy.dp_delta")
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {"run.preset": ("sound",), "algorithm.name": ("objt", "objp")}
 
@@ -89,6 +92,9 @@ def spec_of(text: str) -> Spec:
     """The spec that a coordinator sends, with every value in its range; nothing that it names is looked up."""
     if len(text) > LONGEST_SPEC:
         raise Unfit(f"a spec has at most {LONGEST_SPEC} characters, and this one has {len(text)}.")
+    for n, line in enumerate(text.split("\n"), 1):
+        if not _LINE.fullmatch(line):
+            raise Unfit(f"line {n} of the spec is neither [section] nor key = value, as tacit writes a spec.")
     return Spec().with_values(toml.parsed(text, "the spec of the run")).checked()
 
 

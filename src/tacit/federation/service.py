@@ -21,11 +21,11 @@ from tacit.errors import TacitError, Unfit
 from tacit.federation import facts, wire
 from tacit.federation.agreement import spec_of
 from tacit.federation.log import Log, silent
+from tacit.federation.mapped import MappedRecords
 from tacit.federation.messages import (
     REQUESTS,
     Answer,
     Ask,
-    Counts,
     Hello,
     Introduction,
     Join,
@@ -42,16 +42,14 @@ from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
 from tacit.guarded.gate import Question
 from tacit.machine import cores
-from tacit.privacy.chain import canonical
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.terms import Key
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
-from tacit.types import Array, Federation, Shard
+from tacit.types import Array, Federation
 
 RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
-MAPS_KEPT = 2  # records that have passed a feature map, which may be far larger than the records
 LONGEST_REASON = 1000  # characters of a line of the log
 THREADS = 2  # a core: while one agent waits for the disk, another computes
 
@@ -72,10 +70,10 @@ class Service:
     def __init__(self, site: Site, log: Log = silent) -> None:
         self.site, self._log = site, log
         self.own = load(site)
+        self.mapped = MappedRecords(self.own)
         self.public = facts.public(self.own)
         self._files = ExitStack()
         self._runs: OrderedDict[str, JoinedRun] = OrderedDict()
-        self._mapped: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
             deploy.allow_files(len(site.agents))
@@ -165,7 +163,7 @@ class Service:
         self.site.agree.check_run(join.run, self.own.agents, join.agents)
         spec = spec_of(join.spec)
         self.site.agree.check_spec(spec, join.run, self.own)
-        federation = self._transformed(spec, join.agents)
+        federation = self.mapped.of(spec, join.agents)
         setup = build.admm_setup(spec, federation)
         if facts.agreed(spec, self.public, join.agents, federation, setup) != join.agreed:
             raise Unfit(
@@ -192,23 +190,6 @@ class Service:
             name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
             for name, (half, terms) in agreed.items()
         }
-
-    def _transformed(self, spec: Spec, agents: Counts) -> Federation:
-        """The federation of a run, its map chosen by public facts; records that have passed such a map are kept."""
-        whole = facts.among(self.own, agents)
-        away = tuple(Shard.elsewhere(len(shard), whole.n_features) for shard in whole.shards)
-        told = build.transformed(spec, replace(whole, shards=away))
-        d = spec.data
-        key = canonical([told.recipe, d.intercept, d.row_norm, d.row_bound, d.row_mode, whole.agents])
-        if key in self._mapped:
-            self._mapped.move_to_end(key)
-            shards = zip(told.shards, self._mapped[key], strict=True)
-            return replace(told, shards=tuple(ours if ours.here else theirs for theirs, ours in shards))
-        found = build.transformed(spec, whole)
-        self._mapped[key] = found.shards
-        while len(self._mapped) > MAPS_KEPT:
-            self._mapped.popitem(last=False)
-        return found
 
     def _answered(self, run: JoinedRun, ask: Ask) -> Message:
         """The answers of all agents that are asked, side by side; of those that refuse, the name alone leaves."""

@@ -12,8 +12,8 @@ answer together with its price; only after the commit is on disk does the answer
 * transactions exclude one another, so processes that share the file cannot spend the same budget twice.
 
 `data_id` names the data set for good: a hash of its records would start a new budget whenever one of them changes.
-The total is over everything the file has seen of that name. The answers stored are what the server has seen; records
-never enter the file.
+The total is over everything the file has seen of that name. What is stored is what the server has seen, or follows from
+that, such as the dual of an agent; records never enter the file.
 """
 
 from __future__ import annotations
