@@ -10,4 +10,11 @@ listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
 remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
 flower        the Flower ServerApp, and messages over Flower's grid
+door          the one port of a coordinator that sites reach: requests of nodes pass, and no others
+certificates  the CA, the server's certificate and the keys of nodes
+folders       what `tacit federate init` writes for the coordinator and for each site
+commands      the processes of a federation as commands, stock Flower among them
+control       register nodes, start a run and see it through, by Flower's own command line
+rehearsal     the whole federation on one machine, in real processes
+demonstration the hospitals of heart at three sites
 """

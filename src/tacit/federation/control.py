@@ -125,11 +125,24 @@ def register(folder: Path, site: str | None = None, key: Path | None = None, con
         text = file.read_bytes()
         if name in nodes:  # the old key opens nothing from now on
             flwr(folder, "supernode", "unregister", str(nodes[name]), LINK, control=control)
-        told = flwr(folder, "supernode", "register", str(file.absolute()), LINK, "--name", name[:32], control=control)
-        nodes[name] = int(told["node-id"])
+        nodes[name] = _registered(folder, name, file, control)
         (folder / "nodes" / f"{name}.pub").write_bytes(text)
         _write_nodes(folder, nodes)
     return new
+
+
+def _registered(folder: Path, site: str, key: Path, control: int | None) -> int:
+    try:
+        told = flwr(folder, "supernode", "register", str(key.absolute()), LINK, "--name", site[:32], control=control)
+    except Declined as error:
+        if "already in use" not in str(error):
+            raise
+        raise SpecError(
+            f"Flower has seen the key of site {site} before, and takes no key twice, revoked ones least of all: ask the "
+            f"site for a new one (tacit federate register {folder} --site {site} --key FILE), or remove the site from "
+            f"{FEDERATION}."
+        ) from None
+    return int(told["node-id"])
 
 
 def revoke(folder: Path, site: str, control: int | None = None) -> None:
