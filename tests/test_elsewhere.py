@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from tacit.data import synthetic
-from tacit.run import build
+from tacit.engine.evaluate import loss_and_errors
+from tacit.engine.registry import ENGINES
+from tacit.errors import DataError, Refused
+from tacit.run import build, deploy
 from tacit.run.presets import preset
+from tacit.run.train import train
 from tacit.types import Federation, Shard
 
 
@@ -51,3 +55,38 @@ def test_a_checksum_tells_how_many_records_are_elsewhere() -> None:
     whole = synthetic.make(3, 60, 4, 2, seed=1)
     fewer = replace(hollow(whole, 0), shards=(whole.shards[0], *(Shard.elsewhere(7, 4) for _ in range(2))))
     assert len({whole.checksum, hollow(whole, 0).checksum, hollow(whole, 1).checksum, fewer.checksum}) == 4
+
+
+@pytest.mark.parametrize("algorithm", ["objt", "objp", "outp"])
+def test_nothing_is_computed_on_the_zeros_that_stand_for_records_elsewhere(algorithm: str) -> None:
+    spec = preset("sound", algorithm, "synthetic").with_values({"run.rounds": 2})
+    setup = build.admm_setup(spec, build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0)))
+    here, away = setup.agents[0], setup.agents[1]
+    w = np.zeros(setup.shape)
+    here.gradient(w, w)
+    with pytest.raises(DataError, match="elsewhere"):
+        away.gradient(w, w)
+    with pytest.raises(DataError, match="elsewhere"):
+        away.in_double()
+    with pytest.raises(DataError, match="elsewhere"):
+        loss_and_errors(w, away.shard, away.problem.loss)
+    for name in ("plain", "fast"):
+        with pytest.raises(DataError, match="elsewhere"):
+            ENGINES[name]([setup.agents], setup.shape)
+
+
+@pytest.mark.filterwarnings("ignore::tacit.errors.RefusalWarning")
+@pytest.mark.parametrize("noise", ["simulated", "exact"])
+def test_a_run_in_one_process_needs_all_records(noise: str) -> None:
+    spec = preset("sound", "objt", "synthetic").with_values({"run.rounds": 2, "privacy.noise": noise})
+    with pytest.raises((DataError, Refused), match=r"elsewhere|does not answer"):
+        train(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0))
+
+
+def test_a_deployed_agent_answers_for_records_that_it_holds_alone() -> None:
+    spec = preset("sound", "objt", "synthetic").with_values({"run.rounds": 2, "privacy.noise": "exact"})
+    setup = build.admm_setup(spec, build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0)))
+    first, second, _ = deploy.halves(spec, setup)
+    assert first.sums is not None
+    with pytest.raises(DataError, match="elsewhere"):
+        _ = second.sums

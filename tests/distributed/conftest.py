@@ -100,6 +100,11 @@ class Federation(Rehearsal):
         return self.ledgers()[file_of(agent)]
 
 
+def at_home(folder: Path) -> list[int]:
+    """The processes whose Flower has its files under a folder."""
+    return [pid for pid, _, home in _processes() if home.startswith(str(folder))]
+
+
 def _kill(pid: int) -> bool:
     try:
         os.kill(pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -166,6 +167,19 @@ def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
     assert len(killed) == KILLS, "the run was over too soon"
     assert len(run.rows()) == LONG
     check_accounts(federation, run)
+
+
+def test_who_stops_a_rehearsal_stops_all_of_it(short):
+    """Ctrl-C in `tacit federate try`, in the middle of its run: no process is left."""
+    folder = short / "f"
+    words = [sys.executable, "-m", "tacit", "federate", "try", str(folder), "--rounds", "3"]
+    with (short / "said").open("w") as said:
+        process = subprocess.Popen(words, stdout=said, stderr=said)
+        until(lambda: "is here" in (short / "said").read_text(), 120)
+        assert conftest.at_home(folder)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    until(lambda: not conftest.at_home(folder), 20)  # what Flower starts looks after its parent five times a second
 
 
 AGENT, NODE, GROUP = 10001, 10002, 10000  # accounts of a site, by number

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import heapq
 import itertools
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
 from tacit.federation.coordinator import train
 from tacit.federation.log import silent
-from tacit.federation.messages import REPLIES, read
 from tacit.federation.service import Service
 from tests.federation import sites as small
 
@@ -37,6 +37,7 @@ class Room:
         self.services, self.fate, self.change = services, fate, change
         self.now, self.events, self.count = 0.0, [], itertools.count()
         self.asked: list[tuple[str, int]] = []
+        self.paid: dict[str, list[int]] = {}
 
     def clock(self) -> float:
         return self.now
@@ -73,7 +74,7 @@ class Room:
 def folder(path: Path, rounds: int = 5, faults: str = "", run: str = "", sites=SITES) -> Path:
     """The folder of a coordinator."""
     path.mkdir(parents=True, exist_ok=True)
-    told = "".join(f'[[site]]\nname = "{name}"\nagents = {list(agents)}\n'.replace("'", '"') for name, agents in sites.items())
+    told = "".join(f'[[site]]\nname = "{name}"\nagents = {json.dumps(agents)}\n' for name, agents in sites.items())
     (path / "federation.toml").write_text(PLAN.format(faults=faults, sites=told))
     (path / "run.toml").write_text(RUN.format(rounds=rounds) + run)
     return path
@@ -90,12 +91,14 @@ def go(where: Path, room: Room, log=silent):
 
 
 def close(room: Room) -> None:
+    """End the services, and keep what their ledgers hold."""
     for service in room.services.values():
         if service is not None:
+            room.paid |= spent(service)
             service.close()
 
 
-def seeded(value, scale, law, _bits=None):
+def seeded(value, scale, _law, _bits=None):
     """Noise that the value itself decides: whoever computes the same value releases the same."""
     digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
     return value + 0.01 * scale * np.random.default_rng(list(digest)).normal(size=value.shape)
@@ -106,10 +109,3 @@ def spent(service: Service) -> dict[str, list[int]]:
     return {
         name: [key.round for key in ledger.history().answers] for name, ledger in service._ledgers.items()
     }
-
-
-def message(header, body):
-    return read(header, body, REPLIES)
-
-
-Change = Callable[[str, dict, tuple[dict, bytes]], Iterator[tuple[dict, bytes]]]

@@ -13,6 +13,7 @@ from tacit.federation import status
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy import lattice
+from tacit.run.compose import federated_rounds
 from tacit.run.spec import Spec
 from tacit.run.train import train as train_here
 from tacit.types import Federation, Shard
@@ -73,7 +74,7 @@ def test_the_result_says_who_took_part_and_ledgers_hold_what_the_coordinator_cou
             assert told["epsilon"] == pytest.approx(service._ledgers[name].show()[0].epsilon)
             assert told["epsilon"] <= 1.0
             assert result.summary["ledger_heads"][name] == service._ledgers[name].head
-    assert result.summary["trust"].startswith("each agent adds its noise where its records are, and keeps its own ledger")
+    assert "keeps its own ledger; no server, agent or channel is trusted" in result.summary["trust"]
     assert result.summary["objective"] is None
     assert result.summary["test_error"] is None
     close(room)
@@ -219,4 +220,15 @@ def test_status_tells_a_person_and_a_program(quick):
     assert "2 of 2 rounds" in said
     assert "answered 2, missed 0" in said
     assert result.summary["took_part"]["east"]["epsilon"] == told["sites"]["pair"]["agents"]["east"]["epsilon"]
+    close(room)
+
+
+def test_a_run_that_names_no_rounds_has_those_that_public_numbers_give(quick):
+    room = Room(services(quick))
+    where = folder(quick / "c", 2, FAULTS)
+    (where / "run.toml").write_text("")
+    result = go(where, room)
+    spec = Spec().with_values(_spec(where))
+    rounds = federated_rounds(spec, whole(room))
+    assert result.summary["rounds"] == rounds == len(spent(room.services["alone"])["north"])
     close(room)

@@ -8,7 +8,12 @@ service       the institution's process: it owns records, gate, noise and ledger
 mapped        the records of a site after a feature map
 listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
+plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
+opening       before the first round: sites introduce themselves and join
 remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
+exchange      who is asked and who has answered, over a carrier that promises nothing
+account       what the server knows of each agent: arithmetic alone; attendance counts who took part
+coordinator   one run, from the folder to the result; status says where it stands
 flower        the Flower ServerApp, and messages over Flower's grid
 door          the one port of a coordinator that sites reach: requests of nodes pass, and no others
 certificates  the CA, the server's certificate and the keys of nodes

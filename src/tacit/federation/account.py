@@ -3,9 +3,12 @@
 z, dual and rho are those of the last answer that the server took, in round `accepted`. They stay as they are while an
 agent is missing, on both sides: an agent that is asked again is told `accepted`, and goes on from there.
 
-A missing agent is counted with the noisy gradient that it last released. That costs nothing: what was released is used
-again. (4a) takes z_p - lambda_p / rho of each agent, where z_p = w + (lambda_p - slope_p) / rho, so that lambda_p
-cancels and w moves as gradient descent does, on gradients of which some are old.
+A missing agent is counted with the noisy gradient that it last released, halved with every round that it misses. That
+costs nothing: what was released is used again. (4a) takes z_p - lambda_p / rho of each agent, where
+z_p = w + (lambda_p - slope_p) / rho, so that lambda_p cancels and w moves as gradient descent does, on gradients of
+which some are old. Halving bounds what the noise of one release can do: used again in full, it would pull w the same
+way round after round; so it counts 1 + 1/2 + 1/4 + ... < 2 times in all, however long the agent is away
+(docs/missing.md).
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from tacit.admm.updates import ascent, trust_center
 from tacit.message import fingerprint
 from tacit.rounds import Trace
 from tacit.types import Array
+
+FADING = 0.5  # of a gradient that is used again, for each round since it was released (benchmarks/stale.py)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,14 +83,16 @@ class Account:
     def replies(self, t: int, w: Array, rho: float, trace: Trace, before: Account) -> Replies:
         """What the server concludes round t with; `before` is the account when the round began.
 
-        Agents that did not answer in round t are counted with their last slope.
+        Agents that did not answer in round t are counted with their last slope, faded.
         """
         answered = self.accepted == t
         everybody = bool(answered.all())
         # with w first, the dual of an answer is raised already; then everybody has answered, and none of these is used
         duals = [self.dual[p] if fresh else self.dual_for(p, w) for p, fresh in enumerate(answered)]
+        left = FADING ** (t - self.accepted)
         z = np.stack([
-            self.z[p] if fresh else trust_center(w, duals[p], self.slope[p], rho) for p, fresh in enumerate(answered)
+            self.z[p] if fresh else trust_center(w, duals[p], left[p] * self.slope[p], rho)
+            for p, fresh in enumerate(answered)
         ])  # fmt: skip
         # where nobody has missed a round, the server's own mean of duals is theirs
         in_step = everybody and bool((before.accepted == t - 1).all())

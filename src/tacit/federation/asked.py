@@ -13,12 +13,12 @@ from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
 from tacit.federation.plan import RUN
 from tacit.jsontext import Values
+from tacit.run.compose import federated_rounds
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 
-ROUNDS = 50  # of a run that names none: rounds take seconds here
 TRANSFORMS = ("data.intercept", "data.row_norm", "data.row_bound", "data.row_mode")  # of [data], what is done at sites
 OF_TEST = (
     "test", "schema", "class_names", "label_column", "target_low", "target_high", "low", "high",
@@ -49,9 +49,10 @@ def spec_of(values: Values, name: str, federation: Federation, run: str | None =
     chosen = {key: value for key, value in values.items() if not key.startswith("data.") or key in TRANSFORMS}
     known = preset(chosen.get("run.preset", "sound"), chosen.get("algorithm.name", "objt"), source)
     always = {"data.source": source, "privacy.noise": "exact"}
-    spec = known.with_values({"run.rounds": ROUNDS} | chosen | always).checked()
+    spec = fitted_to(federation, known.with_values(chosen | always).checked())
+    rounds = chosen.get("run.rounds") or federated_rounds(spec, federation)  # rounds take seconds here
     given = run or spec.run.name or secrets.token_hex(8)
-    return fitted_to(federation, spec).with_values({"run.name": given})
+    return spec.with_values({"run.name": given, "run.rounds": rounds})
 
 
 def test_records(folder: Path, values: Values) -> Federation | None:

@@ -139,9 +139,10 @@ def _case(
             f"a run is not finished, and {RUN} asks for another: restore {RUN} to finish it, or move the folder of "
             "that run away to start a new one."
         )
-    asked.check_order(spec, plan.faults.missing)
     federation = build.transformed(spec, hollow)
-    return Case(plan, gathered, spec, federation, build.admm_setup(spec, federation))
+    setup = build.admm_setup(spec, federation)
+    asked.check_order(spec, plan.faults.missing)
+    return Case(plan, gathered, spec, federation, setup)
 
 
 def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _files: ExitStack) -> Remote:

@@ -18,6 +18,8 @@ from tacit.federation.log import Log
 from tacit.federation.messages import Answer, Ask, Join, Joined, Message, Refusal, Unjoined
 from tacit.types import LARGEST, Array
 
+# A Refusal names no round: it may be to a double of an earlier question, which came out of order. So it is asked again
+ASKED_AGAIN = 2
 AT_MOST = 1.0  # seconds that we wait for a message before we look at the clock, and tell where we are
 
 
@@ -36,6 +38,7 @@ class Question:
     since: float
     sent: float | None = None
     refused: bool = False
+    refusals: int = 0
 
 
 @dataclass
@@ -91,8 +94,14 @@ class Post:
     def _read(self, site: str, question: Question, message: Message) -> Answer | str | None:
         if isinstance(message, Answer) and message.t == question.t:
             return message
+        if isinstance(message, Answer) and message.t > question.t:  # an earlier one may be a double of an honest answer
+            return "it answers a round that it was not asked"
         if isinstance(message, Refusal):
-            return "it refuses to answer"
+            if question.refusals >= ASKED_AGAIN:
+                return "it refuses to answer"
+            self.out[site] = replace(question, refusals=question.refusals + 1)
+            self._ask(site, self.clock())
+            return None
         if isinstance(message, Joined):
             self._ask(site, self.clock())
         elif isinstance(message, Unjoined):

@@ -1,8 +1,8 @@
 """The engine of a federation: one exchange with all sites a round, some of whose agents may be missing.
 
 A round ends when every site has answered, or when its deadline passes and somebody has. Missing agents are counted with
-what they last released (tacit.federation.account). A site that is late is not asked anew until its answer has come, or
-until its question is GIVEN_UP deadlines old: its answer is taken when it comes, and nothing that was paid for is lost.
+what they last released, faded (tacit.federation.account). A site that is late is not asked anew until its answer has
+come, or until its question is GIVEN_UP deadlines old: its answer is taken when it comes.
 
 Nothing of a round is kept before the round has ended. What an exchange asks follows from the last checkpoint alone, so
 that a coordinator that is started again asks the same, and no agent pays for a second answer.

@@ -170,7 +170,7 @@ def _settled(spec: Spec, federation: Federation) -> Spec:
     a, open_keys = spec.algorithm, {}
     if a.momentum is None:
         descends = (a.order, a.linearize_at) == ("zwd", "w") and a.rule != "exact"
-        open_keys["algorithm.momentum"] = rules.momentum(federation) if descends else 0.0
+        open_keys["algorithm.momentum"] = rules.momentum(federation, spec.run.rounds) if descends else 0.0
     if spec.schedule.score_noise is None:
         open_keys["schedule.score_noise"] = rules.score_noise(federation)
     if spec.privacy.clip is None:
@@ -180,12 +180,21 @@ def _settled(spec: Spec, federation: Federation) -> Spec:
 
 def _clip(spec: Spec, federation: Federation) -> float:
     """Return the clipping norm that public numbers give."""
-    noise = 0.0
-    if not math.isinf(spec.privacy.epsilon):
-        whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
-        assert isinstance(whole, GaussianRelease)
-        noise = whole.multiplier * math.sqrt(federation.n_agents) / federation.n_records
-    return rules.clip(noise, federation)
+    return rules.clip(_noise(spec, federation), federation)
+
+
+def federated_rounds(spec: Spec, federation: Federation) -> int:
+    """Return the rounds that public numbers give to a run whose rounds take seconds, before its first round."""
+    return rules.federated_rounds(_noise(spec, federation), federation)
+
+
+def _noise(spec: Spec, federation: Federation) -> float:
+    """Return the std of noise in a mean gradient, for a clip of one and all the budget in one release."""
+    if math.isinf(spec.privacy.epsilon):
+        return 0.0
+    whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
+    assert isinstance(whole, GaussianRelease)
+    return whole.multiplier * math.sqrt(federation.n_agents) / federation.n_records
 
 
 def _rule(
@@ -239,7 +248,7 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     assert score_noise is not None, "a settled spec has one"
     assert momentum is not None, "a settled spec has one"
     if spec.data.row_norm == "l2":
-        most = rules.longest_step(federation, agents[0].problem, spec.data.row_bound, momentum)
+        most = rules.longest_step(federation, agents[0].problem, spec.data.row_bound, momentum, spec.run.rounds)
     return cooled_step(score_noise, std, spec.run.rounds, most)
 
 

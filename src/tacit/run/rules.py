@@ -1,4 +1,4 @@
-"""What the sound preset takes from public numbers alone: the clip, the noise in a score, and the largest step.
+"""What the sound preset takes from public numbers alone: clip, noise in a score, momentum, largest step and rounds.
 
 The rules for tables were chosen on public tables and on synthetic ones, none of which a test uses, and those for images
 on training records of MNIST and FEMNIST: docs/features.md says how, and how far that can be trusted.
@@ -19,6 +19,10 @@ IMAGE_CLIP = 0.3  # of images and of pixels
 NUMBER_CLIP, NUMBER_NOISE = 0.2, 0.15  # of a number to predict: its score is the number itself, in [-1, 1]
 SPREAD = ("orientations",)
 STABLE = 0.84  # of the largest step that heavy-ball descent can take
+MOMENTUM, LEAST_MOMENTUM, MEMORY = 0.9, 0.5, 0.2  # moves are repeated over a fifth of the rounds, at most
+USUAL_ROUNDS, LONGER = 100, 4.0  # fewer rounds than usual take longer steps, up to so many times
+FEWEST_ROUNDS = 25  # where a round takes seconds: docs/rounds.md
+FEWEST_FOR_NUMBERS = 50  # the same; fewer were not tried on a number to predict
 
 
 def clip(noise: float, federation: Federation) -> float:
@@ -39,20 +43,42 @@ def score_noise(federation: Federation) -> float:
     return max(1.0, 0.5 * math.log(federation.n_classes)) if federation.target is None else NUMBER_NOISE
 
 
-def momentum(federation: Federation) -> float:
-    """Return the share of its last move that w repeats: much where one direction holds much of every record."""
-    return 0.0 if spread(federation) else 0.9
+def federated_rounds(noise: float, federation: Federation) -> int:
+    """Return the rounds of a run where a round takes seconds, as between institutions: more where there is less noise.
+
+    The budget is the same for any number of rounds. More rounds come closer to the optimum, and noise decides how close
+    is worth while: under loud noise FEWEST_ROUNDS do as well as USUAL_ROUNDS. `noise` is that of `clip`.
+    """
+    least = FEWEST_ROUNDS if federation.target is None else FEWEST_FOR_NUMBERS
+    wanted = FEWEST_ROUNDS * math.sqrt(LOUD / noise) if noise else USUAL_ROUNDS
+    return max(least, math.ceil(min(USUAL_ROUNDS, wanted)))
 
 
-def longest_step(federation: Federation, problem: Problem, row_bound: float, momentum: float) -> float:
+def momentum(federation: Federation, rounds: int) -> float:
+    """Return the share of its last move that w repeats: much where one direction holds much of every record.
+
+    Moves add up to 1 / (1 - momentum) of one, over as many rounds: in a short run there is no time for that.
+    """
+    if spread(federation):
+        return 0.0
+    if federation.target is not None:
+        return MOMENTUM
+    return min(MOMENTUM, max(LEAST_MOMENTUM, 1 - 1 / (MEMORY * rounds)))
+
+
+def longest_step(federation: Federation, problem: Problem, row_bound: float, momentum: float, rounds: int) -> float:
     """Return the largest first step that is stable whatever the records: |x_i| <= row_bound, a loss of curvature c.
 
     Descent with momentum m is stable below 2 (1 + m) / (c row_bound^2) (Polyak 1964), and moves that are repeated add
     up to 1 / (1 - m) of one. Features of images lie along many axes, so that longer steps are stable there too.
+
+    In fewer rounds than usual longer steps go as far. They may overshoot where the loss curves most, and the steps fall
+    to zero after that; but a loss that curves as much everywhere, as that of a number does, has no such place.
     """
     if spread(federation):
         return LARGEST_STEP
-    return STABLE * 2 * (1 + momentum) / (1 - momentum) / (problem.loss.curvature * row_bound**2)
+    longer = 1.0 if problem.loss.for_numbers else min(LONGER, max(1.0, USUAL_ROUNDS / rounds))
+    return longer * STABLE * 2 * (1 + momentum) / (1 - momentum) / (problem.loss.curvature * row_bound**2)
 
 
 def plain_step(federation: Federation, problem: Problem, row_bound: float) -> float:

@@ -1,0 +1,158 @@
+"""What becomes of a model when agents miss rounds, by four rules of what stands in for a missing agent; all are free.
+
+    fading     its last noisy gradient, halved with every round that the agent misses (tacit.federation.account)
+    gradient   the same, not halved
+    z          its last z_p and lambda_p, as they were
+    zero       a gradient of zero
+
+    python -m benchmarks.stale                     a table of means over seeds
+    python -m benchmarks.stale --data heart --epsilon 1 10 --out rows.jsonl
+    python -m benchmarks.stale --data "mnist, skewed" --epsilon 1 10 --steps 1 --seeds 1
+
+The sound preset on the bundled data, all in one process, simulated noise: the same for all rules, and so are absences.
+Steps are those of the preset, or four times as long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import groupby, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.agent import Agent
+from tacit.admm.messages import Broadcast, Local, Replies
+from tacit.engine.evaluate import measures
+from tacit.federation.account import FADING, Account, Taken
+from tacit.guarded.sums import Sums
+from tacit.rounds import Trace
+from tacit.run import build, deploy
+from tacit.run.compose import AdmmSetup
+from tacit.run.presets import preset
+from tacit.run.run import objective
+from tacit.types import Array, Federation
+
+RULES = ("fading", "gradient", "z", "zero")
+ABSENCES = ("nobody", "10 %", "30 %", "a third of the run")
+DATA: dict[str, dict[str, Any]] = {
+    "mnist": {"data.source": "mnist"},
+    "mnist, skewed": {"data.source": "mnist", "data.partition": "dirichlet", "data.alpha": 0.1},
+    "heart": {"data.source": "heart"},
+}
+STEPS = (1, 4)
+TRACE = Trace(0.0, 0.0, 0.0, 0.0, {})
+
+
+def absent(kind: str, rounds: int, agents: int, seed: int) -> Array:
+    """Return who misses which round, (T + 1, P); the first agent has the long absence."""
+    found = np.zeros((rounds + 1, agents), bool)
+    if kind == "a third of the run":
+        found[rounds // 3 : 2 * rounds // 3, 0] = True
+    elif kind != "nobody":
+        share = float(kind.removesuffix("%")) / 100
+        found = np.random.default_rng((seed, agents)).random(found.shape) < share
+    return found
+
+
+def answer(agent: Agent, sums: Sums, account: Account, p: int, msg: Broadcast) -> Taken:
+    """Return what agent p releases, from the state that both sides have of it."""
+    own = agent.caught_up(Local(account.z[p], account.dual[p], float(account.rho[p])), msg)
+    slope = agent.problem.weight * sums(msg.w) + agent.regular_slope(msg.w, msg.w)
+    after, _ = agent.move(own, msg, slope, agent.constant_bound)
+    return Taken(p, msg.t, msg.w, msg.rho, after.z)
+
+
+def replies(rule: str, account: Account, before: Account, msg: Broadcast) -> Replies:
+    """Return what the server concludes the round with, by a rule for the agents that did not answer."""
+    fresh = account.accepted == msg.t
+    unfaded = FADING ** (account.accepted - msg.t)  # takes back what the account will do
+    share = {"gradient": unfaded, "zero": fresh}.get(rule, np.ones(len(fresh)))
+    account = account.load({**account.save(), "slope": share[:, None, None] * account.slope})
+    if rule == "z" and not fresh.all():
+        return Replies(account.z.mean(0), lambda _: 0.0, TRACE, dual_mean=account.dual.mean(0))
+    return account.replies(msg.t, msg.w, msg.rho, TRACE, before)
+
+
+def trained(setup: AdmmSetup, sums: Sequence[Sums], rule: str, away: Array) -> Array:
+    """Return the last model of a run in which agents are away."""
+    server = setup.server
+    state, account = server.start(), Account.zero(len(setup.agents), setup.shape, server.order)
+    while state.t < server.rounds:
+        msg = server.ask(state)
+        there = [p for p in range(len(setup.agents)) if not away[msg.t, p]]
+        after = account.after([answer(setup.agents[p], sums[p], account, p, msg) for p in there])
+        state, _ = server.conclude(state, msg, replies(rule, after, account, msg))
+        account = after
+    return np.asarray(setup.problem.domain.project(state.w))
+
+
+def rows(data: str, epsilon: float, rounds: int, seeds: int, all_steps: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """Yield the outcome of every run on one data set."""
+    chosen = DATA[data] | {"run.rounds": rounds, "privacy.epsilon": epsilon}
+    usual = preset("sound", "objt", str(chosen["data.source"])).with_values(chosen)
+    federation = build.federation(usual)
+    sums: list[Sums] = []
+    for steps in all_steps:
+        for seed in range(seeds):
+            spec = usual.with_values({"run.seed": seed, "schedule.rho_factor": 1 / steps})
+            setup = build.admm_setup(spec, federation)
+            sums = sums or [deploy.compiled_sums(setup.shape[1], agent) for agent in setup.agents]  # the same for all
+            for kind in ABSENCES:
+                away = absent(kind, rounds, federation.n_agents, seed)
+                for rule in RULES if kind != "nobody" else RULES[:1]:
+                    told = {"data": data, "epsilon": epsilon, "rounds": rounds, "steps": steps, "absence": kind}
+                    w = trained(setup, sums, rule, away)
+                    yield told | {"rule": rule, "seed": seed} | judged(w, setup, federation)
+
+
+def judged(w: Array, setup: AdmmSetup, federation: Federation) -> dict[str, Any]:
+    """Return the test error of a model, and its objective over all records."""
+    with np.errstate(all="ignore"):
+        value = objective(w, setup, federation)
+        error = measures(w, federation.test, federation.target)["test_error"]
+    return {"test_error": None if error is None else round(error, 5), "objective": value and round(value, 5)}
+
+
+def table(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the means over seeds as a table in Markdown."""
+    lines = ["| data | epsilon | steps | missing | rule | test error | objective |", "|---|---|---|---|---|---|---|"]
+
+    def case(row: dict[str, Any]) -> tuple[Any, ...]:
+        return row["data"], row["epsilon"], row["steps"], ABSENCES.index(row["absence"]), RULES.index(row["rule"])
+
+    for key, group in groupby(sorted(found, key=case), case):
+        some = list(group)
+        error, value = (statistics.mean(row[name] for row in some) for name in ("test_error", "objective"))
+        data, epsilon, steps, kind, rule = key
+        who = RULES[rule] if kind else "-"
+        case_of = f"{data} | {epsilon:g} | {steps} x | {ABSENCES[kind]} | {who}"
+        lines.append(f"| {case_of} | {100 * error:.2f} % | {value:.4f} |")
+    return lines
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", nargs="+", default=["mnist", "heart"], choices=DATA)
+    parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0])
+    parser.add_argument("--steps", nargs="+", type=int, default=STEPS)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, help="a file for the rows, as JSON lines")
+    options = parser.parse_args(arguments)
+    found = []
+    for data, epsilon in product(options.data, options.epsilon):
+        for row in rows(data, epsilon, options.rounds, options.seeds, options.steps):
+            print(json.dumps(row), flush=True)
+            found.append(row)
+    if options.out:
+        options.out.write_text("".join(json.dumps(row) + "\n" for row in found))
+    print("\n".join(table(found)))
+
+
+if __name__ == "__main__":
+    main()
