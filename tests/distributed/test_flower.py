@@ -71,7 +71,8 @@ def check_accounts(federation, run):
             assert ledger.verify(result["ledger_heads"][agent])
             (account,) = ledger.show(run.spec().privacy.dp_delta)
             (spent,) = [one for one in account.runs if one.run == name]
-            assert account.releases == spent.releases == spent.rounds
+            assert spent.releases == spent.rounds
+            assert account.releases == sum(one.releases for one in account.runs)  # no entry was written twice
             assert told["released"] <= spent.releases <= min(told["asked"], run.spec().run.rounds)
             if told["missed"] == 0:
                 assert told["released"] == spent.releases
@@ -123,14 +124,17 @@ def test_ten_agents_of_mnist_over_three_nodes_train_what_one_process_trains(shor
 
 KINDS = ("node", "courier", "agent", "app", "superlink")
 KILLS = 20
-LONG = 28  # rounds
+LONG = 22  # rounds
 FAULTS = "[faults]\ndeadline = 12.0\nresend = 8.0\nmost_missed = 1000\n\n"
 
 
 def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
-    """kill -9 of every kind of process, at twenty random moments of one run, each in the middle of a round."""
+    """kill -9 of every kind of process, at twenty random moments of a run; of another one too where it ends too soon."""
     folder, rng = short / "f", random.Random(17)
     demonstration.make(folder, LONG)
+    for site in demonstration.SITES:
+        path = folder / site / "agent" / "site.toml"
+        path.write_text(path.read_text().replace("epsilon = 1.0", "epsilon = 9.0", 1))
     plan = folder / "coordinator" / "federation.toml"
     start, _, rest = plan.read_text().partition("[faults]")
     plan.write_text(start + FAULTS + rest[rest.index("[[site]]") :])
@@ -148,9 +152,9 @@ def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
             until(lambda: (folder / "coordinator" / "status.json").exists(), 120)
             for kind in victims:
                 before, end = rounds(), time.monotonic() + 60.0
-                while rounds() == before and time.monotonic() < end and not done.wait(0.2):
-                    pass
-                done.wait(rng.uniform(0.0, 6.0))
+                while killed[-1:] in (["app"], ["superlink"]) and rounds() == before and time.monotonic() < end:
+                    done.wait(0.2)  # a coordinator that is killed again before it has started tells nothing new
+                done.wait(rng.uniform(1.0, 9.0))
                 sites, end = rng.sample(federation.sites, len(federation.sites)), time.monotonic() + 60.0
                 names = [kind] if kind in ("app", "superlink") else [f"{site}-{kind}" for site in sites]
                 while not any(map(federation.kill, names)) and time.monotonic() < end and not done.is_set():
@@ -160,13 +164,15 @@ def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
 
         killer = threading.Thread(target=kill_now_and_then, daemon=True)
         killer.start()
-        run = federation.result()
+        runs = [federation.result()]
+        while killer.is_alive():
+            runs.append(federation.result())
         done.set()
-        killer.join()
-    print(f"killed {' '.join(killed)}; {seconds_of(run):.0f} s for {LONG} rounds; {run.result()['took_part']}")
-    assert len(killed) == KILLS, "the run was over too soon"
-    assert len(run.rows()) == LONG
-    check_accounts(federation, run)
+    print(f"killed {' '.join(killed)}; {[f'{seconds_of(run):.0f} s for {LONG} rounds' for run in runs]}")
+    assert len(killed) == KILLS
+    for run in runs:
+        assert len(run.rows()) == LONG
+        check_accounts(federation, run)
 
 
 def test_who_stops_a_rehearsal_stops_all_of_it(short):
