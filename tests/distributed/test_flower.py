@@ -129,7 +129,7 @@ FAULTS = "[faults]\ndeadline = 12.0\nresend = 8.0\nmost_missed = 1000\n\n"
 
 
 def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
-    """kill -9 of every kind of process, at twenty random moments of a run; of another one too where it ends too soon."""
+    """kill -9 of every kind of process, at twenty random moments of a run, and of another where it ends too soon."""
     folder, rng = short / "f", random.Random(17)
     demonstration.make(folder, LONG)
     for site in demonstration.SITES:

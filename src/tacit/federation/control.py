@@ -138,8 +138,8 @@ def _registered(folder: Path, site: str, key: Path, control: int | None) -> int:
         if "already in use" not in str(error):
             raise
         raise SpecError(
-            f"Flower has seen the key of site {site} before, and takes no key twice, revoked ones least of all: ask for "
-            f"a new one (tacit federate register {folder} --site {site} --key FILE), or remove the site "
+            f"Flower has seen the key of site {site} before, and takes no key twice, revoked ones least of all: ask "
+            f"for a new one (tacit federate register {folder} --site {site} --key FILE), or remove the site "
             f"from {FEDERATION}."
         ) from None
     return int(told["node-id"])
