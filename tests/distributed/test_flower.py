@@ -20,7 +20,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from tacit.data.mnist import read as read_mnist
-from tacit.federation import asked, certificates, control, demonstration, folders, status
+from tacit.federation import asked, certificates, demonstration, folders, nodes, status
 from tacit.federation.plan import read_plan
 from tacit.federation.site import load, read
 from tacit.privacy import lattice
@@ -236,8 +236,8 @@ def test_strangers_are_refused_and_a_hostile_app_reaches_nothing(short):
             _separate(federation)
         for name in ("superlink", "door", "ohio-agent"):
             federation.start(name)
-        until(lambda: control.listens(federation.control) and control.listens(federation.port))
-        control.register(federation.coordinator, control=federation.control)
+        until(lambda: nodes.listens(federation.control) and nodes.listens(federation.port))
+        nodes.register(federation.coordinator, control=federation.control)
 
         certificates.node(folder / "hungary" / "node" / "node.key")  # nobody knows this key
         certificates.authority(folder / "abroad" / "node", "another")  # and nobody has this authority's certificate
@@ -295,7 +295,7 @@ def _attacked(federation):
     text = (app / "pyproject.toml").read_text()
     text = text.replace(".server_app:app", ".courier:server").replace(".courier:app", ".courier:client")
     (app / "pyproject.toml").write_text(text)
-    control.flwr(coordinator, "run", str(app), control.LINK, control=federation.control)
+    nodes.flwr(coordinator, "run", str(app), nodes.LINK, control=federation.control)
     path = until(lambda: (coordinator / "found.json").exists() and coordinator / "found.json", 180)
     return json.loads(path.read_text())
 

@@ -31,8 +31,8 @@ from flwr.supercore.task_identity import TaskIdentity
 from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, courier, door, flower, folders, messages, wire
-from tacit.federation.control import listens
 from tacit.federation.flower import GridCarrier
+from tacit.federation.nodes import listens
 from tacit.federation.plan import read_plan
 from tacit.federation.rehearsal import free_ports
 from tests.distributed.conftest import until

@@ -121,18 +121,18 @@ def run_door(options: argparse.Namespace) -> int:
 
 def run_register(options: argparse.Namespace) -> int:
     """Tell the SuperLink the keys of nodes that it does not know, and write their ids into federation.toml."""
-    from tacit.federation import control
+    from tacit.federation import nodes
 
-    names = control.register(_coordinator(options.folder), options.site, options.key)
+    names = nodes.register(_coordinator(options.folder), options.site, options.key)
     print(jsontext.dumps({"registered": names}) if options.json else f"registered: {', '.join(names) or 'all were'}")
     return 0
 
 
 def run_revoke(options: argparse.Namespace) -> int:
     """Unregister the node of a site: its key opens nothing from now on."""
-    from tacit.federation import control
+    from tacit.federation import nodes
 
-    control.revoke(_coordinator(options.folder), options.site)
+    nodes.revoke(_coordinator(options.folder), options.site)
     print(jsontext.dumps({"revoked": options.site}) if options.json else f"revoked: {options.site}")
     return 0
 

@@ -19,7 +19,8 @@ door          the one port of a coordinator that sites reach: requests of nodes 
 certificates  the CA, the server's certificate and the keys of nodes
 folders       what `tacit federate init` writes for the coordinator and for each site
 commands      the processes of a federation as commands, stock Flower among them
-control       register nodes, start a run and see it through, by Flower's own command line
+nodes         which keys of nodes Flower knows, and which sites they stand for
+control       start a run and see it through, by Flower's own command line
 rehearsal     the whole federation on one machine, in real processes
 demonstration the hospitals of heart at three sites
 """

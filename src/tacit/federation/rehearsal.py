@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from tacit.errors import TacitError
-from tacit.federation import commands, control, folders
+from tacit.federation import commands, control, folders, nodes
 from tacit.federation.commands import LOOPBACK, Command
 from tacit.federation.plan import read_plan
 
@@ -86,10 +86,10 @@ class Rehearsal:
             self.start(name)
         for site in self.sites:
             self.start(f"{site}-agent")
-        self._await("superlink", lambda: control.listens(self.control))
-        self._await("door", lambda: control.listens(self.port))
+        self._await("superlink", lambda: nodes.listens(self.control))
+        self._await("door", lambda: nodes.listens(self.port))
         show({"text": f"SuperLink and door are up (https://{LOOPBACK}:{self.port}); registering nodes"})
-        control.register(self.coordinator, control=self.control)
+        nodes.register(self.coordinator, control=self.control)
         for site in self.sites:
             self._await(f"{site}-agent", (self.folder / site / "socket" / "agent.sock").exists)
             self.start(f"{site}-node")
