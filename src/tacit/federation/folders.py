@@ -29,14 +29,14 @@ from tacit.federation.plan import FEDERATION, PLAIN, RUN
 from tacit.federation.site import SHARED
 from tacit.jsontext import Values
 from tacit.run.presets import preset
+from tacit.run.rules import USUAL_ROUNDS
 from tacit.run.spec import Spec
 
 COORDINATOR = "coordinator"
 MODULE = "tacit_courier"
 SHIPPED = ("courier.py", "wire.py")
 PORT, CONTROL, RUNTIME = 9092, 8000, 9094
-DEFAULTS: Values = {"run.preset": "sound", "algorithm.name": "objt", "run.rounds": 50, "privacy.epsilon": 1.0}
-_AGREED_ALWAYS = ("run.rounds", "privacy.epsilon", "privacy.dp_delta")
+DEFAULTS: Values = {"run.preset": "sound", "algorithm.name": "objt", "privacy.epsilon": 1.0}
 _FILE = re.compile(r"[^A-Za-z0-9._-]")
 
 
@@ -170,7 +170,8 @@ def site_text(site: str, agents: Iterable[str], values: Values) -> str:
     spec = Spec().with_values(values)
     known = {key: value for key, value in values.items() if key.removeprefix("data.") in SHARED}
     agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS}
-    agreed |= {key: spec.values()[key] for key in _AGREED_ALWAYS}
+    agreed |= {"privacy.epsilon": spec.privacy.epsilon, "privacy.dp_delta": spec.privacy.dp_delta}
+    agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
     ending = "csv"
     lines = [_text("site.toml", site=json.dumps(site)), "[limit]"]
     lines += [f"epsilon = {spec.privacy.epsilon!r}", f"dp_delta = {spec.privacy.dp_delta!r}", "", "[data]"]
