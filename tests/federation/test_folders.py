@@ -38,7 +38,8 @@ def test_a_site_file_agrees_to_the_run_that_it_was_written_for_and_to_no_larger_
     assert [one.name for one in site.agents] == ["north"]
     assert (site.limit.epsilon, site.limit.dp_delta) == (1.0, 1e-6)
     assert site.data.bounds == (0.0, 1.0)
-    asked = preset("sound", "objt", GIVEN + "t").with_values({"privacy.noise": "exact", "run.name": "r", "run.rounds": 7})
+    chosen = {"privacy.noise": "exact", "run.name": "r", "run.rounds": 7}
+    asked = preset("sound", "objt", GIVEN + "t").with_values(chosen)
     assert spec_of(asked.toml()) == asked
     assert site.agree.values["run.rounds"] == (7,)
     assert site.agree.values["privacy.epsilon"] == (1.0,)
