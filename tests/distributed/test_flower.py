@@ -139,8 +139,7 @@ def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
     start, _, rest = plan.read_text().partition("[faults]")
     plan.write_text(start + FAULTS + rest[rest.index("[[site]]") :])
     done, killed = threading.Event(), []
-    victims = [kind for kind in KINDS for _ in range(KILLS // len(KINDS))]
-    rng.shuffle(victims)
+    victims = [kind for _ in range(KILLS // len(KINDS)) for kind in rng.sample(KINDS, len(KINDS))]
     with Federation(folder) as federation:
         federation.begin(federation.show)
         federation.supervise()
