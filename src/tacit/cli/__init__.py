@@ -66,6 +66,7 @@ COMMANDS = {
     "predict": "predict with a trained model",
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
+    "federate": "train between institutions, over Flower",
     "ledger": "look at an agent's record of releases",
     "agent": "answer for the records of an institution in a federation",
     "data": "look at data",

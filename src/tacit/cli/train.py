@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     with Progress(spec.run.rounds, options) as progress:
         result = go(listener=progress)
     output.write([out], out / "report.html")
-    _show(result.summary, out, options.json)
+    show_result(result.summary, out, options.json)
     return 0
 
 
@@ -72,7 +72,8 @@ def _free_name(source: str, algorithm: str) -> Path:
     return Path("runs") / f"{stem}-{number}"
 
 
-def _show(summary: Values, out: Path, as_json: bool) -> None:
+def show_result(summary: Values, out: Path, as_json: bool) -> None:
+    """Print the result of a run."""
     if as_json:
         print(jsontext.dumps(summary | {"out": str(out)}))
         return

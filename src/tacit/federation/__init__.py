@@ -15,4 +15,12 @@ exchange      who is asked and who has answered, over a carrier that promises no
 account       what the server knows of each agent: arithmetic alone; attendance counts who took part
 coordinator   one run, from the folder to the result; status says where it stands
 flower        the Flower ServerApp, and messages over Flower's grid
+door          the one port of a coordinator that sites reach: requests of nodes pass, and no others
+certificates  the CA, the server's certificate and the keys of nodes
+folders       what `tacit federate init` writes for the coordinator and for each site
+commands      the processes of a federation as commands, stock Flower among them
+nodes         which keys of nodes Flower knows, and which sites they stand for
+control       start a run and see it through, by Flower's own command line
+rehearsal     the whole federation on one machine, in real processes
+demonstration the hospitals of heart at three sites
 """

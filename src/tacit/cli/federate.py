@@ -1,0 +1,238 @@
+"""Train between institutions, over Flower: each keeps its records, and its own account of what it gives away.
+
+examples:
+  tacit federate try                                     a real federation on this machine, in two minutes
+  tacit federate init study --sites north,south --address fl.example.org --config run.toml
+  tacit federate link study/coordinator                  the coordinator: SuperLink, door, run, each in its terminal
+  tacit federate door study/coordinator
+  tacit federate run study/coordinator
+  tacit federate node study/north/node                   a site: its SuperNode, beside tacit agent serve
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from tacit import jsontext
+from tacit.cli.options import add_actions, finish
+from tacit.errors import SpecError
+
+DEMONSTRATION = Path("federation-demo")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the actions of `tacit federate`."""
+    actions = add_actions(parser, __doc__ or "")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+    init = actions.add_parser("init", help="write the folders of the coordinator and of each site")
+    init.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
+    init.add_argument("--sites", required=True, metavar="A,B,...", help="names of the institutions")
+    init.add_argument("--agents", metavar="A=X,Y;...", help="agents of a site (default: one, of the site's name)")
+    init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys of tacit train")
+    init.add_argument("--name", metavar="NAME", help="of the federation (default: the name of DIR)")
+    init.add_argument("--address", default="localhost", metavar="HOST", help="where sites reach the coordinator")
+    init.add_argument("--port", type=int, metavar="PORT", help="its one port that sites reach (default 9092)")
+    init.add_argument("--control", type=int, metavar="PORT", help="its port that nobody else may reach (default 8000)")
+    finish(init, run_init.__doc__, run_init)
+
+    link = actions.add_parser("link", help="become Flower's SuperLink, on this machine alone")
+    node = actions.add_parser("node", help="become the SuperNode of a site")
+    for action, run, what in ((link, run_link, "the coordinator's folder"), (node, run_node, "the folder of a node")):
+        action.add_argument("folder", type=Path, metavar="DIR", help=what)
+        action.add_argument("--print", action="store_true", help="print Flower's command, and do not run it")
+        finish(action, run.__doc__, run)
+
+    door = actions.add_parser("door", help="open the one port that sites reach")
+    door.add_argument("--host", default="0.0.0.0", metavar="HOST", help="the address to listen on (default: all)")
+    door.add_argument("--port", type=int, metavar="PORT", help="another port than that of flower.toml")
+    door.add_argument("--control", type=int, metavar="PORT", help="another port of the SuperLink than flower.toml has")
+    register = actions.add_parser("register", help="tell the SuperLink the keys of nodes")
+    register.add_argument("--site", metavar="SITE", help="this site alone, whose node may have another key now")
+    register.add_argument("--key", type=Path, metavar="FILE", help="its public key (default: nodes/SITE.pub)")
+    revoke = actions.add_parser("revoke", help="let the node of a site in no more")
+    revoke.add_argument("--site", required=True, metavar="SITE", help="the site")
+    renew = actions.add_parser("renew", help="make a new key and certificate of the server, by the same CA")
+    run_one = actions.add_parser("run", help="train: start a run or go on with it, and follow it")
+    status = actions.add_parser("status", help="say how far a run is, who is there and who is late")
+    for action, run in ((door, run_door), (register, run_register), (revoke, run_revoke), (renew, run_renew),
+                        (run_one, run_run), (status, run_status)):  # fmt: skip
+        action.add_argument("folder", type=Path, metavar="DIR", help="the coordinator's folder")
+        finish(action, run.__doc__, run)
+
+    rehearse = actions.add_parser("try", help="start everything on this machine, train, and stop everything")
+    rehearse.add_argument("folder", type=Path, nargs="?", default=DEMONSTRATION, metavar="DIR",
+                          help="of `init`; where it is new or empty, a demonstration is made there")  # fmt: skip
+    rehearse.add_argument("--rounds", type=int, metavar="T", help="rounds of a demonstration that is made (default 10)")
+    finish(rehearse, run_try.__doc__, run_try)
+
+
+def run_init(options: argparse.Namespace) -> int:
+    """Write a folder for the coordinator and one for each site: configs, certificates, node keys, units, a README."""
+    from tacit import toml
+    from tacit.federation import folders
+
+    values = toml.read(options.config) if options.config else {}
+    base = options.config.parent if options.config else Path()
+    layout = folders.Layout(
+        options.name or options.folder.absolute().name, folders.parsed_sites(options.sites, options.agents),
+        options.address, _port("--port", options.port, folders.PORT),
+        _port("--control", options.control, folders.CONTROL), values, base,
+    )  # fmt: skip
+    folders.make(options.folder, layout)
+    made = [folders.COORDINATOR, *layout.sites]
+    if options.json:
+        print(jsontext.dumps({"folder": str(options.folder), "made": made}))
+        return 0
+    print(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
+    print("Send each site its own folder and nothing else. It holds the private key of its node.")
+    return 0
+
+
+def run_link(options: argparse.Namespace) -> int:
+    """Become Flower's SuperLink: stock, TLS, node keys, state on disk, no telemetry, on this machine alone."""
+    from tacit.federation import commands
+
+    return _become(commands.superlink(_coordinator(options.folder)), options)
+
+
+def run_node(options: argparse.Namespace) -> int:
+    """Become Flower's SuperNode of a site: stock, TLS, its own key, no telemetry."""
+    from tacit.federation import commands
+
+    folder = options.folder / "node" if (options.folder / "node").is_dir() else options.folder
+    return _become(commands.supernode(folder), options)
+
+
+def run_door(options: argparse.Namespace) -> int:
+    """Open the one port that sites reach. It passes on what nodes may ask of Flower, and nothing else: Flower's own
+    port starts runs for whoever reaches it."""
+    from tacit.federation import commands, door
+
+    folder = _coordinator(options.folder)
+    ports = commands.ports(folder)
+    behind = f"https://{commands.LOOPBACK}:{_port('--control', options.control, ports.control)}"
+    door.serve(options.host, _port("--port", options.port, ports.port), behind, folder)
+    return 0
+
+
+def run_register(options: argparse.Namespace) -> int:
+    """Tell the SuperLink the keys of nodes that it does not know, and write their ids into federation.toml."""
+    from tacit.federation import nodes
+
+    names = nodes.register(_coordinator(options.folder), options.site, options.key)
+    print(jsontext.dumps({"registered": names}) if options.json else f"registered: {', '.join(names) or 'all were'}")
+    return 0
+
+
+def run_revoke(options: argparse.Namespace) -> int:
+    """Unregister the node of a site: its key opens nothing from now on."""
+    from tacit.federation import nodes
+
+    nodes.revoke(_coordinator(options.folder), options.site)
+    print(jsontext.dumps({"revoked": options.site}) if options.json else f"revoked: {options.site}")
+    return 0
+
+
+def run_renew(options: argparse.Namespace) -> int:
+    """Make a new key and certificate of the server, signed by the same CA: sites need nothing new."""
+    from tacit.federation import certificates, commands
+
+    folder = _coordinator(options.folder)
+    certificates.server(folder, [commands.ports(folder).address])
+    print(jsontext.dumps({"renewed": str(folder)}) if options.json else "renewed: restart link and door")
+    return 0
+
+
+def run_run(options: argparse.Namespace) -> int:
+    """Register nodes that have no id, start a run or go on with one, and follow it to its end. Where the SuperLink or
+    the process of the run was killed, the run is started again and goes on from its last round."""
+    from tacit.federation import control
+
+    _result(control.run(_coordinator(options.folder), _shown(options)), options.json)
+    return 0
+
+
+def run_status(options: argparse.Namespace) -> int:
+    """Say how far the run is, which agents are there and late, and what each has spent as the coordinator knows it."""
+    from tacit.federation import control, status
+
+    folder = _coordinator(options.folder)
+    found = status.read(folder)
+    found["process"] = "running" if control.is_working(folder) else "not running"
+    if options.json:
+        print(jsontext.dumps(found))
+        return 0
+    print("\n".join([*status.lines(found), f"the coordinator's process is {found['process']}"]))
+    return 0
+
+
+def run_try(options: argparse.Namespace) -> int:
+    """Start SuperLink, door, agent services and SuperNodes here, over TLS with node keys; train; stop all of it.
+
+    Without DIR, or with an empty one, the hospitals of the bundled heart data are the sites of a demonstration.
+    """
+    from tacit.federation import demonstration
+    from tacit.federation.rehearsal import LOGS, Rehearsal
+
+    folder, show = options.folder, _shown(options)
+    if not demonstration.is_one(folder):
+        demonstration.make(folder, options.rounds or demonstration.ROUNDS)
+        show({"text": f"made a demonstration in {folder}: {len(demonstration.SITES)} sites, four hospitals"})
+    elif options.rounds:
+        raise SpecError(f"{folder} holds a federation: set run.rounds in its coordinator/run.toml, and drop --rounds.")
+    with Rehearsal(folder) as rehearsal:
+        rehearsal.begin(show)
+        out = rehearsal.train(show)
+    _result(out, options.json)
+    if not options.json:
+        print(f"ledgers     {folder}/SITE/agent/ledger: they keep what this run cost; logs in {folder / LOGS}")
+    return 0
+
+
+def _become(command: Any, options: argparse.Namespace) -> int:
+    if options.print:
+        print(jsontext.dumps(vars(command)) if options.json else command.shell())
+        return 0
+    command.run_here()
+    return 0
+
+
+def _coordinator(folder: Path) -> Path:
+    """The coordinator's folder, given itself or the one of `init`."""
+    from tacit.federation.folders import COORDINATOR
+    from tacit.federation.plan import FEDERATION
+
+    for one in (folder, folder / COORDINATOR):
+        if (one / FEDERATION).is_file():
+            return one
+    raise SpecError(f"{folder} is no coordinator's folder (no {FEDERATION}): make one with tacit federate init.")
+
+
+def _port(flag: str, given: int | None, usual: int) -> int:
+    if given is not None and not 0 < given < 2**16:
+        raise SpecError(f"{flag} takes a port from 1 to 65535, got {given}.")
+    return usual if given is None else given
+
+
+def _shown(options: argparse.Namespace) -> Any:
+    """What shows a line of a log: as it is, as JSON, or not at all."""
+
+    def show(line: dict[str, Any]) -> None:
+        if not options.quiet:
+            text = jsontext.dumps(line) if options.json else f"{line.get('at', ''):>25}  {line.get('text', '')}"
+            print(text, file=sys.stderr, flush=True)
+
+    return show
+
+
+def _result(out: Path, as_json: bool) -> None:
+    from tacit.cli.train import show_result
+    from tacit.report import output
+    from tacit.run.directory import RunDirectory
+
+    output.write([out], out / "report.html")
+    show_result(RunDirectory.open(out).result(), out, as_json)

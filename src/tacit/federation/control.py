@@ -1,0 +1,179 @@
+"""What a coordinator does through Flower's own command line: start a run, and see it through.
+
+The ServerApp (tacit.federation.flower) runs in a process that the SuperLink starts. It says how it is doing in a file
+beside a lock that the system frees however that process ends, so whoever watches knows a run that goes on from one
+whose process was killed, minutes before Flower does, and starts it again: it continues from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tacit import jsontext
+from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
+from tacit.federation import folders
+from tacit.federation.coordinator import RUNS, unfinished
+from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
+from tacit.federation.plan import read_plan
+from tacit.lock import locked
+from tacit.run.directory import RunDirectory, write_whole
+
+LOG = "log.jsonl"
+STATE, LOCK = "app.json", "app.lock"
+RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
+PATIENCE = 300.0  # seconds that the SuperLink may be away
+STARTING = 120.0  # seconds from Flower's "started" to our process
+PAUSE = 0.5
+IN_VAIN = 5  # starts in a row after which no round was done
+
+Show = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class State:
+    """How the ServerApp of a run of Flower's is doing."""
+
+    flower: str
+    state: str
+    text: str = ""
+    wrong: bool = False  # the input is at fault
+    pid: int | None = None
+
+    def write(self, folder: Path) -> None:
+        text = jsontext.dumps(vars(self))
+        write_whole(folder / "flower" / STATE, lambda file: file.write(text.encode()))
+
+
+def state_of(folder: Path) -> State | None:
+    """What the last ServerApp said; None where there was none."""
+    try:
+        return State(**json.loads((folder / "flower" / STATE).read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+@contextmanager
+def working(folder: Path, seconds: float) -> Iterator[bool]:
+    """Hold the lock of the process that runs the loop; False where another one holds it for so many seconds."""
+    path = folder / "flower" / LOCK
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    end = time.monotonic() + seconds
+    while True:
+        with locked(path, wait=False) as ours:
+            if ours or time.monotonic() >= end:
+                yield ours
+                return
+        time.sleep(0.1)
+
+
+def is_working(folder: Path) -> bool:
+    """Whether a ServerApp runs now."""
+    with working(folder, 0.0) as ours:
+        return not ours
+
+
+def run(folder: Path, show: Show, control: int | None = None) -> Path:
+    """See one run through, and return its directory. A run whose process ended is started again, and goes on."""
+    going, lines = unfinished(folder), _Lines(folder / LOG)
+    target = going.path if going else folder / RUNS / next_name(folder)
+    state = state_of(folder) if is_working(folder) else None
+    flower, vain = state.flower if state else "", 0
+    while True:
+        before = _rounds(target)
+        if not flower:
+            flower = _started(folder, target.name, show, control)
+        ended = _watched(folder, flower, lambda: lines.show(show))
+        lines.show(show)
+        if RunDirectory(target).finished:
+            return target
+        if ended is not None and ended.state == STOPPED:
+            raise (InputError if ended.wrong else Interrupted)(ended.text)
+        vain = 0 if _rounds(target) > before else vain + 1
+        if vain >= IN_VAIN:
+            raise RunDirectoryError(
+                f"the process of the run ended {vain} times before a round was done: see {folder / LOG} and the log of "
+                "flower-superlink."
+            )
+        show({"text": "the process of the run ended: starting it again, from its last round"})
+        with _forgiven():
+            flwr(folder, "stop", flower, LINK, control=control)
+        flower = ""
+
+
+def next_name(folder: Path) -> str:
+    """The name of the next run."""
+    name, taken = read_plan(folder).name, folder / RUNS
+    return f"{name}-{next(n for n in range(1, 10**9) if not (taken / f'{name}-{n}').exists())}"
+
+
+def _started(folder: Path, name: str, show: Show, control: int | None) -> str:
+    """Start a run of Flower's; wait for the SuperLink where it is away."""
+    end, told = time.monotonic() + PATIENCE, False
+    folders.ship(folder / "app")  # of this version
+    while True:
+        try:
+            register(folder, control=control)
+            app, config = str((folder / "app").absolute()), f'run="{name}"'
+            return str(flwr(folder, "run", app, LINK, "-c", config, control=control)["run-id"])
+        except Unreachable as error:
+            if time.monotonic() > end:
+                raise TacitError(f"the SuperLink is not there ({error}): start it with tacit federate link.") from None
+            if not told:
+                show({"text": "waiting for the SuperLink"})
+            told = True
+            time.sleep(PAUSE)
+
+
+def _watched(folder: Path, flower: str, look: Callable[[], None]) -> State | None:
+    """Wait until the ServerApp of a run has ended; None where it ended without a word, or never began."""
+    end = time.monotonic() + STARTING
+    while True:
+        look()
+        working = is_working(folder)
+        state = state_of(folder)
+        ours = state is not None and state.flower == flower
+        if ours and state is not None and state.state != RUNNING:
+            return state
+        if (ours and not working) or time.monotonic() > end:
+            return None
+        if ours:
+            end = time.monotonic() + STARTING
+        time.sleep(PAUSE)
+
+
+class _Lines:
+    """The lines that a log gains."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.at = path.stat().st_size if path.exists() else 0
+
+    def show(self, show: Show) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self.at)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.at += len(line)
+                with _forgiven():
+                    show(json.loads(line))
+
+
+@contextmanager
+def _forgiven() -> Iterator[None]:
+    """Go on where a courtesy fails: stop what may be over, show what may be half a line."""
+    with suppress(Declined, ValueError):
+        yield
+
+
+def _rounds(path: Path) -> int:
+    return len(RunDirectory(path).rows()) if path.exists() else 0

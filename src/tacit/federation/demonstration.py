@@ -1,0 +1,49 @@
+"""The federation that `tacit federate try` shows where it is given none: the hospitals of heart, at three sites."""
+
+from __future__ import annotations
+
+import csv
+import re
+import tempfile
+from importlib import resources
+from pathlib import Path
+
+from tacit.federation import folders
+from tacit.federation.folders import COORDINATOR, Layout, records_name
+
+SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "abroad": ("switzerland", "va")}
+ROUNDS = 10  # of some seven seconds each
+HELD_OUT = 5  # every so many-th patient of a hospital is a test record of the coordinator's, and no site's
+_AGENT = re.compile(r"(?:^#.*\n)*^\[columns\.hospital\]\n(?:.+\n)*", re.MULTILINE)
+
+
+def make(folder: Path, rounds: int = ROUNDS) -> None:
+    """Write the folders, the records of each hospital at its site, and test records at the coordinator."""
+    heart = resources.files("tacit.data").joinpath("_heart")
+    header, *rows = csv.reader(heart.joinpath("heart.csv").read_text().splitlines())
+    at = header.index("hospital")
+    without = [name for name in header if name != "hospital"]
+    tables: dict[str, list[list[str]]] = {agent: [] for agents in SITES.values() for agent in agents}
+    for row in rows:
+        tables[row[at]].append(row[:at] + row[at + 1 :])
+    with tempfile.TemporaryDirectory() as draft:
+        schema = Path(draft) / "schema.toml"  # who holds a patient is no column here: each hospital has its own file
+        schema.write_text(_AGENT.sub("", heart.joinpath("schema.toml").read_text()))
+        test = [row for table in tables.values() for row in table[HELD_OUT - 1 :: HELD_OUT]]
+        _write(Path(draft) / "test.csv", without, test)
+        values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
+        folders.make(folder, Layout("hearts", SITES, values=values, base=Path(draft)))
+    for site, agents in SITES.items():
+        for agent in agents:
+            kept = [row for n, row in enumerate(tables[agent], start=1) if n % HELD_OUT]
+            _write(folder / site / "agent" / "records" / f"{records_name(agent)}.csv", without, kept)
+
+
+def is_one(folder: Path) -> bool:
+    """Whether a folder holds a federation."""
+    return (folder / COORDINATOR).is_dir()
+
+
+def _write(path: Path, header: list[str], rows: list[list[str]]) -> None:
+    with path.open("w", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([header, *rows])
