@@ -62,4 +62,5 @@ VARIANTS = {
 }  # fmt: skip
 LARGE_VARIANTS = ("default", "before", "momentum 0", "clip 0.35")
 CONVERGED = "1000 rounds"  # without noise, on large tables: what the model of the default can reach
-ALL = VARIANTS | {CONVERGED: Variant({"run.rounds": 1000})}
+SHORT = {f"{rounds} rounds": Variant({"run.rounds": rounds}) for rounds in (10, 25, 50)}  # benchmarks.rounds --drawn
+ALL = VARIANTS | SHORT | {CONVERGED: Variant({"run.rounds": 1000})}

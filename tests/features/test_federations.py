@@ -160,7 +160,7 @@ def test_the_clip_rises_as_noise_falls_and_steps_stay_stable() -> None:
     assert (clips[0], clips[-1]) == (0.7, np.sqrt(2))
     problem = build.objective(preset("sound", "objt", "x.csv"), table)
     for momentum in (0.0, 0.5, 0.9, 0.99):
-        step = rules.longest_step(table, problem, 1.0, momentum) * (1 - momentum)
+        step = rules.longest_step(table, problem, 1.0, momentum, rules.USUAL_ROUNDS) * (1 - momentum)
         assert step < 2 * (1 + momentum) / problem.loss.curvature
 
 
