@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import deployed, growth, instances, report, tables
+from benchmarks import deployed, growth, instances, mpi, report, tables
 from benchmarks.__main__ import main
 from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
@@ -264,3 +264,16 @@ def test_deployment_is_measured_against_the_same_run_simulated(capsys: pytest.Ca
     assert len(ratios) == 2
     assert found["ratio"] == pytest.approx(sum(ratios) / 2)
     assert all(pair["ledgers_mb"] > 0.1 for pair in found["pairs"])  # ten agents, two entries each and more
+
+
+def test_the_cost_model_of_ranks_adds_what_it_is_made_of() -> None:
+    terms = {"latency": 1e-5, "per_byte": 1e-10, "agent": 1e-4, "record": 1e-6, "fold": 1e-5}
+    rows = {(row["agents"], row["ranks"]): row for row in mpi.model(terms)}
+    for row in rows.values():
+        assert row["seconds"] == pytest.approx(row["compute"] + row["talk"] + row["fold"])
+        assert 0 < row["efficiency"] <= 1
+    alone = rows[10**4, 1]
+    assert alone["compute"] == pytest.approx(10**4 * (1e-4 + mpi.RECORDS * 1e-6))
+    assert alone["talk"] == 0
+    assert rows[10**4, 64]["compute"] == pytest.approx(alone["compute"] / 64, rel=0.01)
+    assert rows[10**6, 64]["talk"] < 100 * rows[10**4, 64]["talk"]  # blocks, not agents, are sent

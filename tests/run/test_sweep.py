@@ -53,6 +53,15 @@ def test_a_sweep_gives_what_train_gives(grid, tmp_path):
         np.testing.assert_allclose(one, many, atol=1e-5)
 
 
+def test_each_run_of_a_sweep_has_the_features_of_its_own_map(tmp_path):
+    members = sweep.expand(
+        {"data.source": "synthetic", "data.agents": 3, "run.rounds": 2, "features.map": ["none", "columns"]}, "here"
+    )
+    none, columns = sweep.run(members, tmp_path)
+    assert none["features"] is None
+    assert columns["features"].startswith("columns")
+
+
 @pytest.mark.parametrize(("models", "size"), [(2, 2), (0.5, 1), (100, 12)])
 def test_the_models_of_a_batch_fit_the_cache(grid, monkeypatch, models, size):
     members = sweep.read(grid)

@@ -220,7 +220,8 @@ def taken(held: RunDirectory, member: Member) -> Values:
 
 def data_key(member: Member) -> str:
     """Return a key that is equal for runs over the same data."""
-    return repr((member.spec.data, member.spec.run.engine == "mpi"))  # whose agents may be spread over ranks
+    spread = member.spec.run.engine == "mpi"  # agents over ranks
+    return repr((member.spec.data, member.spec.features, spread))
 
 
 def _lockstep_key(run: Run) -> str | None:
