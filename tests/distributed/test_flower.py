@@ -93,6 +93,18 @@ def test_the_hospitals_of_heart_over_three_nodes_train_what_one_process_trains(s
     assert status.read(short / "f" / "coordinator")["round"] == ROUNDS
 
 
+def test_with_noise_of_the_operating_system_each_ledger_is_what_the_server_counts(short):
+    demonstration.make(short / "f", ROUNDS)
+    with Federation(short / "f") as federation:
+        federation.begin(federation.show)
+        run = federation.result()
+    took_part = run.result()["took_part"]
+    assert len(took_part) == 4
+    assert [told["released"] for told in took_part.values()] == 4 * [ROUNDS]
+    assert [told["missed"] for told in took_part.values()] == 4 * [0]
+    check_accounts(federation, run)
+
+
 MNIST_SITES = {"north": ("a0", "a1", "a2", "a3"), "south": ("a4", "a5", "a6"), "east": ("a7", "a8", "a9")}
 DIGITS = 500  # of each agent, and of the test set
 
