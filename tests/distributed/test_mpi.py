@@ -119,6 +119,15 @@ def test_one_rank_needs_no_mpiexec(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_exact_noise_is_refused_on_one_rank_as_on_many(tmp_path: Path) -> None:
+    """Else a run of one rank could not be resumed on two."""
+    words = ("train", "--data", "synthetic", "--rounds", 2, "--engine", "mpi", "--noise", "exact", "--out")
+    done = tacit(None, *words, tmp_path / "run")
+    assert done.returncode == 2
+    assert "simulates noise from a seed" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
 GRID = """
 [data]
 source = "synthetic"
