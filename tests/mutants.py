@@ -67,7 +67,7 @@ MUTANTS = (
            "    except ZeroDivisionError:\n        return None",
            MAPS + "test_what_ones_own_function_does_with_a_record_decides_nothing_for_others"),
     Mutant("the step forgets the curvature", "run/rules.py",
-           "return STABLE * 2 * (1 + momentum)", "return 9 * 2 * (1 + momentum)",
+           "return longer * STABLE * 2 * (1 + momentum)", "return longer * 9 * 2 * (1 + momentum)",
            MAPPED + "test_the_clip_rises_as_noise_falls_and_steps_stay_stable"),
     Mutant("clipping removed on the exact path", "guarded/sums.py",
            "residual = bound.shrink(loss.residual(score, shard.y), x_norm)", "residual = loss.residual(score, shard.y)",

@@ -23,8 +23,14 @@ def allowed_cores() -> int:
 
 
 def under_mpi() -> bool:
-    """Whether mpiexec, or a batch system in its place, started this process as one of several ranks."""
-    return any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"))
+    """Whether mpiexec, or a batch system in its place, started this process as one of several ranks.
+
+    srun names the rank of its only process too. Who starts ranks inside a job of Slurm says how many itself.
+    """
+    sizes = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+    size = next((os.environ[name] for name in sizes if name in os.environ), "")
+    ranked = any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"))
+    return ranked and size != "1"
 
 
 def extension(name: str) -> ModuleType | None:

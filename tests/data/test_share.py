@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -157,3 +158,43 @@ def test_owners_are_told_of_records_that_another_process_holds(tmp_path: Path) -
     with pytest.warns(OwnerWarning) as caught:
         crew(3, lambda member: sources.load(spec, member))
     assert len({str(one.message) for one in caught}) > 1
+
+
+def _some(rows: slice) -> Callable[[Path], Path]:
+    return lambda folder: csv(folder / "t.csv", rows)
+
+
+def _another_agent(folder: Path) -> Path:
+    path = csv(folder / "t.csv")
+    path.write_text(path.read_text().replace(",a6,", ",a7,"))
+    return path
+
+
+def _without_an_agent(folder: Path) -> Path:
+    path = csv(folder / "t.csv")
+    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if ",a6," not in line))
+    return path
+
+
+def _a_shorter_leaf(folder: Path) -> Path:
+    leaf(folder)
+    (folder / "train" / "all_2.json").unlink()
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        (table, _some(slice(0, N - 9))),
+        (table, _another_agent),
+        (table, _without_an_agent),
+        (leaf, _a_shorter_leaf),
+    ],
+)
+def test_processes_that_read_different_files_are_refused(tmp_path, first, other):
+    """Each machine has its own copy of the source, and one is old: the agents would be dealt out in two ways."""
+    (tmp_path / "old").mkdir()
+    (tmp_path / "new").mkdir()
+    new, old = first(tmp_path / "new"), str(other(tmp_path / "old"))
+    with pytest.raises(DataError, match="same files"):
+        crew(3, lambda own: sources.load(new if own.rank < 2 else replace(new, source=old), own))

@@ -60,8 +60,8 @@ def kept(run: Path) -> tuple[Any, Any, Any]:
 
 
 def trained(out: Path, ranks: int | None, *words: object) -> tuple[Any, Any, Any]:
-    engine = () if ranks is None else ("--engine", "mpi")
-    done = tacit(ranks, "train", *words, *engine, "--out", out, "-qq")
+    engine = () if ranks is None else ("--engine", "mpi")  # and a seed, without which one process draws exact noise
+    done = tacit(ranks, "train", *words, *engine, "--seed", 0, "--out", out, "-qq")
     assert done.returncode == 0, done.stderr
     return kept(out)
 
@@ -117,6 +117,15 @@ def test_one_rank_needs_no_mpiexec(tmp_path: Path) -> None:
     words = ("train", "--data", "synthetic", "--rounds", 2, "--engine", "mpi", "-qq", "--out")
     done = tacit(None, *words, tmp_path / "run")
     assert done.returncode == 0, done.stderr
+
+
+def test_exact_noise_is_refused_on_one_rank_as_on_many(tmp_path: Path) -> None:
+    """Else a run of one rank could not be resumed on two."""
+    words = ("train", "--data", "synthetic", "--rounds", 2, "--engine", "mpi", "--noise", "exact", "--out")
+    done = tacit(None, *words, tmp_path / "run")
+    assert done.returncode == 2
+    assert "simulates noise from a seed" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 GRID = """

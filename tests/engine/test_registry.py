@@ -8,6 +8,7 @@ import pytest
 from tacit.cli import main
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, MissingDependency
+from tacit.machine import under_mpi
 
 
 @pytest.fixture
@@ -38,6 +39,33 @@ def test_without_mpi4py_the_message_says_what_to_install(capsys, tmp_path, monke
         assert main(["train", "--data", "synthetic", "--rounds", "2", "--engine", "mpi", "--out", "run"]) == 2
         assert "pip install 'tacit[mpi]'" in capsys.readouterr().err
         assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "several"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}, True),
+        ({"PMI_RANK": "1", "PMI_SIZE": "2", "SLURM_STEP_NUM_TASKS": "1"}, True),  # mpiexec in a shell of srun
+        ({"PMIX_RANK": "0"}, True),  # nobody says how many
+        ({"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "4"}, True),
+        ({"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "1"}, False),
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, False),
+        ({}, False),
+    ],
+)
+def test_one_process_of_a_batch_system_is_no_rank(told, several, tmp_path, monkeypatch):
+    """srun names the rank of its only process too: a user without mpi4py can train there."""
+    for name in ("OMPI_COMM_WORLD", "PMIX", "PMI"):
+        for what in ("RANK", "SIZE"):
+            monkeypatch.delenv(f"{name}_{what}", raising=False)
+    monkeypatch.delenv("SLURM_STEP_NUM_TASKS", raising=False)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    assert under_mpi() is several
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    monkeypatch.delitem(sys.modules, "tacit.engine.mpi", raising=False)
+    words = ["train", "--data", "synthetic", "--rounds", "1", "--seed", "0", "-qq", "--out", str(tmp_path / "run")]
+    assert main(words) == (2 if several else 0)
 
 
 @pytest.mark.usefixtures("without_torch")

@@ -216,8 +216,9 @@ def test_exact_noise_without_a_ledger_is_never_drawn_again(tmp_path, monkeypatch
         if done == 3:
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted):
+    with pytest.raises(Interrupted, match=r"kept no ledger.*--ledger") as stopped:
         train(preset("sound", "objt").with_values(EXACT), out=tmp_path / "run", listener=stop)
+    assert "--resume" not in str(stopped.value)  # which would be refused
     with pytest.raises(RunDirectoryError, match="would be released again"):
         resume(tmp_path / "run")
     member = sweep.Member("run", {}, preset("sound", "objt").with_values(EXACT))

@@ -5,6 +5,7 @@ A new source is one file, with a function from a `DataSpec` to a `Federation`, a
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -76,11 +77,28 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
     source.refuse_foreign(spec)
     loader = resolve_name(source.loader)
     federation: Federation = loader(spec, share) if source.in_parts else kept(loader(spec), share)
+    _check_same(federation, share, spec.source)
     here = [int(k) for shard in federation.shards if shard.here for k in (shard.y.min(), shard.y.max())]
     found = {k for own in share.together(here) for k in own}
     if not federation.public_classes and len(found) < 2:
         raise DataError(f"every training record of {spec.source} has one label: a classifier needs two classes.")
     return federation
+
+
+def _check_same(federation: Federation, share: Share, source: str) -> None:
+    """Refuse processes that read copies of a source in which agents or their records differ: none knows who holds whom.
+
+    Numbers in a copy may differ unseen: no process reads them all.
+    """
+    if share.alone:
+        return
+    known = (federation.agents, federation.features, federation.n_features, federation.classes, federation.n_classes)
+    facts = repr((known, [len(shard) for shard in federation.shards]))
+    here = [p for p, shard in enumerate(federation.shards) if shard.here]
+    told = share.together([hashlib.sha256(facts.encode()).hexdigest(), here])
+    held = [p for _, own in told for p in own]
+    if len({digest for digest, _ in told}) > 1 or held != list(range(federation.n_agents)):
+        raise DataError(f"ranks find different agents or records at {source}: give every machine the same files.")
 
 
 def find(source: str) -> DataSource:

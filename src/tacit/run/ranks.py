@@ -103,6 +103,8 @@ def advise(directory: Path) -> None:
 
 def federation(spec: Spec) -> Federation:
     """Load and transform the records that a spec names: those of this rank where agents are spread over ranks."""
+    if spec.run.engine == "mpi":
+        _check_noise(spec)
     if not _leads or spec.run.engine != "mpi":
         return build.federation(spec)
     check(spec)
@@ -115,10 +117,15 @@ def federation(spec: Spec) -> Federation:
 
 def check(spec: Spec) -> None:
     """Refuse what cannot be computed by ranks that each hold some agents."""
-    if spec.privacy.noise == "exact":
-        raise IncompatibleError("the mpi engine simulates noise from a seed: drop --engine mpi, or --noise exact.")
+    _check_noise(spec)
     if spec.algorithm.rule == "exact":
         raise IncompatibleError(f"{spec.algorithm.name} solves exactly, on one rank alone: drop --engine mpi.")
+
+
+def _check_noise(spec: Spec) -> None:
+    """Refuse exact noise, on one rank too: else a run that one rank began could not go on with two."""
+    if spec.privacy.noise == "exact":
+        raise IncompatibleError("the mpi engine simulates noise from a seed: drop --engine mpi, or --noise exact.")
 
 
 def load_part(spec: Spec, team: Team) -> Federation:

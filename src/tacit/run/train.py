@@ -106,12 +106,16 @@ def _read(directory: RunDirectory) -> Result:
 
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
-    """Compute one run; if the run is stopped, the error says how to continue it."""
+    """Compute one run; if the run is stopped, the error says how to continue it, or that nobody can."""
     ranks.advise(directory.path)
     try:
         return together([run], listener)[0]
     except Interrupted as stop:
-        raise Interrupted(f"{stop}; continue with: tacit train --resume {directory.path}") from None
+        if deploy.wanted(run.spec) and run.ledgers is None:
+            todo = "it kept no ledger, so it cannot go on: start a new run, with --ledger"
+        else:
+            todo = f"continue with: tacit train --resume {directory.path}"
+        raise Interrupted(f"{stop}; {todo}") from None
 
 
 def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
