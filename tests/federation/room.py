@@ -96,7 +96,8 @@ def close(room: Room) -> None:
     for service in room.services.values():
         if service is not None:
             room.paid |= spent(service)
-            room.priced |= {name: sum(one.epsilon for one in ledger.show()) for name, ledger in service._ledgers.items()}
+            for name, ledger in service._ledgers.items():
+                room.priced[name] = sum(one.epsilon for one in ledger.show())
             service.close()
 
 

@@ -19,7 +19,7 @@ from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join
-from tacit.federation.opening import Gathered, Opening
+from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import Board
@@ -55,6 +55,9 @@ def train(
         opening = Opening(carrier, plan.faults, log, board.waiting, clock)
         test = asked.test_records(folder, values)
         going = unfinished(folder)
+        if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
+            going.discard()  # unless a round was done
+            going = unfinished(folder)
         if going is None:
             gathered = opening.gathered(plan)
             case = _case(plan, values, gathered, test)

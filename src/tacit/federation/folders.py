@@ -80,9 +80,9 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
 
 def make(folder: Path, layout: Layout) -> None:
     """Write all folders; `folder` must be new or empty. Nothing is left where something is wrong."""
-    certificates.check_host(layout.address)
     values = DEFAULTS | dict(layout.values)
     _check(values)
+    certificates.check_host(layout.address)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunDirectoryError(f"{folder} is not empty: name a new folder.")
     made = not folder.exists()
@@ -197,6 +197,8 @@ def _check(values: Values) -> None:
     for key in ("privacy.ledger", "privacy.limit", "privacy.data_id", "run.name"):
         if key in values:
             raise SpecError(f"{key} is for each site to say, in its site.toml: drop it from the run.")
+    if "run.seed" in values:
+        raise SpecError("agents in a federation draw exact noise, which follows no seed: drop run.seed from the run.")
 
 
 def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:
