@@ -61,7 +61,7 @@ def train(
         if going is None:
             gathered = opening.gathered(plan)
             case = _case(plan, values, gathered, test)
-            directory = RunDirectory.create(_next(folder, plan.name), case.spec)
+            directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
             gathered.write(directory)
         else:
             directory, gathered = going, Gathered.read(going.path)
@@ -97,7 +97,7 @@ def unfinished(folder: Path) -> RunDirectory | None:
     return RunDirectory.open(left[0]) if left else None
 
 
-def _next(folder: Path, name: str) -> Path:
+def next_run(folder: Path, name: str) -> Path:
     """Return the path of a new run, such as runs/hearts-1, with the first number that is not taken."""
     number = next(n for n in range(1, 10**9) if not (folder / RUNS / f"{name}-{n}").exists())
     return folder / RUNS / f"{name}-{number}"

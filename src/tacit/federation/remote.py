@@ -29,8 +29,6 @@ from tacit.federation.plan import Faults
 from tacit.rounds import Trace
 from tacit.types import Array
 
-__all__ = ["Carrier", "Remote"]
-
 # rounds, each of a whole deadline, after which a question is dropped and the site is asked that of the round. Not
 # seconds: a clock starts anew with the process, and a question of which no checkpoint tells would not be counted
 GIVEN_UP = 3
