@@ -10,6 +10,7 @@ import pytest
 
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError, Suspended
 from tacit.federation import status
+from tacit.federation.coordinator import unfinished
 from tacit.federation.opening import Gathered
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
@@ -217,6 +218,16 @@ def test_a_coordinator_that_is_killed_before_it_has_noted_who_is_there_begins_an
             go(where, room)
     assert go(where, room).summary["rounds"] == 2
     assert [path.name for path in (where / "runs").iterdir()] == ["trial-1"]
+    close(room)
+
+
+def test_a_draft_that_a_killed_coordinator_left_is_no_run(quick):
+    room, where = Room(services(quick)), folder(quick / "c", 2, FAULTS)
+    (where / "runs" / ".tacit-draft").mkdir(parents=True)
+    (where / "runs" / ".tacit-draft" / "spec.toml").write_text(small.spec().toml())
+    assert unfinished(where) is None
+    go(where, room)
+    assert (where / "runs" / "trial-1" / "result.json").is_file()
     close(room)
 
 

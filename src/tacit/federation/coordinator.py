@@ -89,7 +89,8 @@ def train(
 
 def unfinished(folder: Path) -> RunDirectory | None:
     """Return the run of a folder that was started and has no result; None where the next run is a new one."""
-    found = sorted(path for path in (folder / RUNS).glob("*") if (path / "spec.toml").is_file())
+    # drafts of directories, which a process that was killed has left, begin with a dot
+    found = sorted(path for path in (folder / RUNS).glob("[!.]*") if (path / "spec.toml").is_file())
     left = [path for path in found if not RunDirectory(path).finished]
     if len(left) > 1:
         names = " and ".join(str(path) for path in left)
