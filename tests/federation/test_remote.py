@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.errors import Suspended
 from tacit.federation import status
 from tacit.federation.messages import Refusal, written
@@ -270,6 +271,18 @@ def test_an_answer_that_was_paid_for_and_lost_is_within_the_account(quick):
     assert ledgers(room)["east"] == list(range(1, ROUNDS + 1))
     assert (told["released"], told["asked"]) == (ROUNDS - 1, ROUNDS)
     assert told["epsilon"] < room.priced["east"] == pytest.approx(told["epsilon_at_most"])
+
+
+def test_of_an_agent_that_never_answered_no_head_is_noted(quick):
+    def fate(_way, site, header):
+        return [] if site == "pair" and header["kind"] in ("ask", "answer") else [QUICK]
+
+    result, *_ = trained(quick, faults=FAULTS + "most_missed = 100\n", fate=fate)
+    assert set(result.summary["ledger_heads"]) == {"north"}
+    (run,) = (quick / "c" / "c" / "runs").iterdir()
+    for name, site, code in (("north", "alone", 0), ("east", "pair", 2)):  # 1 would say that the ledger is damaged
+        file = quick / "c" / site / "ledgers" / f"{name}.ledger"
+        assert main(["ledger", "verify", str(file), "--run", str(run)]) == code
 
 
 def forged(site, t, forge):

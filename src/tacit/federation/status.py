@@ -78,7 +78,7 @@ class Board:
 
     def told(self, remote: Remote) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
-        heads = {name: head or None for name, head in zip(remote.names, remote.heads, strict=True)}
+        heads = {name: head for name, head in zip(remote.names, remote.heads, strict=True) if head}
         took_part = {name: self._agent(remote, name) | {"site": site}
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
         return {"ledger_heads": heads, "took_part": took_part}
