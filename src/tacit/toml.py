@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,11 @@ def text(values: Values) -> str:
     return "\n".join(lines) + "\n"
 
 
+def plain(document: str, source: str) -> str:
+    """A TOML text as one line for each of its tables: what it declares, in its order, and nothing of its comments."""
+    return "".join(f"{_literal(key)} = {_literal(value)}\n" for key, value in loads(document, source).items())
+
+
 def read(path: Path) -> Values:
     """Dotted keys and values of a TOML file."""
     return parsed(text_of(path), str(path))
@@ -73,4 +79,8 @@ def _literal(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):  # JSON's escapes are TOML's, but for one character that only TOML wants escaped
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_literal(key)} = {_literal(one)}' for key, one in value.items())}}}"
+    return value.isoformat() if isinstance(value, date | time) else repr(value)

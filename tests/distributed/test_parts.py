@@ -363,21 +363,55 @@ def test_the_door_lets_nodes_through_and_nobody_else(served, short):
     assert not [one for one in heard if b"/v1/fleet/" not in one.split(b"\r\n")[0] or b"control" in one]
 
 
-def test_the_door_says_that_the_superlink_is_away(short):
+def passed(short, *callers):
+    """The statuses that a door, whose SuperLink is away, gives callers that come at once, each with its pieces."""
     certificates.authority(short, "trial")
     certificates.server(short, ["127.0.0.1"])
-    sent: list = []
-
-    async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(event):
-        sent.append(event)
-
-    scope = {"type": "http", "method": "POST", "raw_path": b"/v1/fleet/pull-messages", "headers": []}
     (port,) = free_ports(1)
-    asyncio.run(door.Door(f"https://127.0.0.1:{port}", short / "ca.pem")(scope, receive, send))
-    assert sent[0]["status"] == 503  # Flower's nodes try again
+    scope = {"type": "http", "method": "POST", "raw_path": b"/v1/fleet/pull-messages", "headers": []}
+
+    async def all_at_once():
+        one = door.Door(f"https://127.0.0.1:{port}", short / "ca.pem")
+
+        async def call(pieces):
+            sent, left = [], iter(pieces)
+
+            async def receive():
+                await asyncio.sleep(0)
+                piece = next(left)
+                if piece is None:  # it says no more
+                    await asyncio.sleep(60)
+                return {"type": "http.disconnect"} if piece == "gone" else {
+                    "type": "http.request", "body": piece, "more_body": bool(piece),
+                }  # fmt: skip
+
+            async def send(event):
+                sent.append(event)
+
+            await one(scope, receive, send)
+            return sent[0]["status"] if sent else None
+
+        found = await asyncio.gather(*map(call, callers))
+        assert one.held == 0
+        return found
+
+    return asyncio.run(all_at_once())
+
+
+def test_the_door_says_that_the_superlink_is_away(short):
+    assert passed(short, [b"body", b""]) == [503]  # Flower's nodes try again
+
+
+def test_strangers_cannot_fill_the_memory_of_the_door_nor_hold_it(short, monkeypatch):
+    monkeypatch.setattr(door, "LARGEST_BODY", 10)
+    monkeypatch.setattr(door, "LARGEST_HELD", 15)
+    monkeypatch.setattr(door, "ARRIVAL", 0.2)
+    eight, slow = [b"x" * 8, b""], [b"x", None]
+    assert passed(short, [b"x" * 8, b"x" * 8, b""]) == [413]
+    monkeypatch.setattr(door, "AWAY", 502)
+    assert sorted(passed(short, eight, eight)) == [502, 503]  # the second finds no room
+    assert passed(short, slow) == [408]
+    assert passed(short, [b"half", "gone"]) == [None]  # and nothing is passed on
 
 
 # ---- certificates and folders

@@ -38,6 +38,7 @@ class Room:
         self.now, self.events, self.count = 0.0, [], itertools.count()
         self.asked: list[tuple[str, int]] = []
         self.paid: dict[str, list[int]] = {}
+        self.priced: dict[str, float] = {}
 
     def clock(self) -> float:
         return self.now
@@ -95,6 +96,8 @@ def close(room: Room) -> None:
     for service in room.services.values():
         if service is not None:
             room.paid |= spent(service)
+            for name, ledger in service._ledgers.items():
+                room.priced[name] = sum(one.epsilon for one in ledger.show())
             service.close()
 
 

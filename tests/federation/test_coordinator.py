@@ -10,6 +10,8 @@ import pytest
 
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError, Suspended
 from tacit.federation import status
+from tacit.federation.coordinator import unfinished
+from tacit.federation.opening import Gathered
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy import lattice
@@ -191,6 +193,7 @@ def _nothing_after(t):
         ("federation.toml", '[federation]\nname = "a"\n[faults]\nlate = 1\n', "late"),
         ("run.toml", '[privacy]\nledger = "x"\n', "site.toml"),
         ("run.toml", '[privacy]\nnoise = "simulated"\n', "exact"),
+        ("run.toml", "[run]\nseed = 7\n", "seed"),
         ("run.toml", '[data]\nsource = "mnist"\n', "sites"),
         ("run.toml", '[algorithm]\norder = "wzd"\nlinearize_at = "z"\nmomentum = 0\n', "reuse"),
         ("run.toml", '[algorithm]\nname = "fedavg"\n', "exact|deployed|ADMM"),
@@ -204,6 +207,39 @@ def test_a_bad_folder_is_refused_in_one_sentence(quick, file, text, said):
         go(where, room)
     assert "\n" not in str(error.value)
     assert not list((where / "runs").glob("*"))
+    close(room)
+
+
+def test_a_coordinator_that_is_killed_before_it_has_noted_who_is_there_begins_anew(quick, monkeypatch):
+    room, where = Room(services(quick)), folder(quick / "c", 2, FAULTS)
+    with monkeypatch.context() as patched:
+        patched.setattr(Gathered, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            go(where, room)
+    assert go(where, room).summary["rounds"] == 2
+    assert [path.name for path in (where / "runs").iterdir()] == ["trial-1"]
+    close(room)
+
+
+def test_a_draft_that_a_killed_coordinator_left_is_no_run(quick):
+    room, where = Room(services(quick)), folder(quick / "c", 2, FAULTS)
+    (where / "runs" / ".tacit-draft").mkdir(parents=True)
+    (where / "runs" / ".tacit-draft" / "spec.toml").write_text(small.spec().toml())
+    assert unfinished(where) is None
+    go(where, room)
+    assert (where / "runs" / "trial-1" / "result.json").is_file()
+    close(room)
+
+
+def test_what_a_site_calls_itself_cannot_move_the_cursor_of_the_coordinator(quick):
+    def change(_site, header, reply):
+        yield ({**reply[0], "site": "\x1b[2Jalone"}, reply[1]) if header["kind"] == "hello" else reply
+
+    said, room = [], Room(services(quick), change=change)
+    with pytest.raises(Suspended):
+        go(folder(quick / "c", 2, FAULTS), room, lambda text, **_: said.append(text))
+    assert said
+    assert all(line.isprintable() for line in said)
     close(room)
 
 

@@ -32,10 +32,10 @@ def test_sites_that_cannot_be_are_refused(sites, agents):
 def test_a_site_file_agrees_to_the_run_that_it_was_written_for_and_to_no_larger_one(tmp_path):
     values = folders.DEFAULTS | {"data.class_names": "no,yes", "data.low": 0.0, "data.high": 1.0, "run.rounds": 7}
     (tmp_path / "records").mkdir()
-    write_table(tmp_path / "records" / "north.csv", *records("north"))
-    (tmp_path / "site.toml").write_text(folders.site_text("n", ["north"], values))
+    write_table(tmp_path / "records" / "north__.csv", *records("north"))
+    (tmp_path / "site.toml").write_text(folders.site_text("n", ["north 🏥"], values))
     site = read(tmp_path / "site.toml")
-    assert [one.name for one in site.agents] == ["north"]
+    assert [one.name for one in site.agents] == ["north 🏥"]
     assert (site.limit.epsilon, site.limit.dp_delta) == (1.0, 1e-6)
     assert site.data.bounds == (0.0, 1.0)
     chosen = {"privacy.noise": "exact", "run.name": "r", "run.rounds": 7}
@@ -69,3 +69,9 @@ def test_the_shipped_app_is_the_courier_as_it_is_here(tmp_path):
     here = folders.resources.files("tacit.federation")
     for name in ("courier.py", "wire.py"):
         assert (tmp_path / folders.MODULE / name).read_bytes() == here.joinpath(name).read_bytes()
+
+
+def test_a_run_with_a_seed_is_refused_and_leaves_nothing(tmp_path):
+    with pytest.raises(SpecError, match="follows no seed"):
+        folders.make(tmp_path / "study", folders.Layout("study", {"north": ("north",)}, values={"run.seed": 0}))
+    assert not (tmp_path / "study").exists()

@@ -136,6 +136,29 @@ def test_the_socket_is_its_accounts_alone(folder, extra, mode):
         os.umask(before)
 
 
+def test_whoever_puts_a_link_in_the_place_of_the_socket_opens_no_other_file(folder, monkeypatch):
+    site = read_site(make(folder, extra=f"group = '{grp.getgrgid(os.getgid()).gr_name}'"))
+    ledger, umask, handed = folder / "of the agent", os.umask, []
+    ledger.write_text("releases")
+    ledger.chmod(0o600)
+
+    def swapping(mask):
+        if site.socket.exists():  # it was bound, and nothing more
+            site.socket.unlink()
+            site.socket.symlink_to(ledger)
+        return umask(mask)
+
+    def noted(path, _user, _group, follow_symlinks=True):
+        handed.append((Path(path), follow_symlinks))
+
+    monkeypatch.setattr(os, "umask", swapping)
+    monkeypatch.setattr(os, "chown", noted)
+    with listen.listening(site, {os.getuid() + 1}):
+        assert site.socket.is_symlink()
+    assert stat.S_IMODE(ledger.stat().st_mode) == 0o600
+    assert handed == [(site.socket, False)]
+
+
 def test_an_account_that_is_not_named_gets_nothing(folder, monkeypatch):
     monkeypatch.setattr(listen, "users", lambda _: {os.getuid() + 1})
     with listening(folder) as (site, lines, _):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.errors import Suspended
 from tacit.federation import status
 from tacit.federation.messages import Refusal, written
@@ -231,7 +232,57 @@ def test_kills_and_a_storm_together_pay_no_round_twice(quick, seed):
     close(room)
     once(room)
     for name, rounds in ledgers(room).items():
-        assert result.summary["took_part"][name]["released"] <= len(rounds)
+        told = result.summary["took_part"][name]
+        assert told["released"] <= len(rounds) <= told["asked"]  # a kill hides no question
+        assert told["epsilon"] <= room.priced[name] <= told["epsilon_at_most"]
+
+
+def test_a_coordinator_that_starts_again_gives_a_question_up_when_it_did_before(quick):
+    """Else it would wait for an answer to an old question, having asked a newer one that it does not count."""
+    killed, asked = [False], []
+
+    def fate(way, site, header):
+        if site == "pair" and header["kind"] == "ask":
+            if header["t"] == 5 and way == "to" and not killed[0]:  # of round 2, given up after three deadlines
+                killed[0] = True
+                raise Killed
+            asked.append(header["t"])
+            return [] if header["t"] == 2 else [QUICK]
+        return [QUICK]
+
+    room, where = Room(services(quick), fate), folder(quick / "c", ROUNDS, FAULTS)
+    with pytest.raises(Killed):
+        go(where, room)
+    before = set(asked)
+    asked.clear()
+    result = go(where, room)
+    close(room)
+    assert (before, set(asked)) == ({1, 2}, {5, 6})
+    assert ledgers(room)["east"] == [1, 5, 6]
+    assert result.summary["took_part"]["east"]["asked"] == 4
+
+
+def test_an_answer_that_was_paid_for_and_lost_is_within_the_account(quick):
+    def fate(way, site, header):
+        return [] if (way, site) == ("from", "pair") and asks(header, ROUNDS) else [QUICK]
+
+    result, room, _ = trained(quick, fate=fate)
+    told = result.summary["took_part"]["east"]
+    assert ledgers(room)["east"] == list(range(1, ROUNDS + 1))
+    assert (told["released"], told["asked"]) == (ROUNDS - 1, ROUNDS)
+    assert told["epsilon"] < room.priced["east"] == pytest.approx(told["epsilon_at_most"])
+
+
+def test_of_an_agent_that_never_answered_no_head_is_noted(quick):
+    def fate(_way, site, header):
+        return [] if site == "pair" and header["kind"] in ("ask", "answer") else [QUICK]
+
+    result, *_ = trained(quick, faults=FAULTS + "most_missed = 100\n", fate=fate)
+    assert set(result.summary["ledger_heads"]) == {"north"}
+    (run,) = (quick / "c" / "c" / "runs").iterdir()
+    for name, site, code in (("north", "alone", 0), ("east", "pair", 2)):  # 1 would say that the ledger is damaged
+        file = quick / "c" / site / "ledgers" / f"{name}.ledger"
+        assert main(["ledger", "verify", str(file), "--run", str(run)]) == code
 
 
 def forged(site, t, forge):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -11,6 +12,7 @@ import pytest
 
 from tacit.admm.messages import Replies
 from tacit.admm.updates import ascent
+from tacit.data.schema import parse
 from tacit.errors import Refused
 from tacit.federation import facts
 from tacit.federation import service as services
@@ -26,7 +28,7 @@ from tacit.rounds import Trace, rounds
 from tacit.run import build
 from tacit.run.train import train
 from tacit.types import LARGEST, Shard
-from tests.federation.sites import HELLO, ROUNDS, SIZES, ask, begun, join, rho_of, service, shape_of, spec, told
+from tests.federation.sites import HELLO, ROUNDS, SIZES, ask, begun, join, make, rho_of, service, shape_of, spec, told
 
 
 def from_the_value(value, scale, law):
@@ -468,3 +470,28 @@ def test_noise_that_a_test_injects_is_reached_by_no_configuration(tmp_path):
         with one:
             found.add(told(one, question).z.tobytes())
     assert len(found) == 3
+
+
+
+SCHEMA = """\
+# Drafted from /home/owner/north.csv
+[columns.label]
+kind = "label"
+classes = ["no", "yes"]  # Mrs Smith is the only yes of May
+""" + "".join(f"[columns.{name}]\nkind = 'numeric'\nlo = 0.0\nhi = 1.0  # observed\n" for name in "abc")
+
+
+@pytest.mark.parametrize("text", [SCHEMA, re.sub(" *#.*", "", SCHEMA), SCHEMA.replace("\n", "\n\n")])
+def test_of_a_schema_a_site_tells_what_it_declares_and_no_comment(tmp_path, text):
+    path = make(tmp_path)
+    (tmp_path / "schema.toml").write_text(text)
+    plain = path.read_text().replace('class_names = "no,yes"\nlow = 0.0\nhigh = 1.0', 'schema = "schema.toml"')
+    path.write_text(plain)
+    with Service(read_site(path)) as one:
+        declared = json.loads(one.public)["schema"]
+        assert declared.splitlines() == [
+            '"columns" = {"label" = {"kind" = "label", "classes" = ["no", "yes"]}, '
+            + ", ".join(f'"{name}" = {{"kind" = "numeric", "lo" = 0.0, "hi" = 1.0}}' for name in "abc") + "}"
+        ]
+        assert parse(declared).columns == parse(text).columns
+        assert told(one, join(one)).joined == ("north",)

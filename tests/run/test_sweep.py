@@ -97,6 +97,13 @@ def test_a_stopped_sweep_goes_on_and_ends_the_same(grid, tmp_path, monkeypatch):
     assert (tmp_path / "cut" / "records.jsonl").read_bytes() == written
 
 
+def test_a_seed_beside_exact_noise_is_refused():
+    values = {"data.source": "synthetic", "privacy.noise": ["simulated", "exact"]}
+    with pytest.raises(SpecError, match=r"follows no seed, and run\.seed = 1"):
+        sweep.expand(values | {"run.seed": 1}, "grid.toml")
+    assert [member.spec.run.seed for member in sweep.expand(values, "grid.toml")] == [0, None]
+
+
 def test_runs_that_one_ledger_cannot_take_are_refused_before_any_pays(tmp_path):
     values = {"data.source": "synthetic", "privacy.noise": "exact", "privacy.ledger": str(tmp_path / "l")}
     with pytest.raises(SpecError, match="one adjacency and one limit"):

@@ -37,6 +37,8 @@ def read_run(folder: Path) -> Values:
             raise SpecError(f"{RUN}: {key} is for the sites, which hold the records: drop it.")
     if values.get("privacy.noise", "exact") != "exact":
         raise SpecError(f"{RUN}: agents in a federation draw exact noise: drop privacy.noise.")
+    if "run.seed" in values:
+        raise SpecError(f"{RUN}: agents in a federation draw exact noise, which follows no seed: drop run.seed.")
     for key in ("run.preset", "algorithm.name"):
         if type(values.get(key, "")) is not str:
             raise SpecError(f"{RUN}: {key} takes a name, got {values[key]!r}.")

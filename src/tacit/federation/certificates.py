@@ -47,15 +47,14 @@ def authority(folder: Path, name: str) -> None:
     _write(folder / "ca.pem", built.sign(key, hashes.SHA384()))
 
 
-def server(folder: Path, addresses: list[str], authority_folder: Path | None = None) -> None:
+def server(folder: Path, addresses: list[str]) -> None:
     """Write server.key and server.pem, signed by the CA: for these hosts, and for this machine by its own names."""
     needed()
-    signer = authority_folder or folder
     try:
-        ca = x509.load_pem_x509_certificate((signer / "ca.pem").read_bytes())
-        ca_key: Any = serialization.load_pem_private_key((signer / "ca.key").read_bytes(), None)
+        ca = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+        ca_key: Any = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise SpecError(f"cannot read ca.pem and ca.key in {signer}: {error}.") from None
+        raise SpecError(f"cannot read ca.pem and ca.key in {folder}: {error}.") from None
     key = ec.generate_private_key(ec.SECP384R1())
     names = [_alternative(one) for one in dict.fromkeys([*addresses, "localhost", "127.0.0.1", "::1"])]
     built = _certificate(_named(addresses[0] if addresses else "localhost"), ca.subject, key.public_key(), SERVER_DAYS)

@@ -18,7 +18,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import folders
-from tacit.federation.coordinator import RUNS, unfinished
+from tacit.federation.coordinator import RUNS, next_run, unfinished
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
 from tacit.federation.plan import read_plan
 from tacit.lock import locked
@@ -109,8 +109,7 @@ def run(folder: Path, show: Show, control: int | None = None) -> Path:
 
 def next_name(folder: Path) -> str:
     """The name of the next run."""
-    name, taken = read_plan(folder).name, folder / RUNS
-    return f"{name}-{next(n for n in range(1, 10**9) if not (taken / f'{name}-{n}').exists())}"
+    return next_run(folder, read_plan(folder).name).name
 
 
 def _started(folder: Path, name: str, show: Show, control: int | None) -> str:

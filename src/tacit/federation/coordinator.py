@@ -19,7 +19,7 @@ from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join
-from tacit.federation.opening import Gathered, Opening
+from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import Board
@@ -55,10 +55,13 @@ def train(
         opening = Opening(carrier, plan.faults, log, board.waiting, clock)
         test = asked.test_records(folder, values)
         going = unfinished(folder)
+        if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
+            going.discard()  # unless a round was done
+            going = unfinished(folder)
         if going is None:
             gathered = opening.gathered(plan)
             case = _case(plan, values, gathered, test)
-            directory = RunDirectory.create(_next(folder, plan.name), case.spec)
+            directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
             gathered.write(directory)
         else:
             directory, gathered = going, Gathered.read(going.path)
@@ -86,7 +89,8 @@ def train(
 
 def unfinished(folder: Path) -> RunDirectory | None:
     """Return the run of a folder that was started and has no result; None where the next run is a new one."""
-    found = sorted(path for path in (folder / RUNS).glob("*") if (path / "spec.toml").is_file())
+    # drafts of directories, which a process that was killed has left, begin with a dot
+    found = sorted(path for path in (folder / RUNS).glob("[!.]*") if (path / "spec.toml").is_file())
     left = [path for path in found if not RunDirectory(path).finished]
     if len(left) > 1:
         names = " and ".join(str(path) for path in left)
@@ -94,7 +98,7 @@ def unfinished(folder: Path) -> RunDirectory | None:
     return RunDirectory.open(left[0]) if left else None
 
 
-def _next(folder: Path, name: str) -> Path:
+def next_run(folder: Path, name: str) -> Path:
     """Return the path of a new run, such as runs/hearts-1, with the first number that is not taken."""
     number = next(n for n in range(1, 10**9) if not (folder / RUNS / f"{name}-{n}").exists())
     return folder / RUNS / f"{name}-{number}"

@@ -9,8 +9,9 @@ unparsed.
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,9 @@ except ImportError:  # tacit runs without them; `serve` says so
 
 PATHS = "/v1/fleet/"
 LARGEST_BODY = 1 << 28
+LARGEST_HELD = 1 << 30  # of all requests together: whoever asks is not known before the SuperLink has looked
+AWAY = 503  # the status where the SuperLink does not answer
+ARRIVAL = 120.0  # seconds for a request to arrive
 _HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length", "expect"}
 _SECONDS = 300.0
 
@@ -37,6 +41,7 @@ class Door:
 
     def __init__(self, behind: str, trusted: Path) -> None:
         self.behind = behind
+        self.held = 0  # bytes of requests in memory
         context = ssl.create_default_context(cafile=str(trusted))
         self.client = httpx.AsyncClient(verify=context, timeout=_SECONDS, trust_env=False)
 
@@ -48,27 +53,53 @@ class Door:
             await _answer(send, 404)
             return
         headers = _passed(scope["headers"])
-        begun = False
+        begun, body = False, bytearray()
         try:
-            body = b"".join([piece async for piece in _pieces(receive)])
+            if not await asyncio.wait_for(self._arrived(receive, body), ARRIVAL):
+                return
             target = f"{self.behind}{path.decode('ascii')}"
-            async with self.client.stream("POST", target, headers=headers, content=body) as answer:
+            async with self.client.stream("POST", target, headers=headers, content=bytes(body)) as answer:
                 back = _passed(answer.headers.raw)
                 await send({"type": "http.response.start", "status": answer.status_code, "headers": back})
                 begun = True
                 async for piece in answer.aiter_raw():
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except _TooLong:
-            await _answer(send, 413)
+        except _Refused as refused:
+            await _answer(send, refused.status)
+        except asyncio.TimeoutError:
+            await _answer(send, 408)
         except httpx.TransportError:  # the SuperLink is away; nodes try again
             if begun:
                 raise
-            await _answer(send, 503)
+            await _answer(send, AWAY)
+        finally:
+            self.held -= len(body)
+
+    async def _arrived(self, receive: Receive, body: bytearray) -> bool:
+        """Read a request into `body`; False where the caller has gone before its end."""
+        more = True
+        while more:
+            event = await receive()
+            if event["type"] != "http.request":
+                return False
+            piece: bytes = event.get("body", b"")
+            more = event.get("more_body", False)
+            if len(body) + len(piece) > LARGEST_BODY:
+                raise _Refused(413)
+            if self.held + len(piece) > LARGEST_HELD:
+                raise _Refused(503)  # there is no room now; nodes try again
+            body += piece
+            self.held += len(piece)
+        return True
 
 
-class _TooLong(Exception):
-    """A body is longer than any message."""
+class _Refused(Exception):
+    """A request is not passed on."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 def serve(host: str, port: int, behind: str, folder: Path) -> None:
@@ -89,19 +120,6 @@ def _passed(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]
 def _is_of_nodes(path: bytes) -> bool:
     """Whether a path is one of a node's: plain letters, so that nobody behind the door reads another path into it."""
     return path.startswith(PATHS.encode()) and path[len(PATHS) :].replace(b"-", b"").isalnum()
-
-
-async def _pieces(receive: Receive) -> AsyncIterator[bytes]:
-    total, more = 0, True
-    while more:
-        event = await receive()
-        if event["type"] != "http.request":
-            return
-        piece: bytes = event.get("body", b"")
-        total, more = total + len(piece), event.get("more_body", False)
-        if total > LARGEST_BODY:
-            raise _TooLong
-        yield piece
 
 
 async def _answer(send: Send, status: int) -> None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from tacit import toml
 from tacit.errors import DataError, Unfit
 from tacit.federation.messages import Counts
 from tacit.federation.wire import Malformed, parsed
@@ -25,13 +26,17 @@ LARGEST_FEATURES = 10**7
 
 
 def public(federation: Federation) -> str:
-    """JSON of what is public of the records of a site, before any feature map; equal at all sites of a federation."""
+    """JSON of what is public of the records of a site, before any feature map; equal at all sites of a federation.
+
+    Of a schema, that is what it declares: a comment in it, such as the path that it was drafted from, is its owner's.
+    """
     if not federation.public_classes:
         raise DataError(
             f"the classes of {federation.name} were read from its labels, and a site would tell them: declare them "
             "(classes, or a schema)."
         )
     facts = {name: getattr(federation, name) for name in _PLAIN}
+    facts["schema"] = toml.plain(federation.schema, "the schema")
     facts |= {"n_features": federation.n_features, "columns": [asdict(one) for one in federation.columns]}
     return canonical(facts | {"target": federation.target and asdict(federation.target)})
 

@@ -42,7 +42,7 @@ _FILE = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True)
 class Layout:
-    """What `init` is asked for. `records` gives files of agents, copied into their site; else a name is reserved."""
+    """What `init` is asked for."""
 
     name: str
     sites: Mapping[str, tuple[str, ...]]
@@ -80,9 +80,9 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
 
 def make(folder: Path, layout: Layout) -> None:
     """Write all folders; `folder` must be new or empty. Nothing is left where something is wrong."""
-    certificates.check_host(layout.address)
     values = DEFAULTS | dict(layout.values)
     _check(values)
+    certificates.check_host(layout.address)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunDirectoryError(f"{folder} is not empty: name a new folder.")
     made = not folder.exists()
@@ -123,9 +123,9 @@ def ship(folder: Path) -> None:
 
 def plan_text(name: str, sites: Mapping[str, tuple[str, ...]], nodes: Mapping[str, int], rest: str = "") -> str:
     """federation.toml: sites with their agents, and node ids where they are known; `rest` is kept before the sites."""
-    lines = [rest.rstrip() or f"[federation]\nname = {json.dumps(name)}\n\n{_text('faults.toml').rstrip()}"]
+    lines = [rest.rstrip() or f"[federation]\nname = {_quoted(name)}\n\n{_text('faults.toml').rstrip()}"]
     for site, agents in sites.items():
-        lines += ["", "[[site]]", f"name = {json.dumps(site)}", f"agents = {_list(agents)}"]
+        lines += ["", "[[site]]", f"name = {_quoted(site)}", f"agents = {_list(agents)}"]
         lines += [f'node = "{nodes[site]}"  # of Flower'] if site in nodes else []
     return "\n".join(lines) + "\n"
 
@@ -173,12 +173,12 @@ def site_text(site: str, agents: Iterable[str], values: Values) -> str:
     agreed |= {"privacy.epsilon": spec.privacy.epsilon, "privacy.dp_delta": spec.privacy.dp_delta}
     agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
     ending = "csv"
-    lines = [_text("site.toml", site=json.dumps(site)), "[limit]"]
+    lines = [_text("site.toml", site=_quoted(site)), "[limit]"]
     lines += [f"epsilon = {spec.privacy.epsilon!r}", f"dp_delta = {spec.privacy.dp_delta!r}", "", "[data]"]
     lines += [f"{key.partition('.')[2]} = {_value(key, value)}" for key, value in known.items()]
     for agent in agents:
-        lines += ["", "[[agent]]", f"name = {json.dumps(agent)}"]
-        lines += [f"data = {json.dumps(f'records/{records_name(agent)}.{ending}')}", f"data_id = {json.dumps(agent)}"]
+        lines += ["", "[[agent]]", f"name = {_quoted(agent)}"]
+        lines += [f"data = {_quoted(f'records/{records_name(agent)}.{ending}')}", f"data_id = {_quoted(agent)}"]
     lines += ["", "[agree]  # a run may ask for this, with these numbers at most; everything else is the preset's"]
     lines += [f"{json.dumps(key)} = {_value(key, value)}" for key, value in agreed.items()]
     return "\n".join(lines) + "\n"
@@ -197,6 +197,8 @@ def _check(values: Values) -> None:
     for key in ("privacy.ledger", "privacy.limit", "privacy.data_id", "run.name"):
         if key in values:
             raise SpecError(f"{key} is for each site to say, in its site.toml: drop it from the run.")
+    if "run.seed" in values:
+        raise SpecError("agents in a federation draw exact noise, which follows no seed: drop run.seed from the run.")
 
 
 def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:
@@ -219,8 +221,12 @@ def _value(key: str, value: Any) -> str:
     return toml.text({key: value}).partition(" = ")[2].strip()
 
 
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)  # TOML knows no halves of a surrogate pair
+
+
 def _list(names: Iterable[str]) -> str:
-    return f"[{', '.join(json.dumps(name, ensure_ascii=False) for name in names)}]"
+    return f"[{', '.join(map(_quoted, names))}]"
 
 
 def _fill(folder: Path, files: Mapping[str, str], **words: Any) -> None:

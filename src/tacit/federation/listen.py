@@ -77,7 +77,8 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
     path = site.socket
     _clear(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
-        before = os.umask(0o177)  # nobody else may connect between bind and chmod
+        # its mode from the first moment, and never by its name, where somebody could put a link to another file
+        before = os.umask(0o177 if site.group is None and allowed == {os.getuid()} else 0o117)
         try:
             door.bind(str(path))
         except OSError as error:
@@ -88,9 +89,7 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
         try:
             if site.group is not None:
                 _hand_to(path, site.group)
-            if site.group is not None or allowed != {os.getuid()}:
-                path.chmod(0o660)
-            door.listen(QUEUE)
+            door.listen(QUEUE)  # nobody can connect before
             yield door
         finally:
             with suppress(FileNotFoundError):
@@ -121,7 +120,7 @@ def _hand_to(path: Path, group: str) -> None:
     import grp
 
     try:
-        os.chown(path, -1, grp.getgrnam(group).gr_gid)
+        os.chown(path, -1, grp.getgrnam(group).gr_gid, follow_symlinks=False)
     except KeyError:
         raise SpecError(f"site.group: this machine has no group {group!r}: check the name.") from None
     except OSError as error:

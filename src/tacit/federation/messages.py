@@ -159,18 +159,20 @@ def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -
 
 
 def is_name(value: object) -> TypeGuard[str]:
-    """Tell whether a value can be the name of a run or of an agent."""
-    return type(value) is str and 0 < len(value) <= LONGEST_NAME and is_unicode(value)
+    """Tell whether a value can be the name of a run or of an agent: printable, because logs and errors repeat it."""
+    return type(value) is str and 0 < len(value) <= LONGEST_NAME and is_unicode(value) and value.isprintable()
 
 
-def _text(name: str, value: object, longest: int = LONGEST_NAME) -> str:
-    if type(value) is not str or len(value) > longest or not is_unicode(value):
-        raise Unfit(f"{name} is a text of at most {longest} characters.")
-    return value
+def _text(name: str, value: object) -> str:
+    if value != "" and not is_name(value):
+        raise Unfit(f"{name} is a printable text of at most {LONGEST_NAME} characters.")
+    return str(value)
 
 
 def _long_text(name: str, value: object) -> str:
-    return _text(name, value, wire.LARGEST_HEADER)
+    if type(value) is not str or not is_unicode(value):  # no longer than a header may be
+        raise Unfit(f"{name} is a text.")
+    return value
 
 
 def _named(name: str, value: object) -> str:

@@ -2,7 +2,7 @@
 
 A round ends when every site has answered, or when its deadline passes and somebody has. Missing agents are counted with
 what they last released, faded (tacit.federation.account). A site that is late is not asked anew until its answer has
-come, or until its question is GIVEN_UP deadlines old: its answer is taken when it comes.
+come, or until its question is GIVEN_UP rounds old: its answer is taken when it comes.
 
 Nothing of a round is kept before the round has ended. What an exchange asks follows from the last checkpoint alone, so
 that a coordinator that is started again asks the same, and no agent pays for a second answer.
@@ -29,9 +29,9 @@ from tacit.federation.plan import Faults
 from tacit.rounds import Trace
 from tacit.types import Array
 
-__all__ = ["Carrier", "Remote"]
-
-GIVEN_UP = 3.0  # deadlines after which a question is dropped, and the site is asked the question of the round
+# rounds, each of a whole deadline, after which a question is dropped and the site is asked that of the round. Not
+# seconds: a clock starts anew with the process, and a question of which no checkpoint tells would not be counted
+GIVEN_UP = 3
 HEAD = 64  # digits of a ledger's head
 
 
@@ -91,7 +91,7 @@ class Remote:
         asked: list[str] = []
         for site, agents in self.sites.items():
             old = self.post.out.get(site)
-            if old is not None and not old.refused and now - old.since < GIVEN_UP * self.faults.deadline:
+            if old is not None and not old.refused and msg.t - old.t < GIVEN_UP:
                 self.post.out[site] = replace(old, sent=None)  # at the start of a round, in any case
                 continue
             accepted = {name: int(self.account.accepted[self.place[name]]) for name in agents}

@@ -78,7 +78,7 @@ class Board:
 
     def told(self, remote: Remote) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
-        heads = {name: head or None for name, head in zip(remote.names, remote.heads, strict=True)}
+        heads = {name: head for name, head in zip(remote.names, remote.heads, strict=True) if head}
         took_part = {name: self._agent(remote, name) | {"site": site}
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
         return {"ledger_heads": heads, "took_part": took_part}
@@ -104,10 +104,18 @@ class Board:
         return sites
 
     def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
-        p = remote.place[name]
-        released = int(remote.attendance.released[p])
-        spent = 0.0 if self.release is None else _price(self.release, released, self.dp_delta)
-        return remote.attendance.of(p) | {"released": released, "epsilon": spent}
+        """Return the counts of an agent, and the price of the releases that came and of all that it was asked for.
+
+        An answer may be paid for and lost: the agent's own ledger is between the two.
+        """
+        p, counts = remote.place[name], remote.attendance
+        released, asked = int(counts.released[p]), int(counts.asked[p])
+        return counts.of(p) | {
+            "released": released, "epsilon": self._price(released), "epsilon_at_most": self._price(asked),
+        }  # fmt: skip
+
+    def _price(self, releases: int) -> float:
+        return 0.0 if self.release is None else _price(self.release, releases, self.dp_delta)
 
     def _write(self) -> None:
         self.written = time.monotonic()
@@ -166,6 +174,8 @@ def _site(of: Values, now: float) -> str:
 
 def _counted(agent: Values, dp_delta: float | None) -> str:
     spent = f"({upward(agent['epsilon'])}, {dp_delta:g}) spent in {agent['released']} releases"
+    if agent["asked"] > agent["released"]:  # it may have paid for an answer that was lost
+        spent += f", at most {upward(agent['epsilon_at_most'])} in the {agent['asked']} that it was asked for"
     counts = f"answered {agent['answered']}, missed {agent['missed']}, late {agent['late']}, refused {agent['refused']}"
     return f"{counts}; {spent}" + (f"; {agent['reason']}" if "reason" in agent else "")
 

@@ -22,19 +22,24 @@ SIMULATION_SEED = 0  # where none was given
 def with_noise(spec: Spec) -> Spec:
     """Return the spec with its noise: exact under `sound` where no seed and no other engine was named, else simulated.
 
-    What cannot be deployed is simulated. A seed beside exact noise is refused, because the noise would not follow it.
+    What cannot be deployed is simulated. A seed beside exact noise is refused.
     """
+    check_seed(spec)
     if spec.privacy.noise == "exact":
-        if spec.run.seed is not None:
-            raise SpecError(
-                f"exact noise comes from the operating system and follows no seed, and run.seed = {spec.run.seed}: "
-                "drop the seed, or set privacy.noise = simulated."
-            )
         return spec
     unnamed = spec.privacy.noise is None and spec.run.seed is None
     if unnamed and spec.run.preset == "sound" and spec.run.engine == "fast" and deployable(spec):
         return spec.with_values({"privacy.noise": "exact"})
     return simulated(spec)
+
+
+def check_seed(spec: Spec) -> None:
+    """Refuse a seed beside exact noise, which would not follow it; runs that earlier versions began may have one."""
+    if spec.privacy.noise == "exact" and spec.run.seed is not None:
+        raise SpecError(
+            f"exact noise comes from the operating system and follows no seed, and run.seed = {spec.run.seed}: "
+            "drop the seed, or set privacy.noise = simulated."
+        )
 
 
 def simulated(spec: Spec) -> Spec:

@@ -22,7 +22,7 @@ from tacit.jsontext import Values
 from tacit.run import build, deploy, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
-from tacit.run.noise import simulated
+from tacit.run.noise import check_seed, simulated
 from tacit.run.presets import fitted, preset
 from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
@@ -77,7 +77,9 @@ def expand(values: Values, source: str) -> list[Member]:
         own = {key: chosen[key] for key in varied}
         if "run.name" in chosen:
             raise SpecError(f"{source}: run.name is drawn for each run of a sweep: drop it.")
-        members.append(Member(_name(own), own, simulated(fitted(base.with_values(chosen).checked(), chosen))))
+        spec = fitted(base.with_values(chosen).checked(), chosen)
+        check_seed(spec)
+        members.append(Member(_name(own), own, simulated(spec)))
     names = [member.name for member in members]
     if len(set(names)) < len(names):
         raise SpecError(f"{source}: a list holds the same value twice: each run must differ.")
