@@ -291,8 +291,8 @@ def test_ledgers_may_open_as_many_files_as_the_system_allows(tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit of open files")
 def test_a_sweep_has_the_ledgers_of_one_run_open(tmp_path):
     (tmp_path / "grid.toml").write_text(
-        '[data]\nsource = "synthetic"\nagents = 10\n[privacy]\nnoise = "exact"\nledger = "l"\n[run]\nrounds = 1\n'
-        "seed = [0, 1, 2, 3, 4, 5]\n"
+        '[data]\nsource = "synthetic"\nagents = 10\n[privacy]\nnoise = "exact"\nledger = "l"\n'
+        "clip = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0]\n[run]\nrounds = 1\n"
     )
     done = limited(tmp_path, (130, 130), "sweep -q --config grid.toml")
     assert done.returncode == 0, done.stderr
@@ -301,7 +301,7 @@ def test_a_sweep_has_the_ledgers_of_one_run_open(tmp_path):
 def test_a_sweep_names_each_of_its_runs_in_the_ledgers(tmp_path):
     (tmp_path / "grid.toml").write_text(
         f'[data]\nsource = "synthetic"\nagents = 2\nrecords = 60\n[privacy]\nnoise = "exact"\n'
-        f'ledger = "{tmp_path / "ledgers"}"\n[run]\nrounds = 4\nseed = [0, 1]\n'
+        f'ledger = "{tmp_path / "ledgers"}"\nclip = [0.7, 0.8]\n[run]\nrounds = 4\n'
     )
     members = sweep.read(tmp_path / "grid.toml")
     first, second = sweep.run(members, tmp_path / "out")
