@@ -33,6 +33,7 @@ SERVED, HEARD = "tests/federation/test_service.py::", "tests/federation/test_lis
 HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
+SUMMED = "tests/privacy/test_summed.py::"
 
 
 @dataclass(frozen=True)
@@ -314,6 +315,29 @@ MUTANTS = (
     Mutant("a secure sum forgets that an agent knows its own noise", "methods/secure_sum.py",
            "    elif colluding < 1:", "    elif colluding < 0:",
            METHODS + "test_what_a_method_cannot_do_is_refused_before_anything_is_written"),
+    Mutant("shares of a sum have half of their noise", "privacy/summed.py",
+           "share = math.isqrt((total * total - 1) // peers.honest) + 1",
+           "share = math.isqrt((total * total - 1) // peers.honest) // 2 + 1",
+           SUMMED + "test_the_honest_shares_keep_the_promise_and_half_of_them_break_it"),
+    Mutant("an agent draws less than its share of a sum", "privacy/summed.py",
+           "sample(Law.GAUSSIAN, self.share_steps, exact.shape, bits)",
+           "sample(Law.GAUSSIAN, self.share_steps // 2, exact.shape, bits)",
+           SUMMED + "test_shares_as_drawn_have_the_scale_of_the_promise_without_those_of_the_colluding"),
+    Mutant("shares of a sum count the noise of those who collude", "privacy/summed.py",
+           "return self.present - self.colluding", "return self.present",
+           SUMMED + "test_shares_that_forget_the_colluding_break_the_promise"),
+    Mutant("a residue is a bit short", "privacy/summed.py",
+           "width = (present * bound + noise).bit_length() + 1", "width = (present * bound + noise).bit_length()",
+           SUMMED + "test_sums_wrap_with_a_probability_below_two_to_the_minus_sixty_and_no_bit_but_one_is_spent"),
+    Mutant("the law of a sum is taken for that of one Gaussian", "privacy/summed.py",
+           "bound += 2 * math.atanh(varies) if varies < 1 else math.inf", "bound += varies / 4",
+           SUMMED + "test_the_law_of_the_sum_is_within_the_bound_of_one_discrete_gaussian_and_the_bound_is_not_idle"),
+    Mutant("a sum is answered below its threshold", "privacy/summed.py",
+           "if self.present < self.threshold:", "if False:",
+           SUMMED + "test_a_sum_over_fewer_than_the_threshold_is_refused"),
+    Mutant("a value in a sum does not saturate", "privacy/summed.py",
+           "np.clip(exact, -largest, largest)", "exact",
+           SUMMED + "test_large_values_saturate_at_the_public_bound"),
     Mutant("one message forgets the label's part of the sensitivity", "methods/onemessage.py",
            "math.sqrt(1 + balance**2 * label_square(facts))", "1.0",
            MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),

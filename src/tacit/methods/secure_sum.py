@@ -18,7 +18,7 @@ moves through z_p as well as through the record's own gradient, and clip / I no 
 
 fedgd does the same steps with noise at each agent: every f'_p + xi_p is seen there, each needs the whole variance, and
 their sum has P times the one here. Sums of floating-point numbers are for simulation: a deployed secure sum adds
-integers modulo a number, of noise drawn on a grid.
+integers modulo a number, of noise drawn on a grid (tacit.privacy.summed).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from tacit.methods.local_models_first import caught_up
 from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsDual, Own, StartsAtZero, grid
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
 from tacit.methods.task import Facts, Task, cooled_penalty, noise_std, noisy_gradients
+from tacit.privacy.summed import Peers
 from tacit.rounds import State
 from tacit.schedule import Schedule
 
@@ -76,12 +77,7 @@ def share_std(facts: Facts, multiplier: float, clip: float, colluding: int) -> f
 
 def noise_share(facts: Facts, colluding: int) -> float:
     """One agent's share of a std: the agents that do not collude have the whole variance together."""
-    if not 0 <= colluding < facts.n_agents:
-        raise SpecError(
-            f"{colluding} of {facts.n_agents} agents cannot collude: at least one, the record's own, must not. "
-            "Choose a number from 0 to P - 1."
-        )
-    return 1 / math.sqrt(facts.n_agents - colluding)
+    return 1 / math.sqrt(Peers(facts.n_agents, colluding).honest)
 
 
 def colluding_of(facts: Facts, choice: Choice) -> int:

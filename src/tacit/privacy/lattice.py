@@ -73,13 +73,18 @@ def calibrate(norm: Norm, multiplier: float, sensitivity: float, dimension: int)
 
 
 def gap(law: Law, scale: float, dimension: int) -> float:
-    """Total variation between one release and the rounded continuous mechanism: at most d/(8 t^2), or d/(24 t^2).
+    """Total variation between one release and the rounded continuous mechanism."""
+    return gap_in_steps(law, steps(scale), dimension)
+
+
+def gap_in_steps(law: Law, t: float, dimension: int) -> float:
+    """Total variation between noise of t >= 1 steps and rounded continuous noise: at most d/(8 t^2), or d/(24 t^2).
 
     Laplace: an entry differs by e^-x - 1 + tanh x <= x^2/2 with x = 1/(2t). Gaussian, density f: the mass of a cell
     is f in its middle up to sup|D2 f|/24, and these sups add up to at most int|D2 f| + int|D3 f| < 0.97/t^2 + 1.52/t^3;
     half of the difference counts, and the normaliser of the discrete law differs from 1 by e^(-2 pi^2 t^2) only.
     """
-    return dimension / ({Law.LAPLACE: 8.0, Law.GAUSSIAN: 24.0}[law] * float(steps(scale)) ** 2)
+    return dimension / ({Law.LAPLACE: 8.0, Law.GAUSSIAN: 24.0}[law] * float(t) ** 2)
 
 
 def release(value: Array, scale: float, law: Law, bits: Bits = system) -> Array:
