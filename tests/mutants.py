@@ -513,7 +513,7 @@ MUTANTS = (
            STATED + "test_one_key_an_agent"),
     Mutant("a stream has a short key", "guarded/masks/primitives.py",
            "ChaCha20(key, _NONCE)", "ChaCha20(key[:4] * 8, _NONCE)",
-           MASKS + "test_every_bit_of_a_pair_secret_reaches_the_masks"),
+           MASKS + "test_every_bit_of_a_secret_counts_so_that_there_is_no_seed_to_search"),
     Mutant("neighbours are those after an agent alone", "guarded/masks/graph.py",
            "for step in (-half, half)]", "for step in (half, half + degree // 2)]",
            "tests/guarded/test_mask_graph.py::test_whom_an_agent_names_names_it"),

@@ -137,8 +137,15 @@ def test_anything_that_changes_changes_the_whole_mask() -> None:
     assert (mask_of(own, replace(usual, peers=NAMES[3::-1])) == masks[0]).all()  # a set has no order
 
 
-def test_a_server_that_tells_agents_different_sets_holds_random_words() -> None:
-    told = {"ada": NAMES[:3], "bob": NAMES[:3], "cyd": NAMES[:4], "dan": NAMES[:4]}
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"ada": NAMES[:3], "bob": NAMES[:3], "cyd": NAMES[:4], "dan": NAMES[:4]},
+        # a ring: each pair agrees on sharing a mask or not, so that masks would cancel if they did not know the set
+        {"ada": ("dan", "ada", "bob"), "bob": NAMES[:3], "cyd": NAMES[1:4], "dan": ("cyd", "dan", "ada")},
+    ],
+)
+def test_a_server_that_tells_agents_different_sets_holds_random_words(told: dict[str, tuple[str, ...]]) -> None:
     sent = {name: mask_of(EVERYBODY[name], Question(0, 0, peers)) for name, peers in told.items()}
     for some in [("ada", "bob"), ("ada", "bob", "cyd"), ("cyd", "dan"), tuple(told)]:
         words = np.sum([sent[name] for name in some], axis=0, dtype=np.uint64)
