@@ -32,6 +32,7 @@ SITE, AGREED = "tests/federation/test_site.py::", "tests/federation/test_agreeme
 SERVED, HEARD = "tests/federation/test_service.py::", "tests/federation/test_listen.py::"
 HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
+MASKS, STATED = "tests/guarded/test_masks.py::", "tests/guarded/test_masks.py::TestStatements::"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 
@@ -509,6 +510,40 @@ MUTANTS = (
     Mutant("a slow caller holds the service", "federation/wire.py",
            "            stream.settimeout(left)\n", "            stream.settimeout(30.0)\n",
            HEARD + "test_slow_callers_hold_the_service_for_no_longer_than_a_message_may_take"),
+    Mutant("a mask forgets the set", "guarded/masks/masker.py",
+           "*numbers, *named)", "*numbers)",
+           MASKS + "test_a_server_that_tells_agents_different_sets_holds_random_words"),
+    Mutant("a mask forgets the attempt", "guarded/masks/masker.py",
+           "numbers = (question.round, question.attempt, length", "numbers = (question.round, 0, length",
+           MASKS + "test_anything_that_changes_changes_the_whole_mask"),
+    Mutant("a mask goes out whatever was claimed", "guarded/masks/masker.py",
+           "if claim(self.slot(question), answer) != answer:", "if claim(self.slot(question), answer) is None:",
+           MASKS + "TestGivenOnce::test_another_set_or_another_vector_is_refused_after_a_restart_too"),
+    Mutant("a claim does not name the numbers", "guarded/masks/masker.py",
+           "encoded(_ANSWER, asked, words.astype(_WORD).tobytes())", "encoded(_ANSWER, asked)",
+           MASKS + "TestGivenOnce::test_another_set_or_another_vector_is_refused_after_a_restart_too"),
+    Mutant("a pair secret forgets whose it is", "guarded/masks/masker.py",
+           "encoded(_PAIR, *pair)", "encoded(_PAIR)",
+           MASKS + "test_a_peer_that_copies_a_key_cannot_make_two_masks_cancel"),
+    Mutant("a sum has any number of agents", "guarded/masks/masker.py",
+           "if len(peers) < least:", "if False:",
+           MASKS + "test_a_set_that_is_not_fit_is_refused_and_claims_nothing"),
+    Mutant("a statement is believed", "guarded/masks/keys.py",
+           "        check_signature(pinned[one.agent], one.signature, "
+           "encoded(_STATEMENT, one.run, one.agent, one.key))\n", "",
+           STATED + "test_a_server_cannot_substitute_a_key"),
+    Mutant("two agents announce one key", "guarded/masks/keys.py",
+           "if one.key in keys.values():", "if False:",
+           STATED + "test_one_key_an_agent"),
+    Mutant("a stream has a short key", "guarded/masks/primitives.py",
+           "ChaCha20(key, _NONCE)", "ChaCha20(key[:4] * 8, _NONCE)",
+           MASKS + "test_every_bit_of_a_secret_counts_so_that_there_is_no_seed_to_search"),
+    Mutant("neighbours are those after an agent alone", "guarded/masks/graph.py",
+           "for step in (-half, half)]", "for step in (half, half + degree // 2)]",
+           "tests/guarded/test_mask_graph.py::test_whom_an_agent_names_names_it"),
+    Mutant("nobody searches for a bad graph", "guarded/masks/graph.py",
+           "FAILURE + GRINDING):", "FAILURE):",
+           "tests/guarded/test_mask_graph.py::test_the_degree_is_the_smallest_that_keeps_the_target"),
 )  # fmt: skip
 
 

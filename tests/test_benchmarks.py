@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import deployed, growth, instances, mpi, report, tables
+from benchmarks import deployed, growth, instances, masks, mpi, report, tables
 from benchmarks.__main__ import main
 from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
@@ -277,3 +277,9 @@ def test_the_cost_model_of_ranks_adds_what_it_is_made_of() -> None:
     assert alone["talk"] == 0
     assert rows[10**4, 64]["compute"] == pytest.approx(alone["compute"] / 64, rel=0.01)
     assert rows[10**6, 64]["talk"] < 100 * rows[10**4, 64]["talk"]  # blocks, not agents, are sent
+
+
+def test_masks_are_timed_with_the_graph_and_with_all_pairs(capsys: pytest.CaptureFixture[str]) -> None:
+    masks.main(["--agents", "3", "110", "--length", "4", "--colluding", "0.1", "--turns", "1"])
+    rows = [line.split(" | ")[:3] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert rows == [["| 3", "0", "2"], ["| 110", "11", "12"], ["| 110", "11", "109"]]
