@@ -298,7 +298,7 @@ MUTANTS = (
     Mutant("a ledger whose file is gone answers", "privacy/chain.py",
            "if which != self._identity or size < self._size:", "if False:",
            LEDGER + "test_nothing_leaves_once_the_file_at_its_path_is_not_the_one_that_is_open"),
-    Mutant("a number that is not finite ends the run", "run/run.py",
+    Mutant("a number that is not finite ends the run", "engine/evaluate.py",
            'with np.errstate(all="ignore"):', "if True:",
            "tests/guarded/test_outcome.py"),
     Mutant("the audit does not test the scale of the noise", "audit/finding.py",

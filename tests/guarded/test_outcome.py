@@ -3,13 +3,14 @@
 import pytest
 
 from tacit.cli import main
+from tacit.engine.evaluate import PIECE
 
 BASE = [f"{n % 4},{(n * 7 % 11) / 11:.3f},{(n * 5 % 13) / 13:.3f},{n % 2}" for n in range(60)]
 
 
-def trained(tmp_path, name, cell, loss, features):
-    """The exit code of training on a table with this cell in its first record."""
-    lines = [f"0,{cell},0.5,1", *BASE[1:]]
+def trained(tmp_path, name, cell, loss, features, times=1):
+    """The exit code of training on a table with this cell in its first record; `times` makes the table longer."""
+    lines = [f"0,{cell},0.5,1", *BASE[1:], *(times - 1) * BASE]
     path = tmp_path / f"{name}.csv"
     path.write_text("\n".join(["agent,u,v,label", *lines]) + "\n")
     return main([
@@ -28,4 +29,13 @@ def test_one_huge_cell_changes_neither_the_exit_code_nor_what_is_warned_of(tmp_p
     assert trained(tmp_path, "tame", "1", loss, features) == 0
     capsys.readouterr()
     assert trained(tmp_path, "huge", cell, loss, features) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_nor_does_it_where_threads_share_out_the_records(tmp_path, capsys):
+    """What a thread ignores, it has to ignore by itself."""
+    times = 5 * PIECE // len(BASE)
+    assert trained(tmp_path, "tame", "1", "squared", "none", times) == 0
+    capsys.readouterr()
+    assert trained(tmp_path, "huge", "3.4e38", "squared", "none", times) == 0
     assert capsys.readouterr().err == ""
