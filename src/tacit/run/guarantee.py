@@ -37,6 +37,7 @@ NOT_COVERED = (
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
 )
 UNREADABLE = "whether the files can be read: without a schema, a malformed cell ends the command"
+UNREADABLE_THERE = "whether a site can read its files: if it names no schema, a malformed cell keeps its service down"
 OF_A_RECORD = (  # not covered where the guarantee is for a record
     "the number of records and the names of agents, features and classes, which are taken to be public",
     "how records were dealt to agents and to the test set: a record is present or absent after that, in its place",
@@ -84,7 +85,7 @@ def stated(spec: Spec, setup: Setup, ledgers: Ledgers = Ledgers.NONE) -> dict[st
         "adjacency": ADJACENCY.get(promise.unit, "client"),
         "trust": _trust(spec, promise, ledgers) if spent else None,
         "covers": _covered(setup) if spent else None,
-        "not_covered": _not_covered(spec, setup) if spent else None,
+        "not_covered": _not_covered(spec, setup, ledgers) if spent else None,
         "noise": (_noise(spec) if private else None),
         "simulated_noise": private and p.noise != "exact",
     }
@@ -96,12 +97,13 @@ def _covered(setup: Setup) -> str:
     return COVERS[setup.promise.trusted].format(released=released)
 
 
-def _not_covered(spec: Spec, setup: Setup) -> list[str]:
+def _not_covered(spec: Spec, setup: Setup, ledgers: Ledgers) -> list[str]:
     """Return what the guarantee does not cover."""
     advice = DEPLOY if deployable(spec) else NOT_DEPLOYED
     seeded = [] if spec.privacy.noise == "exact" else [SEEDED + advice]
     own = [OF_OWN_FEATURES.format(spec.features.map)] if ":" in spec.features.map else []
     files = [] if spec.data.schema or spec.data.source in NAMED else [UNREADABLE]
+    files = [UNREADABLE_THERE] if ledgers is Ledgers.ELSEWHERE else files
     return [*seeded, *own, *NOT_COVERED, *files, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
 
 
