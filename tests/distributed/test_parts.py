@@ -30,7 +30,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from tacit.cli import main
 from tacit.errors import SpecError
-from tacit.federation import certificates, courier, door, flower, folders, messages, wire
+from tacit.federation import certificates, courier, door, flower, folders, messages, nodes, wire
 from tacit.federation.flower import GridCarrier
 from tacit.federation.nodes import listens
 from tacit.federation.plan import read_plan
@@ -550,3 +550,17 @@ def test_renewed_certificates_are_by_the_same_authority(made, capsys):
     assert before[0] != after[0]
     assert before[1] == after[1]
     assert os.stat(made / "coordinator" / "server.key").st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("text", [b"root:x:0:0\n", b"", b"ssh-ed25519 AAAA\n", b"\xff\x00"])
+def test_a_file_that_is_no_key_costs_a_site_nothing(text, made, tmp_path, monkeypatch):
+    """The old key would be given up before Flower refuses the new one."""
+    plan = made / "coordinator" / "federation.toml"
+    site = read_plan(made / "coordinator").sites[0].name
+    nodes._write_nodes(made / "coordinator", {site: 7})
+    before = plan.read_bytes()
+    monkeypatch.setattr(nodes, "flwr", lambda *_, **__: pytest.fail("Flower was asked"))
+    (tmp_path / "key").write_bytes(text)
+    with pytest.raises(SpecError, match="is not the public key of a node"):
+        nodes.register(made / "coordinator", site, tmp_path / "key")
+    assert plan.read_bytes() == before

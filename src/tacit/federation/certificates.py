@@ -16,6 +16,7 @@ from tacit.errors import MissingDependency, SpecError
 
 try:
     from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -78,6 +79,19 @@ def node(path: Path) -> None:
     _write_secret(path, private)
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     _write_public(path.with_name(path.name + ".pub"), public + b"\n")
+
+
+def check_node(path: Path) -> bytes:
+    """The public key of a node, as its file spells it; refuse a file that holds none that Flower takes."""
+    needed()
+    try:
+        text = path.read_bytes()
+        key = serialization.load_ssh_public_key(text)
+    except (OSError, ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, ec.EllipticCurvePublicKey):
+        raise SpecError(f"{path} is not the public key of a node: ask the site for its node.pub (ssh-keygen -t ecdsa).")
+    return text
 
 
 def check_host(address: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import SpecError, TacitError
-from tacit.federation import commands, folders
+from tacit.federation import certificates, commands, folders
 from tacit.federation.plan import FEDERATION, read_plan
 from tacit.run.directory import write_whole
 
@@ -57,7 +57,7 @@ def register(folder: Path, site: str | None = None, key: Path | None = None, con
         file = key or folder / "nodes" / f"{name}.pub"
         if not file.is_file():
             raise SpecError(f"the public key of site {name} is not at {file}: ask the site for its node.pub.")
-        text = file.read_bytes()
+        text = certificates.check_node(file)  # before the old key is given up
         if name in nodes:  # the old key opens nothing from now on
             flwr(folder, "supernode", "unregister", str(nodes[name]), LINK, control=control)
         nodes[name] = _registered(folder, name, file, control)
