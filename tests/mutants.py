@@ -34,6 +34,7 @@ HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_an
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
 MASKS, STATED = "tests/guarded/test_masks.py::", "tests/guarded/test_masks.py::TestStatements::"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
+REMOTE = "tests/federation/test_remote.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 
 
@@ -544,6 +545,25 @@ MUTANTS = (
     Mutant("nobody searches for a bad graph", "guarded/masks/graph.py",
            "FAILURE + GRINDING):", "FAILURE):",
            "tests/guarded/test_mask_graph.py::test_the_degree_is_the_smallest_that_keeps_the_target"),
+    Mutant("a coordinator does not compare duals", "federation/remote.py",
+           "if one.dual != self.account.hash_of_dual(taken):", "if False:",
+           REMOTE + "test_a_dual_that_differs_stops_the_run_and_names_the_agent"),
+    Mutant("a coordinator takes any model of an agent", "federation/remote.py",
+           "if not is_model(row):", "if False:",
+           REMOTE + "test_a_hostile_answer_is_refused_and_named_and_the_others_lose_nothing"),
+    Mutant("a site answers for the agents of another", "federation/exchange.py",
+           "if not {*released, *answer.refused} <= asked or set(released) & set(answer.refused):", "if False:",
+           REMOTE + "test_a_hostile_answer_is_refused_and_named_and_the_others_lose_nothing"),
+    Mutant("a coordinator that starts again forgets the questions that are out", "federation/remote.py",
+           "for (site, agents), t, w, rho in rows if t", "for (site, agents), t, w, rho in rows if False",
+           REMOTE + "test_a_coordinator_that_starts_again_takes_the_late_answer_to_what_it_asked_before"),
+    Mutant("an old gradient counts in full", "federation/account.py",
+           "FADING ** ", "1.0 ** ",
+           "tests/federation/test_account.py::"
+           "test_w_moves_as_gradient_descent_on_gradients_of_which_some_are_old_and_fade"),
+    Mutant("a missing agent moves on without its coordinator's word", "federation/account.py",
+           "in_step = everybody and bool((before.accepted == t - 1).all())", "in_step = everybody",
+           "tests/federation/test_account.py::test_the_mean_of_duals_is_that_of_all_agents_whoever_is_missing"),
 )  # fmt: skip
 
 

@@ -237,6 +237,26 @@ def test_kills_and_a_storm_together_pay_no_round_twice(quick, seed):
         assert told["epsilon"] <= room.priced[name] <= told["epsilon_at_most"]
 
 
+def test_a_coordinator_that_starts_again_takes_the_late_answer_to_what_it_asked_before(quick):
+    killed = [False]
+
+    def fate(way, site, header):
+        if site == "alone" and way == "to" and asks(header, 3) and not killed[0]:
+            killed[0] = True
+            raise Killed
+        lost = site == "pair" and way == "from" and asks(header, 2) and not killed[0]
+        return [] if lost else [QUICK]
+
+    room, where = Room(services(quick), fate), folder(quick / "c", ROUNDS, FAULTS)
+    with pytest.raises(Killed):
+        go(where, room)
+    result = go(where, room)
+    close(room)
+    told = result.summary["took_part"]["east"]
+    assert (told["released"], told["late"], told["missed"]) == (5, 1, 2)
+    assert ledgers(room)["east"] == [1, 2, 4, 5, 6]  # nothing that was paid for is lost
+
+
 def test_a_coordinator_that_starts_again_gives_a_question_up_when_it_did_before(quick):
     """Else it would wait for an answer to an old question, having asked a newer one that it does not count."""
     killed, asked = [False], []
