@@ -48,9 +48,11 @@ def with_features(federation: Federation, found: FeatureMap, recipe: str) -> Fed
 def _passed(shards: Sequence[Shard], found: FeatureMap) -> Iterator[Shard]:
     """Give each shard after the map. Short shards pass together: a map sees whole blocks, and one block serves many."""
     together: list[Shard] = []
+    waiting = 0  # records
     for n, shard in enumerate(shards, start=1):
         together.append(shard)
-        if n < len(shards) and sum(map(len, together)) < BLOCK:
+        waiting += len(shard)
+        if n < len(shards) and waiting < BLOCK:
             continue
         x = together[0].x if len(together) == 1 else np.concatenate([one.x for one in together])
         cuts = np.cumsum([len(one) for one in together])[:-1]
@@ -58,7 +60,7 @@ def _passed(shards: Sequence[Shard], found: FeatureMap) -> Iterator[Shard]:
             if one.present is not None:
                 own[~one.present] = 0
             yield replace(one, x=own)
-        together = []
+        together, waiting = [], 0
 
 
 def with_intercept(federation: Federation) -> Federation:

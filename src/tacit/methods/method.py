@@ -151,12 +151,11 @@ class Coordinator:
         return after, Info(after.t, step, seen=seen, sent=sent)
 
 
-def exchange(server: Coordinator, task: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-    """One round at the agents of the task: what they carry on, and what reaches the server."""
-    own, answers = server.method.answer(task, own, msg)
-    if server.promise.trusted is Trusted.SUM:
-        answers = {name: each.sum(0) for name, each in answers.items()}
-    return own, answers
+def reaching(promise: Promise, answers: Answers) -> Answers:
+    """What reaches the server: the total of the answers where the promise trusts a secure sum."""
+    if promise.trusted is not Trusted.SUM:
+        return answers
+    return {name: each.sum(0) for name, each in answers.items()}
 
 
 class Here:
@@ -167,8 +166,8 @@ class Here:
 
     def __call__(self, questions: Sequence[Broadcast]) -> list[Answers]:
         (msg,) = questions
-        self.own, answers = exchange(self.server, self.task, self.own, msg)
-        return [answers]
+        self.own, answers = self.server.method.answer(self.task, self.own, msg)
+        return [reaching(self.server.promise, answers)]
 
 
 def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:

@@ -15,11 +15,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.engine.passes import counted
 from tacit.engine.sums import Rendezvous, SharedSums, SumsAsked
 from tacit.errors import Diverged, IncompatibleError, TacitError
-from tacit.methods.method import Answers, Curated, Own
-from tacit.methods.promise import Trusted
+from tacit.methods.method import Answers, Curated, Own, reaching
 from tacit.methods.task import Sums, Task, plain_sums
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
@@ -87,7 +85,7 @@ class Hosted:
                 raise Diverged(f"round {msgs[r].t}: {found}", self.runs[r])
         moved = [found for found in answers if not isinstance(found, TacitError)]
         self.part.own = [own for own, _ in moved]
-        return [reaching(setup, answer) for setup, (_, answer) in zip(self.setups, moved, strict=True)]
+        return [reaching(setup.promise, answer) for setup, (_, answer) in zip(self.setups, moved, strict=True)]
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
@@ -101,13 +99,6 @@ class Hosted:
 def is_curated(setup: Setup) -> bool:
     """Tell whether a method needs all records in one place."""
     return isinstance(setup, MethodSetup) and isinstance(setup.method, Curated)
-
-
-def reaching(setup: MethodSetup, answers: Answers) -> Answers:
-    """Return what reaches the server: the total of the answers where the promise trusts a secure sum."""
-    if setup.promise.trusted is not Trusted.SUM:
-        return answers
-    return {name: each.sum(0) for name, each in answers.items()}
 
 
 class SpreadHosted:
@@ -138,7 +129,7 @@ class SpreadHosted:
             found, failed = answer_together(self.part, msgs, self.team)
         for r, why in sorted(failed.items()):
             raise Diverged(f"round {msgs[r].t}: {why}", self.runs[r])
-        return [reaching(setup, answer) for setup, answer in zip(self.setups, found, strict=True)]
+        return [reaching(setup.promise, answer) for setup, answer in zip(self.setups, found, strict=True)]
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
@@ -160,8 +151,7 @@ class SpreadHosted:
 
 def host(setups: Sequence[MethodSetup], federation: Federation, team: Any) -> HostedPart:
     """Return this rank's part of runs; every rank keeps records in the same form."""
-    counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
-    return HostedPart(setups, federation, counts)
+    return HostedPart(setups, federation, ranks.counted_together(federation, team))
 
 
 def answer_together(

@@ -25,7 +25,7 @@ from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.run.watch import watched
-from tacit.types import Federation, Shard
+from tacit.types import Array, Federation, Shard
 
 if TYPE_CHECKING:
     from tacit.engine.mpi import Team
@@ -174,8 +174,12 @@ def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> 
     """Return the engine of this rank's agents."""
     from tacit.engine.spread import Part
 
-    counts = np.sum(team.together(counted(federation.shards).tolist()), axis=0)
-    return Part([setup.agents for setup in setups], setups[0].shape, counts)
+    return Part([setup.agents for setup in setups], setups[0].shape, counted_together(federation, team))
+
+
+def counted_together(federation: Federation, team: Team) -> Array:
+    """Return what decides the form in which records are kept, counted over all ranks: each then takes the same."""
+    return np.asarray(np.sum(team.together(counted(federation.shards).tolist()), axis=0))
 
 
 # --- tuning
