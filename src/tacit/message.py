@@ -70,6 +70,29 @@ class Earlier:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """A whole number from 0 to `most`."""
+
+    most: int
+
+    def checked(self, name: str, value: object, t: int) -> int:  # noqa: ARG002
+        if type(value) is not int or not 0 <= value <= self.most:
+            raise Unfit(f"{name} is a whole number from 0 to {self.most}, got {_kind(value)}.")
+        return value
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names that can be printed, in order, each once."""
+
+    def checked(self, name: str, value: object, t: int) -> tuple[str, ...]:  # noqa: ARG002
+        fit = type(value) is tuple and all(type(one) is str and one and one.isprintable() for one in value)
+        if not fit or not isinstance(value, tuple) or list(value) != sorted(set(value)):
+            raise Unfit(f"{name} are names in their order, each once, got {_kind(value)}.")
+        return value
+
+
+@dataclass(frozen=True)
 class Form:
     """The parts of a message, by name: exactly these."""
 

@@ -179,7 +179,7 @@ def test_a_run_gets_the_rounds_it_agreed_to_in_order_and_no_other_release(path):
         for t in (0, -1, 2, 6, 200):
             with pytest.raises(TermsChanged, match="rounds 1 to 5"):
                 answer(ledger, t, make=never)
-        with pytest.raises(TermsChanged, match="rounds 1 to 5"):
+        with pytest.raises(TermsChanged, match="repeat rounds 0 times"):
             answer(ledger, 3, step=1, make=never)
         with pytest.raises(TermsChanged, match="multiplier=10"):
             answer(ledger, 4, release=GaussianRelease(5.0), make=never)

@@ -21,6 +21,7 @@ from tacit.privacy.summed import (
     gap,
     log_ratio,
     modulus,
+    reach,
     releases,
     share_steps,
 )
@@ -95,7 +96,7 @@ def shares_of(attempt, values):
 def test_the_total_is_the_integer_sum_whenever_that_lies_in_reach_and_else_differs_by_the_modulus(
     bound, share, width, step, values
 ):
-    attempt = Attempt(step, share, bound, width)
+    attempt = Attempt(step, share, bound, width, 2 ** (width - 1) - 1)
     reals = np.array(values) * bound * step * 1.5  # some saturate
     residues = np.add.reduce(shares_of(attempt, reals), dtype=np.uint64)
     total = attempt.total(residues)
@@ -261,14 +262,14 @@ def test_the_noise_covers_the_sensitivity_with_its_rounding_on_one_grid(
 )
 def test_no_neighbours_are_further_apart_in_the_sum_than_one_value_and_its_rounding(columns, step, bound):
     a, b, other = (np.array(column) for column in zip(*columns, strict=True))
-    attempt = Attempt(step, 3, bound, 64)
+    attempt = Attempt(step, 3, bound, 64, 2**62)
     sums = [attempt.total(np.add.reduce(shares_of(attempt, [mine, other, other]))) for mine in (a, b)]
     apart = float(np.linalg.norm(a - b)) * (1 + 1e-12)
     assert np.linalg.norm(sums[0] - sums[1]) <= lattice.quantized_sensitivity(Norm.L2, apart, step, len(a))
 
 
 def test_rounding_moves_the_sum_by_a_step_an_entry_however_close_the_values_are():
-    attempt, d = Attempt(1.0, 3, 10, 64), 9
+    attempt, d = Attempt(1.0, 3, 10, 64, 2**62), 9
     sums = [attempt.total(attempt.share(np.full(d, 0.5 + x), bits())) for x in (1e-9, -1e-9)]
     assert np.linalg.norm(sums[0] - sums[1]) == math.sqrt(d)
 
@@ -281,14 +282,24 @@ def test_rounding_moves_the_sum_by_a_step_an_entry_however_close_the_values_are(
 def test_sums_wrap_with_a_probability_below_two_to_the_minus_sixty_and_no_bit_but_one_is_spent(
     bound, share, present, d, count
 ):
-    law, reach = law_of_sum(share, present)
+    law, far = law_of_sum(share, present)
 
     def wraps(width):
         room = 2 ** (width - 1) - present * bound  # noise of this size leaves the lift's interval
-        return 1 if room <= 0 else 2 * d * count * sum(law[reach + room :])
+        return 1 if room <= 0 else 2 * d * count * sum(law[far + room :])
 
-    width = modulus(bound, share, present, d, count)
-    assert wraps(width) < 2.0**-60 < wraps(width - 2)
+    spare, width = 3, modulus(reach(bound, share, present, d, count))
+    assert wraps(width - spare) < 2.0**-60 < wraps(width - spare - 2)
+
+
+@given(st.integers(1, 2**50), st.integers(1, 50))
+def test_words_that_somebody_made_up_are_no_sum_of_honest_shares(bound, present):
+    attempt = Attempt(1.0, 64, bound, modulus(most := reach(bound, 64, present, 100, 10)), most)
+    made_up = np.random.default_rng(bound).integers(0, 2**64, 100, np.uint64)
+    assert not attempt.holds(made_up)
+    assert attempt.holds(np.array([most, 2**64 - most], np.uint64))
+    assert not attempt.holds(np.array([most + 1], np.uint64))
+    assert not attempt.holds(np.array([2**64 - most - 1], np.uint64))
 
 
 def test_a_real_run_takes_less_than_a_word():
@@ -323,13 +334,13 @@ def test_numbers_that_make_no_sum_are_refused():
         with pytest.raises(SpecError, match="public"):
             bound_steps(largest, 1.0)
     with pytest.raises(SpecError, match="1 or more"):
-        modulus(1, 1, 1, 1, 0)
+        reach(1, 1, 1, 1, 0)
     with pytest.raises(SpecError, match="64"):
-        modulus(2**60, 2**36, 10, 1, 1)
+        modulus(reach(2**60, 2**36, 10, 1, 1))
 
 
 def test_what_is_no_number_or_no_sum_of_shares_is_refused():
-    attempt = Attempt(1.0, 3, 10, 20)
+    attempt = Attempt(1.0, 3, 10, 20, 2**18)
     with pytest.raises(DataError, match="NaN"):
         attempt.share(np.array([np.nan]))
     with pytest.raises(DataError, match="uint64"):
@@ -337,6 +348,6 @@ def test_what_is_no_number_or_no_sum_of_shares_is_refused():
 
 
 def test_large_values_saturate_at_the_public_bound():
-    attempt = Attempt(2.0**-200, 3, 10, 64)
+    attempt = Attempt(2.0**-200, 3, 10, 64, 2**62)
     out = attempt.total(attempt.share(np.array([1e300, -1e300]), bits())) / attempt.step
     assert np.array_equal(out, np.array([10, -10]) + sample(Law.GAUSSIAN, 3, (2,), bits()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -45,6 +46,7 @@ class Consensus:
         w = msg.w if self.order is Order.WZD else consensus(z, dual, msg.rho)
         w = replies.heard(heavy_ball(w, state.own["moved"], self.momentum) if self.momentum else w)
         step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
-        info = Info(msg.t, step, msg.rho, replies.trace, lambda: replies.violation(w), sent=4.0 * z.size)
+        apart = None if replies.violation is None else partial(replies.violation, w)
+        info = Info(msg.t, step, msg.rho, replies.trace, apart, sent=4.0 * z.size)
         own = {"z_mean": z, "dual_mean": ascent(dual, w, z, msg.rho)}
         return state.next(w, **own, **({"moved": w - state.w} if self.momentum else {})), info

@@ -71,7 +71,7 @@ class Replies:
     """What an engine hands back: the mean of the released z_p, how far they are from w, and a trace."""
 
     z_mean: Array
-    violation: Callable[[Array], float]  # w -> sum_p |w - z_p|_1
+    violation: Callable[[Array], float] | None  # w -> sum_p |w - z_p|_1; None where single z_p are hidden
     trace: Trace
     precision: type[np.floating[Any]] = np.float64  # in which agents compute
     dual_mean: Array | None = None  # of the lambda_p that these z_p were made with, if an agent has missed a round

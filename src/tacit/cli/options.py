@@ -43,6 +43,10 @@ RUN_FLAGS: Flags = (
      "round, as the paper states it, under paper and released; inf adds no noise"),
     ("--dp-delta", "privacy.dp_delta", float, "D", "delta of the budget (default 1e-6)"),
     ("--adjacency", "privacy.adjacency", str, "HOW", "zero_out (default) or replace_one"),
+    ("--trust", "privacy.trust", str, "WHOM", "nobody (default) or sum: agents share the noise of one, and a secure "
+     "sum hides what each adds (docs/secure-sum.md)"),
+    ("--colluding", "privacy.colluding", int, "C", "agents that may tell the server all they know, with --trust sum "
+     "(default 1)"),
     ("--noise", "privacy.noise", str, "KIND", "exact (of the operating system; default of train under sound, where no "
      "seed and no engine but fast is named) or simulated (from the seed: not for release)"),
     ("--ledger", "privacy.ledger", str, "DIR", "keep each agent's ledger in DIR, over all runs; needs exact noise "

@@ -4,6 +4,9 @@
     Hello      ->   Introduction    who is here, and what is public of the records
     Join       ->   Joined          the run's name, its spec and its agents, agreed once
     Ask        ->   Answer          a round: the model and the penalty; the releases of the agents that were asked
+    Meet       ->   Met             a secure sum: the signed keys of all agents, which each site checks for itself
+    AskSum     ->   Shares          an attempt at a round of it: the model and its peers; masked words of each of them
+    Close      ->   Closed          the run has ended: its keys may go
                     Unjoined        in place of an Answer, where the service has been started again: join again
                     Refusal         in place of any of them, and nothing of the reason
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 import numpy as np
@@ -54,9 +58,21 @@ class Join:
 
 
 @dataclass(frozen=True)
+class Signed:
+    """An agent's key for a run, with its signature: hexadecimal digits (tacit.guarded.masks.keys.Statement)."""
+
+    agent: str
+    key: str
+    signature: str
+
+
+@dataclass(frozen=True)
 class Joined:
+    """The agents that have joined, and their keys where the run trusts a secure sum; else there are none."""
+
     run: str
     joined: tuple[str, ...]
+    signed: tuple[Signed, ...] = ()
     kind: ClassVar[str] = "joined"
 
 
@@ -95,6 +111,69 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Meet:
+    """The signed keys of all agents of a run."""
+
+    run: str
+    agreed: str
+    signed: tuple[Signed, ...]
+    kind: ClassVar[str] = "meet"
+
+
+@dataclass(frozen=True)
+class Met:
+    run: str
+    kind: ClassVar[str] = "met"
+
+
+@dataclass(frozen=True, eq=False)
+class AskSum:
+    """Attempt `attempt`, from 0 on, at round t: a sum over exactly these peers, of gradients at the model w."""
+
+    run: str
+    agreed: str
+    t: int
+    attempt: int
+    peers: tuple[str, ...]
+    w: Array
+    kind: ClassVar[str] = "ask sum"
+
+
+@dataclass(frozen=True)
+class Given:
+    """One agent has given its masked words: the head of its ledger, after that."""
+
+    agent: str
+    head: str
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """The masked words of the agents of a site, (n, d) uint64 with a row for each that is given."""
+
+    run: str
+    t: int
+    attempt: int
+    given: tuple[Given, ...]
+    refused: tuple[str, ...]
+    words: Array
+    kind: ClassVar[str] = "shares"
+
+
+@dataclass(frozen=True)
+class Close:
+    run: str
+    agreed: str
+    kind: ClassVar[str] = "close"
+
+
+@dataclass(frozen=True)
+class Closed:
+    run: str
+    kind: ClassVar[str] = "closed"
+
+
+@dataclass(frozen=True)
 class Unjoined:
     run: str
     kind: ClassVar[str] = "unjoined"
@@ -106,9 +185,12 @@ class Refusal:
     kind: ClassVar[str] = "refusal"
 
 
-Message: TypeAlias = Hello | Introduction | Join | Joined | Ask | Answer | Unjoined | Refusal
-REQUESTS: tuple[type[Message], ...] = (Hello, Join, Ask)
-REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Answer, Unjoined, Refusal)
+Message: TypeAlias = (
+    Hello | Introduction | Join | Joined | Ask | Answer | Meet | Met | AskSum | Shares | Close | Closed | Unjoined
+    | Refusal
+)  # fmt: skip
+REQUESTS: tuple[type[Message], ...] = (Hello, Join, Ask, Meet, AskSum, Close)
+REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Answer, Met, Shares, Closed, Unjoined, Refusal)
 
 
 def written(message: Message) -> tuple[wire.Header, bytes]:
@@ -119,9 +201,9 @@ def written(message: Message) -> tuple[wire.Header, bytes]:
         value = getattr(message, each.name)
         if isinstance(value, np.ndarray):
             header["arrays"][each.name] = list(value.shape)
-            body += np.ascontiguousarray(value, "<f8").tobytes()
+            body += np.ascontiguousarray(value, _ARRAYS[each.name]).tobytes()
         else:
-            header[each.name] = [dataclasses.asdict(one) for one in value] if each.name == "released" else _plain(value)
+            header[each.name] = [dataclasses.asdict(one) for one in value] if each.name in _ROWS else _plain(value)
     return header, body
 
 
@@ -150,7 +232,7 @@ def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -
     if list(shapes) != arrays:
         raise Unfit(f"a message {kind} has the arrays {', '.join(arrays) or 'none'} and no others.")
     values: dict[str, Any] = {
-        name: np.frombuffer(data[name], "<f8").astype(np.float64).reshape(shapes[name])
+        name: _native(np.frombuffer(data[name], _ARRAYS[name])).reshape(shapes[name])
         if name in _ARRAYS
         else _CHECKS[name](name, header[name])
         for name in names
@@ -181,10 +263,13 @@ def _named(name: str, value: object) -> str:
     return str(value)
 
 
-def _hash(name: str, value: object) -> str:
-    if type(value) is not str or len(value) != 64 or not set(value) <= set("0123456789abcdef"):
-        raise Unfit(f"{name} is a hash of 64 hexadecimal digits.")
+def _digits(count: int, name: str, value: object) -> str:
+    if type(value) is not str or len(value) != count or not set(value) <= set("0123456789abcdef"):
+        raise Unfit(f"{name} has {count} hexadecimal digits.")
     return value
+
+
+_hash = partial(_digits, 64)
 
 
 def _whole(name: str, value: object, least: int = 0) -> int:
@@ -226,19 +311,29 @@ def _accepted(name: str, value: object) -> dict[str, int]:
     return {_named(name, who): _whole(name, t) for who, t in value.items()}
 
 
-def _released(name: str, value: object) -> tuple[Released, ...]:
-    keys, found = {each.name for each in dataclasses.fields(Released)}, []
+def _rows(kind: type[Any], name: str, value: object) -> tuple[Any, ...]:
+    """What each of several agents has sent, as values of a kind whose fields are checked one by one."""
+    keys, found = [each.name for each in dataclasses.fields(kind)], []
     for one in _items(name, value):
-        if type(one) is not dict or set(one) != keys:
-            raise Unfit(f"{name} is a list of releases, each with {', '.join(sorted(keys))}.")
-        found.append(Released(_named("agent", one["agent"]), _hash("dual", one["dual"]), _hash("head", one["head"])))
+        if type(one) is not dict or set(one) != set(keys):
+            raise Unfit(f"{name} is a list of rows, each with {', '.join(keys)}.")
+        found.append(kind(**{key: _OF_ROWS[key](key, one[key]) for key in keys}))
     _names(name, [one.agent for one in found])
     return tuple(found)
 
 
-_ARRAYS = ("w", "z")
+def _native(array: Array) -> Array:
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+_ARRAYS = {"w": "<f8", "z": "<f8", "words": "<u8"}  # every array has items of eight bytes (tacit.federation.wire)
+_ROWS = {"released": Released, "given": Given, "signed": Signed}
+_OF_ROWS: dict[str, Any] = {
+    "agent": _named, "dual": _hash, "head": _hash, "key": _hash, "signature": partial(_digits, 128),
+}  # fmt: skip
 _CHECKS: dict[str, Any] = {
     "site": _named, "public": _long_text, "agents": _counts, "run": _text, "spec": _long_text, "agreed": _hash,
-    "t": lambda name, value: _whole(name, value, 1), "rho": _number, "accepted": _accepted, "released": _released,
-    "refused": _names, "joined": _names,
+    "t": lambda name, value: _whole(name, value, 1), "rho": _number, "accepted": _accepted, "refused": _names,
+    "joined": _names, "attempt": _whole, "peers": _names,
+    **{name: partial(_rows, kind) for name, kind in _ROWS.items()},
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """What an agent has already given away, on disk, and its refusal to give more.
 
-A release is asked for by key (data, run, round, step) and question. One transaction looks the key up, composes all
+A release is asked for by key (data, run, round, attempt) and question. One transaction looks the key up, composes all
 releases ever made from the same data, compares with the agent's own limit, computes the answer, and writes the
 answer together with its price; only after the commit is on disk does the answer leave. So
 
@@ -116,7 +116,7 @@ class Ledger:
         place = history.place(data_id, terms.run)
         if place.agreed(terms):
             return True
-        self._check_limit(data_id, terms.release, max(terms.rounds - place.releases, 0))
+        self._check_limit(data_id, terms.release, max(terms.releases - place.releases, 0))
         return False
 
     def release(

@@ -14,6 +14,7 @@ The numbers are float32 in every engine. They are for experiments: reproducible,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,6 +25,16 @@ def integers(key: tuple[int, int], t: int, step: int, n: int) -> Array:
     """n uniform 32-bit integers of the stream key = (seed, agent), round t, local step."""
     words = np.random.Philox(key=key, counter=(0, 0, step, t)).random_raw((n + 1) // 2)
     return words.astype("<u8", copy=False).view("<u4")[:n]
+
+
+def stream(key: tuple[int, int], t: int, step: int) -> Callable[[int], bytes]:
+    """The same words as bytes, as many as are asked for: for exact noise (tacit.privacy.exact) that is simulated."""
+    source = np.random.Philox(key=key, counter=(0, 0, step, t))
+
+    def bits(n: int) -> bytes:
+        return source.random_raw(-(-n // 8)).astype("<u8", copy=False).tobytes()[:n]
+
+    return bits
 
 
 def unit(bits: Array, width: int) -> Array:

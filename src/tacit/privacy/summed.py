@@ -40,8 +40,8 @@ totals: c = 1. An outsider sees masked residues, or w: no more than the server. 
 Accuracy. The lift gives the integer sum unless that leaves [-2^(k-1), 2^(k-1)). Agents saturate at `bound` steps, and
 discrete Gaussians are sub-Gaussian: with u = s, E exp(y n) = exp(y^2 s^2 / 2) S(y s^2) / S(0) <= exp(y^2 s^2 / 2),
 as S is largest at 0. So the noise of P shares exceeds y steps with probability 2 exp(-y^2 / (2 P s^2)) at most.
-`modulus` chooses k so that any entry of any release wraps with probability below 2^-60. All choices are made in
-integers, or by IEEE operations: every agent finds the same k.
+`reach` is how far a sum goes, but with probability 2^-60 in a run, and `modulus` chooses k so that it does not wrap.
+All choices are made in integers, or by IEEE operations: every agent finds the same k.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ from tacit.types import Array, Norm
 
 _WORD = 64  # bits of a residue at most: it is a word of the machine
 _UNLIKELY = 60  # -log2 of the probability that anything wraps around in a run
+_SPARE = 3  # bits beyond that, where a word has room: what is no sum of honest shares then leaves the range, and shows
 _CHEAP = FINE << 14  # shares from here on are rounded up to a multiple of FINE, for less than 2^-14 of their noise
 
 
@@ -93,12 +94,13 @@ class Peers:
 
 @dataclass(frozen=True)
 class Attempt:
-    """What the agents of one attempt agree on: g, s, the bound of a value in steps, and k."""
+    """What the agents of one attempt agree on: g, s, the bound of a value in steps, k, and how far a sum reaches."""
 
     step: float
     share_steps: int
     bound: int
     width: int
+    reach: int
 
     def share(self, value: Array, bits: Bits = system) -> Array:
         """round(value / g) + noise modulo 2^k, as uint64: what an agent masks. Values saturate at the bound."""
@@ -115,10 +117,22 @@ class Attempt:
 
         Sums beyond 2^53 steps are rounded to a float64.
         """
+        return self.steps(residues) * self.step
+
+    def steps(self, residues: Array) -> Array:
+        """The integers themselves, in [-2^(k-1), 2^(k-1)): int64."""
         if residues.dtype != np.uint64:
             raise DataError(f"a sum of shares is an array of uint64, not {residues.dtype}: add shares, nothing else.")
         unused = _WORD - self.width
-        return np.asarray(((residues << np.uint64(unused)).view(np.int64) >> np.int64(unused)) * self.step)
+        return np.asarray((residues << np.uint64(unused)).view(np.int64) >> np.int64(unused))
+
+    def holds(self, residues: Array) -> bool:
+        """Whether these can be a sum of honest shares: it is so with probability 1 - 2^-60 in a run.
+
+        Of words that somebody made up, an entry lies in reach with probability 1/8 at most where k has its spare bits.
+        """
+        found = self.steps(residues)
+        return bool((found <= self.reach).all() and (found >= -self.reach).all())
 
 
 @dataclass(frozen=True)
@@ -145,7 +159,8 @@ class Summed:
         step = lattice.grid(self.scale)
         share = share_steps(lattice.steps(self.scale), peers)
         bound = bound_steps(self.largest, step)
-        return Attempt(step, share, bound, modulus(bound, share, peers.present, self.dimension, self.releases))
+        most = reach(bound, share, peers.present, self.dimension, self.releases)
+        return Attempt(step, share, bound, modulus(most), most)
 
 
 def releases(rounds: int, repetitions: int) -> int:
@@ -187,19 +202,23 @@ def gap(share: int, honest: int, dimension: int) -> float:
     )
 
 
-def modulus(bound: int, share: int, present: int, dimension: int, count: int) -> int:
-    """k: the least with 2^(k-1) > P bound + y, where 2 exp(-y^2 / (2 P s^2)) d T <= 2^-60 by ln 2 < 7/10."""
+def reach(bound: int, share: int, present: int, dimension: int, count: int) -> int:
+    """P bound + y: how far a sum of honest shares goes, where 2 exp(-y^2 / (2 P s^2)) d T <= 2^-60 by ln 2 < 7/10."""
     if min(bound, share, present, dimension, count) < 1:
         raise SpecError(
             f"a modulus needs a bound, a share, agents, entries and releases of 1 or more: "
             f"got {bound}, {share}, {present}, {dimension}, {count}."
         )
     halvings = (dimension * count << _UNLIKELY + 1).bit_length()  # 2 d T 2^60 < 2^halvings
-    noise = math.isqrt(2 * present * share * share * halvings * 7 // 10) + 1
-    width = (present * bound + noise).bit_length() + 1
+    return present * bound + math.isqrt(2 * present * share * share * halvings * 7 // 10) + 1
+
+
+def modulus(most: int) -> int:
+    """k: the least with 2^(k-1) > `most`, and spare bits where a word has room for them."""
+    width = most.bit_length() + 1
     if width > _WORD:
         raise SpecError(
-            f"a sum of {present} values up to {bound} steps needs {width} bits and a residue has {_WORD}: "
+            f"a sum of values up to {most} steps needs {width} bits and a residue has {_WORD}: "
             "add more noise, which makes the grid coarser, or clip more, or sum over fewer agents."
         )
-    return width
+    return min(width + _SPARE, _WORD)

@@ -35,13 +35,21 @@ class Terms:
     adjacency: str
     scale: float  # of the noise, as the agent draws it
     dp_delta: float
-    epsilon: float = field(compare=False)  # the cap: all its rounds together, at dp_delta, by today's accountant
+    epsilon: float = field(compare=False)  # the cap: all its releases together, at dp_delta, by today's accountant
+    repetitions: int = 0  # R: further attempts at rounds of a secure sum, each a release of its own
 
     def __post_init__(self) -> None:
         if not self.run or not self.spec:
             raise SpecError("the terms of a run need its name and the hash of its spec: one of them is empty.")
         if self.rounds < 1:
             raise SpecError(f"a run has at least one round, got {self.rounds}.")
+        if self.repetitions < 0:
+            raise SpecError(f"a run repeats rounds 0 times or more, got {self.repetitions}.")
+
+    @property
+    def releases(self) -> int:
+        """T + R: the most that the run releases of a record."""
+        return self.rounds + self.repetitions
 
     def described(self) -> Values:
         """The terms as JSON."""
@@ -55,7 +63,10 @@ class Terms:
 
 @dataclass(frozen=True)
 class Key:
-    """The name of one answer: local step `step` of round `round` of `run`, from the data `data_id`."""
+    """The name of one answer: attempt `step` at round `round` of `run`, from the data `data_id`.
+
+    Attempts beyond the first, 0, are for secure sums alone (tacit.guarded.summand).
+    """
 
     data_id: str
     run: str
@@ -78,7 +89,7 @@ class Place:
 
     terms: Terms | None = None
     releases: int = 0
-    last: int = 0
+    last: tuple[int, int] = (0, 0)  # round and attempt
 
     def agreed(self, terms: Terms) -> bool:
         """Whether these terms are in force already. Other terms under the same name are refused."""
@@ -96,21 +107,26 @@ class Place:
             return
         if (release, adjacency) != (terms.release, terms.adjacency):
             raise TermsChanged(f"a release of run {key.run!r} was agreed to be {spell(terms.release)}, and is another.")
-        if not self.last < key.round <= terms.rounds:
+        if not self.last < (key.round, key.step) or not 1 <= key.round <= terms.rounds:
             raise TermsChanged(
-                f"run {key.run!r} was agreed to have rounds 1 to {terms.rounds}, and round {self.last} was the last "
+                f"run {key.run!r} was agreed to have rounds 1 to {terms.rounds}, and round {self.last[0]} was the last "
                 f"answered: round {key.round} is not answered."
+            )
+        if key.step > terms.repetitions or self.releases >= terms.releases:
+            raise TermsChanged(
+                f"run {key.run!r} was agreed to repeat rounds {terms.repetitions} times in all: attempt {key.step} at "
+                f"round {key.round} is not answered."
             )
 
     def count(self, key: Key) -> None:
         """Count one more release."""
         self.releases += 1
-        self.last = max(self.last, key.round)
+        self.last = max(self.last, (key.round, key.step))
 
 
 def sent_again(key: Key, same: bool, at: str, stored: Callable[[], Stored | None]) -> Stored:
     """What is stored of an earlier answer. Another question is refused, and so is an answer no longer stored."""
-    which = f"round {key.round}, step {key.step} of run {key.run!r}"
+    which = f"round {key.round}, attempt {key.step} of run {key.run!r}"
     if not same:
         raise QuestionChanged(
             f"{which} was answered at {at}, to another question: a second answer would be a second release. Start a "

@@ -85,6 +85,17 @@ class PrivacySpec:
     adjacency: str = declare(
         "zero_out", "neighbours differ in one record: absent in its place, or replaced", "zero_out", "replace_one"
     )
+    trust: str | None = declare(
+        None, "nobody: each agent adds the whole noise; sum: agents share it, and a secure sum hides what each adds; "
+        "unset: nobody", "nobody", "sum",
+    )  # fmt: skip
+    colluding: int | None = declare(
+        None, "trust = sum: agents that may tell the server all they know; unset: 1, as each knows its own noise"
+    )
+    repetitions: int | None = declare(
+        None, "trust = sum: times that a round may be asked again of those who are left; unset: 0, and in a federation "
+        "one in ten rounds"
+    )
     noise: str | None = declare(
         None, "simulated: fast, from the seed; exact: on a grid, from the operating system; unset: in train, exact "
         "under sound without a seed where agents can be deployed, else simulated", "simulated", "exact",
@@ -179,7 +190,8 @@ class Spec:
 _WITHIN = {
     "data.agents": (1, 10**7), "data.class_count": (2, 10**6), "data.records": (1, 10**8),
     "data.features": (1, 10**6), "data.classes": (2, 10**5), "problem.beta": (0, math.inf),
-    "schedule.rho_c2": (0, math.inf), "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
+    "schedule.rho_c2": (0, math.inf), "privacy.colluding": (1, 10**7), "privacy.repetitions": (0, 10**9),
+    "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
 }  # fmt: skip
 _RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # the name in specs and records of versions 0.1 and 0.2
 _POSITIVE = (

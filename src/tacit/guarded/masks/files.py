@@ -1,0 +1,84 @@
+"""Secret keys on disk: files of mode 0600, made once, read again after a restart, deleted with their run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from pathlib import Path
+
+from tacit.errors import DataError
+from tacit.guarded.masks.keys import RunKey, SigningKey
+from tacit.guarded.masks.primitives import encoded
+
+_DIGITS = 64  # of a secret, in a file that a person can recognise
+
+
+def run_key(folder: Path, run: str, agent: str, data_id: str) -> RunKey:
+    """Return the agent's key for a run, which is drawn where there is none yet, and is on disk then.
+
+    One key is for one budget: data of another name have another ledger, and an answer from there must not be masked
+    as one from here was.
+    """
+    path = _run_file(folder, run, agent, data_id)
+    if not path.exists():
+        _create(path, RunKey.new().secret)
+    return RunKey(_read(path))
+
+
+def forget_run_key(folder: Path, run: str, agent: str, data_id: str) -> None:
+    """Delete the key, when the run has ended: whoever finds it later could strip masks that he has kept."""
+    _run_file(folder, run, agent, data_id).unlink(missing_ok=True)
+
+
+def new_signing_key(path: Path) -> SigningKey:
+    """Draw a signing key into a new file."""
+    if path.exists():
+        raise DataError(f"{path} is there already: peers have pinned its key. Move it away to draw another one.")
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _create(path, SigningKey.new().secret)
+    return signing_key(path)
+
+
+def signing_key(path: Path) -> SigningKey:
+    """Read a signing key."""
+    return SigningKey(_read(path))
+
+
+def _run_file(folder: Path, run: str, agent: str, data_id: str) -> Path:
+    return folder / f"{hashlib.sha256(encoded(run, agent, data_id)).hexdigest()}.runkey"
+
+
+def _create(path: Path, secret: bytes) -> None:
+    """Write a secret under its name in one step: whoever reads the file finds all of it, and nobody else may."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(secret.hex().encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)  # unless another process was first
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise DataError(f"{path} holds a secret, and others may read it: chmod 600 it, or draw another key.")
+            text = file.read(_DIGITS + 2)
+        secret = bytes.fromhex(text.decode("ascii").strip())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} holds no key ({error}): restore it, or draw another one.") from None
+    if len(secret) != _DIGITS // 2:
+        raise DataError(f"{path} holds no key: restore it, or draw another one.")
+    return secret
