@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -46,6 +47,17 @@ class Outgoing:
     body: Body
 
 
+@contextmanager
+def refusing(name: str) -> Iterator[None]:
+    """Turn any error into Refused, which says that this agent does not answer and no more; the owner is warned why."""
+    try:
+        yield
+    except Exception as error:  # whatever it is, its text stays here
+        with suppress(RefusalWarning):  # where warnings are errors, the server is told no more either
+            warnings.warn(f"agent {name}: {error}", RefusalWarning, stacklevel=3)
+        raise Refused(f"agent {name}: {Refused.public}") from None
+
+
 @dataclass(frozen=True, eq=False)
 class Guarded:
     """An agent under the name of its data, with the terms of one run."""
@@ -73,13 +85,8 @@ class Guarded:
 
         Or raise Refused: then the server is told that this agent does not answer, and no more.
         """
-        try:
-            with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
-                return self._respond(own, self.gate.checked(question))
-        except Exception as error:  # whatever it is, its text stays here
-            with suppress(RefusalWarning):  # where warnings are errors, the server is told no more either
-                warnings.warn(f"agent {self.name}: {error}", RefusalWarning, stacklevel=2)
-        raise Refused(f"agent {self.name}: {Refused.public}")
+        with refusing(self.name), np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
+            return self._respond(own, self.gate.checked(question))
 
     def _respond(self, own: Local, asked: Asked) -> tuple[Local, Outgoing, Trace]:
         half, t, body = self.half, asked.t, asked.body
