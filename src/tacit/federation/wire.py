@@ -3,8 +3,8 @@
     tacit 0 0 1 | length of the header, 4 bytes | length of the body, 8 bytes | header | body
 
 The header is an object with the key "kind", and with "arrays": the name and the shape of each array in the body, in
-order. Numbers in the body are float64 or uint64, little endian, in C order. Lengths are checked before anything is kept, so that
-nobody can make the reader allocate more than it allows.
+order. Numbers in the body are float64 or uint64, little endian, in C order. Lengths are checked before anything is
+kept, so that nobody can make the reader allocate more than it allows.
 """
 
 from __future__ import annotations
