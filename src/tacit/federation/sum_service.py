@@ -32,7 +32,7 @@ from tacit.federation.site import Site
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import files
-from tacit.guarded.masks.keys import RunKey, SigningKey, Statement
+from tacit.guarded.masks.keys import RunKey, SigningKey, Statement, roster
 from tacit.guarded.masks.masker import Masker
 from tacit.guarded.masks.masker import Terms as MaskTerms
 from tacit.guarded.summand import Summand
@@ -146,9 +146,10 @@ class SumRun:
         statements = [
             Statement(name_of_all, one.agent, bytes.fromhex(one.key), bytes.fromhex(one.signature)) for one in signed
         ]
-        pinned, ledgers, terms = self.sums.pinned, self.sums.office.ledgers, replace(self.masks, run=name_of_all)
+        keys, ledgers = roster(name_of_all, self.sums.pinned, statements), self.sums.office.ledgers
+        terms = replace(self.masks, run=name_of_all)
         maskers = {
-            name: replace(Masker.meet(terms, name, one.key, pinned, statements), terms=self.masks)
+            name: replace(Masker.among(terms, name, one.key, keys), terms=self.masks)
             for name, one in self.entrants.items()
         }
         self.agents = {
