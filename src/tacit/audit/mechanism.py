@@ -50,6 +50,7 @@ def name_of(spec: Spec) -> str:
     p = spec.privacy
     words = [spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " ")]
     words += ["features"] if spec.features.map != "none" else []
+    words += ["secure sum"] if p.trust == "sum" else []
     return ", ".join([*words, "deployed"] if p.noise == "exact" else words)
 
 
