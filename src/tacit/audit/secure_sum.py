@@ -3,7 +3,8 @@
 All agents are deployed, with their masks. The main view is the sum of the honest shares, which must show a record no
 better than the claimed release. The other views:
 
-    two attempts, two rounds    differences of sums at two models: noise that is not new would cancel
+    two attempts, two rounds    differences of sums at the model that the record moves most and at its opposite, where
+                                the record moves nothing: noise that is not new would cancel
     one dropped                 the sum of a set less that of the next attempt, without the agent of the record; that
                                 agent has released once, and the noise of both sums is new
     one agent, low bits         the words of the agent alone, as whole numbers and by their LOW last bits
@@ -20,37 +21,35 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.audit import mechanism
-from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, at_least, claimed, weigh
+from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, claimed, weigh
 from tacit.audit.mechanism import Sight
-from tacit.audit.neighbours import Neighbours, neighbours
+from tacit.audit.neighbours import neighbours
 from tacit.audit.sum_faults import CANARY, COLLUDING, HONEST, PART, Fault
 from tacit.audit.sum_views import Asked, Coalition, coalition
-from tacit.privacy.summed import Attempt
 from tacit.run.spec import Spec
 from tacit.types import Array
 
-FEWER = 4  # one draw in four is used for views of two attempts or of two rounds
+DRAWS = 2000  # with the record, and as many without it
+_FEWER = 8  # one draw in eight is used for views of two attempts or of two rounds: what is used again shows at once
 LOW = 16  # bits
 _QUESTIONS = ("one", "again", "dropped", "next")  # of a further draw: two attempts, one without an agent, a next round
 
 
-def audit(
-    spec: Spec, draws: int | None = None, confidence: float = CONFIDENCE, fault: Fault | None = None
-) -> Finding:
+def audit(spec: Spec, draws: int | None = None, confidence: float = CONFIDENCE, fault: Fault | None = None) -> Finding:
     """Test the secure sum of the spec against its claim for one release; a control has a fault."""
     spec = _short(spec)
-    draws = draws or mechanism.DRAWS // 4
-    fewer, pair = -(-draws // FEWER), neighbours(spec)
-    rounds, again = draws + 2 * fewer, 2 * fewer
+    draws = draws or DRAWS
+    fewer, pair = -(-draws // _FEWER), neighbours(spec)
+    rounds, again = draws + fewer, 2 * fewer
     steer = pair.questions[0].msg.w
     shape = (steer.shape[0], steer.shape[1])
     sides = coalition(spec, pair.sides, pair.other, shape, (rounds, again), fault)
-    seen = [_look(side, pair, draws, fewer) for side in sides]
+    seen = [_look(side, steer, draws, fewer) for side in sides]
     once, twice = (claimed(spec, pair.present.variant, count) for count in (1, 2))
     whole, few = _sums(sides, seen, ("main",)), _sums(sides, seen, _QUESTIONS)
     nothing = Claim(0.0, once.dp_delta, OneGaussian(0.0, once.dp_delta))
@@ -60,7 +59,7 @@ def audit(
         mechanism.name_of(spec),
         once,
         lambda factor: whole.shrunk(factor).likelihood(pair.score),
-        at_least(confidence, spec),
+        confidence,
         {
             "two attempts": (twice, few.difference(few, 1)),
             "one dropped": (once, few.difference(few, 2)),
@@ -90,21 +89,22 @@ class Draws:
         return np.asarray(sum(np.rint(side.value(name, self.asked.w) / step).astype(np.int64) for name in names))
 
 
-def _look(side: Coalition, pair: Neighbours, draws: int, fewer: int) -> dict[str, Draws]:
-    """Ask all questions of an attack: two rounds for each of the fewer draws, and then a round for each draw."""
-    steer, zero = pair.questions[0].msg.w, pair.later.msg.w
+def _look(side: Coalition, steer: Array, draws: int, fewer: int) -> dict[str, Draws]:
+    """Ask all questions of an attack: two rounds for each of the fewer draws, and then a round for each other draw."""
     others = [name for name in HONEST if name != CANARY]
-    kinds = {"one": (0, 0, HONEST, steer), "again": (0, 1, HONEST, zero), "dropped": (0, 2, others, steer),
-             "next": (1, 0, HONEST, zero)}  # fmt: skip
-    found: dict[str, list[Array]] = {kind: [] for kind in kinds}
-    for t in range(1, 2 * fewer, 2):
-        for kind, (later, attempt, honest, w) in kinds.items():
-            found[kind].append(side.seen(Asked(t + later, attempt, honest, w)))
-    main = [side.seen(Asked(t, 0, HONEST, steer)) for t in range(2 * fewer + 1, 2 * fewer + draws + 1)]
-    asked = {kind: Asked(1 + later, *rest) for kind, (later, *rest) in kinds.items()}
-    return {kind: Draws(np.stack(words), asked[kind]) for kind, words in found.items()} | {
-        "main": Draws(np.stack(main), asked["one"])
+    kinds = {
+        "one": Asked(1, 0, HONEST, steer),
+        "again": Asked(1, 1, HONEST, -steer),
+        "dropped": Asked(1, 2, others, steer),
+        "next": Asked(2, 0, HONEST, -steer),
     }
+    found: dict[str, list[Array]] = {kind: [] for kind in kinds}
+    for n in range(fewer):
+        for kind, asked in kinds.items():  # an agent answers in the order of rounds and attempts
+            found[kind].append(side.seen(replace(asked, t=2 * n + asked.t)))
+    rest = range(2 * fewer + 1, draws + fewer + 1)
+    found["main"] = found["one"] + [side.seen(replace(kinds["one"], t=t)) for t in rest]
+    return {kind: Draws(np.stack(words), kinds.get(kind, kinds["one"])) for kind, words in found.items()}
 
 
 def _sums(sides: Sequence[Coalition], seen: Sequence[Mapping[str, Draws]], kinds: Sequence[str]) -> Sight:
@@ -120,7 +120,7 @@ def _sums(sides: Sequence[Coalition], seen: Sequence[Mapping[str, Draws]], kinds
             one = found[kind]
             shape = one.asked.w.shape
             totals.append(side.attempt(one.asked).total(one.words.sum(axis=1, dtype=np.uint64)).reshape(-1, *shape))
-            means.append(sum(side.value(name, one.asked.w) for name in one.asked.honest).reshape(shape))
+            means.append(np.sum([side.value(name, one.asked.w) for name in one.asked.honest], axis=0).reshape(shape))
         views.append(np.stack(totals, axis=1))
         centers.append(np.stack(means))
     attempts = [sides[0].attempt(seen[0][kind].asked) for kind in kinds]
@@ -164,6 +164,6 @@ def nearer(words: Array, centers: tuple[Array, Array], bits: int) -> Array:
 
     def squares(center: Array) -> Array:
         moved = (words - center.view(np.uint64)) << away  # at the high end of a word, whose sign is that of the residue
-        return np.square(moved.view(np.int64) * 2.0**-63).sum(axis=1)
+        return np.asarray(np.square(moved.view(np.int64) * 2.0**-63).sum(axis=1))
 
     return np.asarray(squares(centers[1]) - squares(centers[0]))
