@@ -45,12 +45,12 @@ def audit(spec: Spec, draws: int | None = None, confidence: float = CONFIDENCE, 
     spec = _short(spec)
     draws = draws or DRAWS
     fewer, pair = -(-draws // _FEWER), neighbours(spec)
+    once, twice = (claimed(spec, pair.present.variant, count) for count in (1, 2))
     rounds, again = draws + fewer, 2 * fewer
     steer = pair.questions[0].msg.w
     shape = (steer.shape[0], steer.shape[1])
     sides = coalition(spec, pair.sides, pair.other, shape, (rounds, again), fault)
     seen = [_look(side, steer, draws, fewer) for side in sides]
-    once, twice = (claimed(spec, pair.present.variant, count) for count in (1, 2))
     whole, few = _sums(sides, seen, ("main",)), _sums(sides, seen, _QUESTIONS)
     nothing = Claim(0.0, once.dp_delta, OneGaussian(0.0, once.dp_delta))
     numbers = sides[0].summed
