@@ -66,7 +66,7 @@ def agents(names: tuple[str, ...] = NAMES, run: str = "run-1") -> dict[str, Mask
 
 def test_masks_of_a_small_seed_are_found_and_the_vector_with_them() -> None:
     """The straw man, with two honest agents left: the search works."""
-    seed = int.from_bytes(hashlib.sha256(b"a secret of 256 bits").digest()) % SEEDS
+    seed = int.from_bytes(hashlib.sha256(b"a secret of 256 bits").digest(), "big") % SEEDS
     found = search(VECTOR.view(np.uint64) + twister(seed), [twister])
     assert len(found) == 1
     assert (found[0] == VECTOR).all()
@@ -124,8 +124,11 @@ def test_the_key_of_every_stream_is_32_bytes_of_hkdf_and_no_two_are_the_same(mon
 def test_every_bit_of_a_secret_counts() -> None:
     """No fold: the 256 secrets that differ from one in a bit give 256 other keys, half of whose bits differ."""
     secret, asked = RunKey.new().secret, bytes(32)
-    flipped = [(int.from_bytes(secret) ^ (1 << bit)).to_bytes(primitives.KEY) for bit in range(8 * primitives.KEY)]
-    keys = [int.from_bytes(primitives.expanded(one, asked)) for one in (secret, *flipped)]
+    flipped = [
+        (int.from_bytes(secret, "big") ^ (1 << bit)).to_bytes(primitives.KEY, "big")
+        for bit in range(8 * primitives.KEY)
+    ]
+    keys = [int.from_bytes(primitives.expanded(one, asked), "big") for one in (secret, *flipped)]
     assert len(set(keys)) == len(keys)
     apart = [(keys[0] ^ key).bit_count() for key in keys[1:]]
     assert min(apart) > 64  # 128 of 256 on average, 8 standard deviations

@@ -188,8 +188,7 @@ CONTROLS = {
             for name, about, fault in (
                 ("halved-shares", "half the noise in every share", Fault(sum_faults.halved)),
                 ("missing-share", "an honest agent without noise", Fault(sum_faults.missing)),
-                ("same-noise", "noise that is not new in a repeated attempt and in the next round",
-                 Fault(sum_faults.stale)),
+                ("same-noise", "noise used again in the next attempt and in the next round", Fault(sum_faults.stale)),
                 ("reused-mask", "the same masks in all rounds and attempts", Fault(reused=True)),
                 ("wrong-modulus", "masks of 32 bits on shares of more", Fault(mask=sum_faults.narrow)),
                 ("unmasked", "an agent that shares masks with colluding agents only", Fault(mask=sum_faults.alone)),
