@@ -39,6 +39,8 @@ SUMMED = "tests/privacy/test_summed.py::"
 ADDED = "tests/federation/test_sum_service.py::"
 SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
 SUM_KEYS = ADDED + "test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met"
+SUM_AUDIT, SEARCH = "tests/audit/test_sum.py::", "tests/guarded/test_mask_search.py::"
+KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_of_it"
 
 
 @dataclass(frozen=True)
@@ -305,6 +307,32 @@ MUTANTS = (
     Mutant("a number that is not finite ends the run", "engine/evaluate.py",
            'with np.errstate(all="ignore"):', "if True:",
            "tests/guarded/test_outcome.py"),
+    Mutant("the audit of a sum finds shares of half the noise", "privacy/summed.py",
+           "math.isqrt((total * total - 1) // peers.honest)", "math.isqrt((total * total - 1) // (4 * peers.honest))",
+           KEPT),
+    Mutant("the audit of a sum finds masks of 32 bits", "guarded/masks/masker.py",
+           "bytes.fromhex(asked)), zeros, words)\n",
+           "bytes.fromhex(asked)), zeros, words)\n        words &= np.uint64(2**32 - 1)\n",
+           KEPT),
+    Mutant("the audit of a sum finds masks that forget round and attempt", "guarded/masks/masker.py",
+           "numbers = (question.round, question.attempt, length", "numbers = (0, 0, length",
+           KEPT),
+    Mutant("the coalition forgets the masks that it knows", "audit/sum_views.py",
+           "(np.subtract if name < own.agent else np.add)(row, mask, out=row)", "pass",
+           SUM_AUDIT + "test_what_the_coalition_takes_off_leaves_the_sum_of_the_honest_shares"),
+    Mutant("the audit of a sum takes the words of a part for those of one agent", "audit/secure_sum.py",
+           '"a part": trials(part, ', '"a part": trials(first, ',
+           SUM_AUDIT + "test_every_fault_of_a_secure_sum_is_caught_by_the_views_that_it_opens"),
+    Mutant("the audit of a sum asks the same model in every attempt", "audit/secure_sum.py",
+           "Asked(1, 1, HONEST, -steer)", "Asked(1, 1, HONEST, steer)",
+           SUM_AUDIT + "test_every_fault_of_a_secure_sum_is_caught_by_the_views_that_it_opens"),
+    Mutant("a secret of a pair is folded into 32 bits", "guarded/masks/primitives.py",
+           "return bytes(HKDFExpand(SHA256(), KEY, info).derive(key))",
+           "return bytes(HKDFExpand(SHA256(), KEY, info).derive(key[:4] + bytes(28)))",
+           SEARCH + "test_every_bit_of_a_secret_counts"),
+    Mutant("one agent of a sum is audited as if it released alone", "audit/mechanism.py",
+           'if spec.privacy.trust == "sum":\n        raise', 'if False:\n        raise',
+           SUM_AUDIT + "test_attacks_on_one_agent_refuse_a_sum"),
     Mutant("the audit does not test the scale of the noise", "audit/finding.py",
            "if noise is not None and claim.events and not noise.hidden:", "if False:",
            AUDIT + "test_a_lattice_with_too_little_noise_is_caught_at_the_default_epsilon_too"),
