@@ -102,6 +102,10 @@ class Mean:
         """Before the first round."""
         return cls(half, summed, sizes, Local(np.zeros(half.shape), np.zeros(half.shape)))
 
+    def at(self, own: Local) -> Mean:
+        """The same with another state: that of a checkpoint."""
+        return replace(self, own=own)
+
     def after(self, msg: Broadcast, total: Array, present: Sequence[str]) -> Mean:
         """The mean agent after a round in which `present` added up to `total`, (d,) or (J, K).
 

@@ -6,10 +6,11 @@ A method never states an epsilon of its own: the accountant computes it from the
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit.privacy.budget import Guarantee, total
 from tacit.privacy.release import Events, GaussianRelease
+from tacit.privacy.summed import InSum
 
 
 class Unit(enum.Enum):
@@ -38,6 +39,18 @@ class Promise:
     each_round: Events = ()
     once: Events = ()
     caveats: tuple[str, ...] = ()
+    coalition: tuple[int, int] | None = None  # (c, P) of a secure sum: holds against the server with any c of P agents
+
+    @property
+    def trusting(self) -> str:
+        """Who is trusted, and with what."""
+        if self.coalition is None:
+            return self.trusted.value
+        c, n = self.coalition
+        return (
+            f"a secure sum: it holds against the server and any {c} of the {n} agents together, if the other {n - c} "
+            "follow the protocol"
+        )
 
     def total(self, rounds: int, dp_delta: float) -> Guarantee | None:
         """The guarantee of a run; None where there is none."""
@@ -60,3 +73,9 @@ def gaussian_releases(
     if not multiplier:
         return no_privacy(trusted)
     return Promise(unit, trusted, ((GaussianRelease(multiplier, rate), count),))
+
+
+def behind_sum(promise: Promise, sum_: InSum, n_agents: int) -> Promise:
+    """The promise with a secure sum: repetitions are releases too, and it holds against the server and c agents."""
+    again = tuple((release, count * sum_.repetitions) for release, count in promise.each_round if sum_.repetitions)
+    return replace(promise, trusted=Trusted.SUM, once=again, coalition=(sum_.colluding, n_agents))

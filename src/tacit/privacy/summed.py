@@ -64,6 +64,14 @@ _CHEAP = FINE << 14  # shares from here on are rounded up to a multiple of FINE,
 
 
 @dataclass(frozen=True)
+class InSum:
+    """What a run agrees on that trusts a secure sum: how many agents may collude, how often rounds may be repeated."""
+
+    colluding: int = 1
+    repetitions: int = 0
+
+
+@dataclass(frozen=True)
 class Peers:
     """The agents of one attempt: `present` of them, of which `colluding` may tell the server their noise.
 

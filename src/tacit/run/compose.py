@@ -16,10 +16,11 @@ from tacit.admm.rule import Exact, Objective, Output, Perturbation, Point, Prox,
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError
 from tacit.guarded.agent import DELTA_FOR_THE_GRID
-from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.methods.promise import Promise, Trusted, Unit, behind_sum
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.summed import InSum
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import (
@@ -32,7 +33,7 @@ from tacit.problem.sensitivity import (
     from_row_norm,
     from_row_norms,
 )
-from tacit.run import rules
+from tacit.run import in_sum, rules
 from tacit.run.spec import ScheduleSpec, Spec
 from tacit.schedule import LARGEST_STEP, Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
@@ -46,6 +47,7 @@ class AdmmSetup:
     server: Consensus
     public_classes: bool
     problem: Problem  # the reported objective has weight 1/I, whatever weight the agents' objectives have
+    in_sum: InSum | None = None  # where a secure sum is trusted
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -62,12 +64,14 @@ class AdmmSetup:
         one = release(own)
         unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
         events = () if one is None else ((one, 1),)
-        return Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
+        promise = Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
+        return promise if self.in_sum is None else behind_sum(promise, self.in_sum, len(self.agents))
 
 
 def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
     require(spec.run.engine, spec.run.device)
+    in_sum.check(spec, federation)
     spec = _settled(spec, federation)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
     momentum = spec.algorithm.momentum or 0.0
@@ -75,7 +79,7 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
     server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum)
-    return AdmmSetup(agents, server, federation.public_classes, problem)
+    return AdmmSetup(agents, server, federation.public_classes, problem, in_sum.of(spec))
 
 
 def _agent(spec: Spec, federation: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
@@ -128,9 +132,10 @@ def accounted_delta(spec: Spec) -> float:
 
 def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
-    p = spec.privacy
+    p, behind = spec.privacy, in_sum.of(spec)
     if p.mechanism == "gaussian":
-        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
+        count = spec.run.rounds + (behind.repetitions if behind else 0)
+        found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), count)
         assert isinstance(found, GaussianRelease)
         return Gaussian(found.multiplier)
     found = _calibrate(LaplaceRelease(math.inf, 1.0), p.epsilon, accounted_delta(spec), spec.run.rounds)
@@ -194,7 +199,8 @@ def _noise(spec: Spec, federation: Federation) -> float:
         return 0.0
     whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
     assert isinstance(whole, GaussianRelease)
-    return whole.multiplier * math.sqrt(federation.n_agents) / federation.n_records
+    noises = in_sum.whole_noises(in_sum.of(spec), federation.n_agents)
+    return whole.multiplier * math.sqrt(noises) / federation.n_records
 
 
 def _rule(
@@ -243,7 +249,11 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     """Return the first step on sum_p f_p from score_noise: w gathers the sum of the agents' noise."""
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
-    std = law * math.sqrt(sum(scale**2 for scale in scales))
+    behind = in_sum.of(spec)
+    if behind is None:
+        std = law * math.sqrt(sum(scale**2 for scale in scales))
+    else:  # the noise of one agent, shared out
+        std = max(scales) * math.sqrt(in_sum.whole_noises(behind, len(agents)))
     score_noise, momentum, most = spec.schedule.score_noise, spec.algorithm.momentum, LARGEST_STEP
     assert score_noise is not None, "a settled spec has one"
     assert momentum is not None, "a settled spec has one"

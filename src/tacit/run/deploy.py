@@ -10,14 +10,18 @@ import math
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.admm.agent import Agent
 from tacit.engine.passes import exact_sums
 from tacit.errors import DataError, IncompatibleError, Refused
+from tacit.guarded import mean
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.mean import Adds
 from tacit.guarded.sums import Sums, numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.budget import total, upward
@@ -25,13 +29,20 @@ from tacit.privacy.exact import Law
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Events, Release
+from tacit.privacy.summed import Summed, releases
 from tacit.privacy.terms import Memory, Terms
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.ledgers import allow_files, file_of
 from tacit.run.spec import Spec
+from tacit.run.summed import Lane
 from tacit.schedule import Schedule
 from tacit.types import Federation
+
+if TYPE_CHECKING:
+    from tacit.guarded.summand import Summand
+
+Deployed: TypeAlias = "Guarded | Summand"
 
 
 def wanted(spec: Spec) -> bool:
@@ -77,6 +88,20 @@ def terms(spec: Spec, half: AdmmHalf) -> Terms:
     return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
 
 
+def summed(spec: Spec, setup: AdmmSetup) -> Summed:
+    """Return the public numbers of a secure sum over all agents of a run, here or elsewhere."""
+    assert setup.in_sum is not None, "the run trusts a secure sum"
+    return mean.public(list(halves(spec, setup)), releases(spec.run.rounds, setup.in_sum.repetitions))
+
+
+def sum_terms(spec: Spec, half: AdmmHalf, numbers: Summed) -> Terms:
+    """Return what an agent of a secure sum agrees to: the noise of the sum, and repetitions, which are paid for too."""
+    ours = terms(spec, half)
+    again = numbers.releases - ours.rounds
+    cap = _cap(half.release, numbers.releases, ours.dp_delta)
+    return replace(ours, scale=numbers.scale, epsilon=cap, repetitions=again)
+
+
 def _run_name(spec: Spec) -> str:
     """Return the name of the run. Ledgers that a run has for itself, and memories, know no other run."""
     return spec.run.name or "one process"
@@ -100,35 +125,44 @@ def check(spec: Spec, setup: Setup) -> None:
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
+        again = setup.in_sum.repetitions if setup.in_sum else 0
         for half in halves(spec, setup):
-            cap = terms(spec, half).epsilon
+            cap = _cap(half.release, rounds + again, p.dp_delta)
             if p.limit and cap > p.limit:
                 raise IncompatibleError(
                     f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
                     "could not end: lower --epsilon, or raise --limit."
                 )
-            _check_gap(half, max(cap, p.limit or 0.0), rounds, p.dp_delta)
+            _check_gap(half, max(cap, p.limit or 0.0), rounds + again, p.dp_delta)
         if p.ledger:
             allow_files(len(setup.agents))
 
 
 def guarded(
     spec: Spec, setup: AdmmSetup, federation: Federation, ledgers: Path | None, started: bool, open_files: ExitStack
-) -> list[Guarded]:
+) -> list[Guarded] | list[Summand]:
     """Return every agent with exact noise and its store: the file AGENT.ledger (mode 0600) in `ledgers`, or a memory.
 
     All ledgers that exist are asked before any agent joins: if one ledger cannot pay the run to its end, the run is
     refused while nothing is spent. A run that was `started` before must find its ledgers, because a new ledger would
     know nothing of what was released. The ledgers are closed with `open_files`.
     """
-    agreed = [(half, terms(spec, half)) for half in halves(spec, setup)]
+    numbers = None if setup.in_sum is None else summed(spec, setup)
+    agreed = [
+        (half, terms(spec, half) if numbers is None else sum_terms(spec, half, numbers)) for half in halves(spec, setup)
+    ]
     data_ids = [f"{spec.privacy.data_id or federation.name}: {name}" for name in federation.agents]
     try:
         stores = _stores(spec, ledgers, federation.agents, data_ids, agreed, started, open_files)
-        return [
-            Guarded(name, half, ours, data_id, store)
+        rows = [
+            (name, half, ours, data_id, store)
             for name, (half, ours), data_id, store in zip(federation.agents, agreed, data_ids, stores, strict=True)
         ]
+        if numbers is None or setup.in_sum is None:
+            return [Guarded(*row) for row in rows]
+        from tacit.run.meeting import summands  # needs the extra `secure`
+
+        return summands(rows, numbers, setup.in_sum.colluding, ledgers)
     except Refused as error:
         if started:
             raise
@@ -192,13 +226,26 @@ def check_ledger(
         _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
 
 
-def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Guarded]) -> list[Addressed]:
+def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Deployed]) -> list[Addressed]:
     """Return the agents with the name and the hash of this run, which the server sends with every question."""
     agreed = _digest(spec, setup.shape, setup.rho, setup.agents[0].constant_bound)
-    return [Addressed(agent, _run_name(spec), agreed) for agent in agents]
+    return [Addressed(agent, _run_name(spec), agreed) for agent in agents if isinstance(agent, Guarded)]
 
 
-def forget(spec: Spec, agents: Sequence[Guarded], done: int, last: bool = False) -> None:
+def lane(spec: Spec, setup: AdmmSetup, federation: Federation, agents: Sequence[Deployed]) -> Lane:
+    """Return a run behind a secure sum: its deployed agents, or simulated ones where there are none."""
+    assert setup.in_sum is not None, "the run trusts a secure sum"
+    own, numbers = list(halves(spec, setup)), summed(spec, setup)
+    sizes = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
+    adding: Sequence[Adds] = [agent for agent in agents if not isinstance(agent, Guarded)] or [
+        mean.Simulated(name, half, numbers, setup.in_sum.colluding)
+        for name, half in zip(federation.agents, own, strict=True)
+    ]
+    agreed = _digest(spec, setup.shape, setup.rho, setup.agents[0].constant_bound)
+    return Lane(_run_name(spec), agreed, adding, mean.Mean.zero(own[0], numbers, sizes), setup.in_sum.colluding)
+
+
+def forget(spec: Spec, agents: Sequence[Deployed], done: int, last: bool = False) -> None:
     """Let ledgers drop the answers of rounds up to `done`; call it when a checkpoint of that round is on disk.
 
     The run is resumed there, if it is, and asks for later rounds only. Ledgers drop them with their next release, or
@@ -209,7 +256,15 @@ def forget(spec: Spec, agents: Sequence[Guarded], done: int, last: bool = False)
             (ledger.forget if last else ledger.forget_later)(_run_name(spec), done + 1)
 
 
-def heads(agents: Sequence[Guarded]) -> dict[str, str] | None:
+def forget_keys(agents: Sequence[Deployed], ledgers: Path | None) -> None:
+    """Delete the keys of a secure sum that has ended."""
+    if ledgers is not None and agents and not isinstance(agents[0], Guarded):
+        from tacit.run.meeting import forget_keys  # needs the extra `secure`
+
+        forget_keys([agent for agent in agents if not isinstance(agent, Guarded)], ledgers)
+
+
+def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:
     """Return the head of every agent's ledger. The coordinator keeps the heads: a rewritten ledger has another head."""
     return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None
 

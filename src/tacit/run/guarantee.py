@@ -94,7 +94,8 @@ def stated(spec: Spec, setup: Setup, ledgers: Ledgers = Ledgers.NONE) -> dict[st
 def _covered(setup: Setup) -> str:
     """Return what the guarantee covers, and against whom."""
     released = "every z_p an agent releases" if isinstance(setup, AdmmSetup) else "all that agents send"
-    return COVERS[setup.promise.trusted].format(released=released)
+    covered = COVERS[setup.promise.trusted].format(released=released)
+    return covered if setup.promise.coalition is None else covered + f"; {_adversary(setup.promise)}"
 
 
 def _not_covered(spec: Spec, setup: Setup, ledgers: Ledgers) -> list[str]:
@@ -163,10 +164,17 @@ def guarantee(spec: Spec, setup: Setup) -> str:
         return " ".join(["not private:", *found, *_claim(spec, setup), "For reproduction only."])
     spent, promise = spent_by(spec, setup), setup.promise
     assert spent is not None  # a promise without caveats has a release
-    trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusted.value}"
-    whole = total_in_words(spent, spent.dp_delta, f"for the whole run of {_counted(spec.run.rounds)}", promise)
+    trusting = "" if promise.trusted is Trusted.NOBODY else f"; trusts {promise.trusting}"
+    extent = f"for the whole run of {_counted(spec.run.rounds)}{_repeated(promise)}"
+    whole = total_in_words(spent, spent.dp_delta, extent, promise)
     own = f"; features by {spec.features.map}, {PROBED}" if ":" in spec.features.map else ""
     return f"{whole}; {_price(promise)}; {_noise(spec)}{trusting}{own}"
+
+
+def _repeated(promise: Promise) -> str:
+    """Return how often rounds may be asked again, where a secure sum is trusted."""
+    again = sum(n for _, n in promise.once) if promise.coalition else 0
+    return f" and up to {again} repetitions" if again else ""
 
 
 def _counted(rounds: int) -> str:
@@ -194,15 +202,28 @@ def _trust(spec: Spec, promise: Promise, ledgers: Ledgers) -> str:
     """Return who is trusted. To trust nobody, the agents' ledgers must outlive the process that asks the agents."""
     if spec.privacy.noise != "exact":
         told = "a simulation: one process holds all records and the seed of all noise"
-        trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusted.value}"
+        trusting = "" if promise.trusted is Trusted.NOBODY else f"; the method itself trusts {promise.trusting}"
         return told + trusting
     if ledgers is Ledgers.NONE:
         return "one process holds all records, and no ledger outlives it: train with --ledger what is to be deployed"
     if ledgers is Ledgers.ELSEWHERE:
-        return f"each agent adds its noise where its records are, and keeps its own ledger; {NOBODY_TRUSTED}"
+        own = "adds its noise" if promise.coalition is None else "adds its share of the noise and masks its answer"
+        return f"each agent {own} where its records are, and keeps its own ledger; {_adversary(promise)}"
     alone = "; the ledgers are of this run alone (with --ledger, of all runs)"
-    told = f"noise is added at each agent; {NOBODY_TRUSTED}"
+    added = "added at each agent" if promise.coalition is None else "shared out over the agents, who mask their answers"
+    told = f"noise is {added}; {_adversary(promise)}"
     return told + alone if ledgers is Ledgers.OF_THE_RUN else told
+
+
+def _adversary(promise: Promise) -> str:
+    """Return against whom the guarantee holds; of a secure sum, who must not collude with whom."""
+    if promise.coalition is None:
+        return NOBODY_TRUSTED
+    c, n = promise.coalition
+    return (
+        f"no channel is trusted, and neither is the server, nor any {c} of the {n} agents that tell it all they know; "
+        f"{c + 1} agents that do so void the guarantee"
+    )
 
 
 def _noise(spec: Spec) -> str:
@@ -213,6 +234,8 @@ def _noise(spec: Spec) -> str:
 def _price(promise: Promise) -> str:
     """Return the noise of every release in words."""
     each = [f"{_times(n)}{_words(one)} a round" for one, n in promise.each_round]
+    if promise.coalition is not None:  # repetitions have the noise of a round
+        return ", ".join(f"{one}, in the sum over agents" for one in each)
     return ", ".join(each + [f"{_times(n)}{_words(one)} once" for one, n in promise.once])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from tacit._version import __version__
 from tacit.data.transform import RowScale
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
-from tacit.guarded.agent import Guarded
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
 from tacit.run import build, deploy, evaluation, ledgers, ranks
@@ -89,7 +88,7 @@ class Run:
         self.spec, self.federation, self.setup, self.directory = spec, federation, setup, directory
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
-        self.guarded: list[Guarded] = []
+        self.guarded: Sequence[deploy.Deployed] = []
         self.told_by_host: Callable[[], dict[str, Any]] = dict  # what the result says beside all that every run says
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
@@ -208,6 +207,7 @@ class Run:
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
+        deploy.forget_keys(self.guarded, self.ledgers)
         return Result(summary, self.rows, w, average)
 
 
@@ -277,7 +277,9 @@ def summarize(
 
 def changed(spec: Spec, number: bool = False) -> dict[str, Any]:
     """Return the values that differ from the preset, but for values that no preset fixes: data, length and seed."""
-    open_keys = ("epsilon", "dp_delta", "adjacency", "noise", "ledger", "limit")
+    open_keys = (
+        "epsilon", "dp_delta", "adjacency", "trust", "colluding", "repetitions", "noise", "ledger", "limit",
+    )  # fmt: skip
     free = ("data.", "run.", *(f"privacy.{key}" for key in open_keys))
     fixed = ("data.row_norm", "data.row_bound", "data.row_mode")
     known = preset(spec.run.preset, spec.algorithm.name, spec.data.source)

@@ -234,7 +234,8 @@ def _lockstep_key(run: Run) -> str | None:
     if not isinstance(setup, AdmmSetup):
         return repr((*alike, run.spec.algorithm.name))
     agent = setup.agents[0]
-    if not fusable(agent) or deploy.wanted(run.spec):  # no shared pass, or all ledgers open at once
+    alone = not fusable(agent) or setup.in_sum is not None  # no shared pass
+    if alone or deploy.wanted(run.spec):  # or all ledgers open at once
         return None
     # a declared bound is not measured, so it goes with runs that measure in any norm
     norms = sorted(norm.value for norm in measured_norms([agent.variant.bound])) or ["l1"]

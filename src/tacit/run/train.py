@@ -26,6 +26,7 @@ from tacit.run.presets import fitted_to
 from tacit.run.run import Result, Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
+from tacit.run.summed import SummedEngine
 from tacit.types import Federation
 
 CHECKPOINT_SECONDS = 15.0
@@ -130,9 +131,16 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
             run.guarded = deploy.guarded(
                 run.spec, setup, run.federation, run.ledgers, run.started, open_files
             )
+    engine: SideBySide | SummedEngine
+    if setups[0].in_sum is not None:
+        lanes = [deploy.lane(run.spec, own, run.federation, run.guarded) for run, own in zip(runs, setups, strict=True)]
+        engine = SummedEngine(lanes)
+        open_files.callback(engine.close)  # before the ledgers, which were opened before
+        return engine
+    if deploy.wanted(first.spec):
         asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
         engine = SideBySide(asked, first.setup.shape)
-        open_files.callback(engine.close)  # before the ledgers, which were opened before
+        open_files.callback(engine.close)  # as above
         return engine
     if ranks.is_spread(first.federation):
         return ranks.engine([run.spec for run in runs], setups, first.federation)

@@ -1,0 +1,45 @@
+"""Deployed agents of one process agree on the masks of a secure sum: each signs a key, and checks those of all others.
+
+Where agents keep ledgers, their keys are beside them while the run lasts: a run that is resumed needs the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tacit.guarded.agent import Store
+from tacit.guarded.half import AdmmHalf
+from tacit.guarded.masks import files
+from tacit.guarded.masks.keys import RunKey, SigningKey
+from tacit.guarded.masks.masker import Masker
+from tacit.guarded.masks.masker import Terms as MaskTerms
+from tacit.guarded.summand import Summand
+from tacit.privacy.summed import Summed
+from tacit.privacy.terms import Terms
+
+Row = tuple[str, AdmmHalf, Terms, str, Store]  # name, half, terms, data_id and store of an agent
+WIDEST = 64  # bits of a word; an attempt takes as many of them as its sum needs
+
+
+def summands(rows: Sequence[Row], numbers: Summed, colluding: int, keys: Path | None) -> list[Summand]:
+    """Return the agents, with the masks that they share; run keys are in the folder `keys`, or in memory alone."""
+    run = rows[0][2].run
+    own = {
+        name: RunKey.new() if keys is None else files.run_key(keys, run, name, data_id)
+        for name, _, _, data_id, _ in rows
+    }
+    signing = {name: SigningKey.new() for name in own}  # of this process: nobody pins them elsewhere
+    pinned = {name: key.public for name, key in signing.items()}
+    statements = [signing[name].state(run, name, key.public) for name, key in own.items()]
+    agreed = MaskTerms(run, WIDEST, colluding + 2, colluding)
+    return [
+        Summand(name, half, terms, data_id, store, numbers, Masker.meet(agreed, name, own[name], pinned, statements))
+        for name, half, terms, data_id, store in rows
+    ]
+
+
+def forget_keys(agents: Sequence[Summand], keys: Path) -> None:
+    """Delete the keys of a run that has ended."""
+    for agent in agents:
+        files.forget_run_key(keys, agent.terms.run, agent.name, agent.data_id)
