@@ -31,6 +31,7 @@ class Job:
     budget: Budget
     seed: int
     role: str  # "trial": tunes on a part of the training records; "run": is reported
+    trust: str | None = None  # privacy.trust; None: as the name of the method says
 
     @property
     def spec(self) -> str:
@@ -40,6 +41,7 @@ class Job:
             | {"method.name": self.method}
             | {f"choice.{name}": value for name, value in self.choice.items()}
             | {"budget.epsilon": self.budget.epsilon, "budget.dp_delta": self.budget.dp_delta}
+            | ({} if self.trust is None else {"budget.trust": self.trust})  # earlier records know no such key
             | {"run.seed": self.seed, "run.split": SPLIT[self.role]}
         )
 
@@ -52,13 +54,15 @@ class Job:
             | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed, "run.engine": self.base.run.engine}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
         )
-        return simulated(sound.with_values({"run.record_every": sound.run.rounds}))
+        own = {} if self.trust is None else {"privacy.trust": self.trust}
+        return simulated(sound.with_values({"run.record_every": sound.run.rounds} | own))
 
     @property
     def name(self) -> str:
         """A name for people; jobs are told apart by their specs."""
         parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
-        return f"{self.method}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
+        behind = "" if self.trust is None else f"-trust-{self.trust}"
+        return f"{self.method}{behind}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
 
 
 def _shared(values: Values) -> Values:

@@ -20,7 +20,7 @@ from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES, Huber, Loss
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
-from tacit.run import rules
+from tacit.run import in_sum, rules
 from tacit.run.compose import AdmmSetup, composed
 from tacit.run.noise import simulated
 from tacit.run.presets import check_loss, preset
@@ -112,13 +112,23 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
     assert spec.run.seed is not None, "noise that is simulated has a seed"
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals(), largest_step=rules.plain_step(federation, problem, spec.data.row_bound))
-    budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
+    budget = budget_of(entry, spec)
+    if budget.in_sum is not None:
+        in_sum.check_agents(budget.in_sum, federation.n_agents)
     method = entry.build(task.facts, budget, choice_of(entry, spec.values()))
     made = MethodSetup(method, task, federation.public_classes)
     if method.rounds != spec.run.rounds:
         raise IncompatibleError(f"{entry.name} takes {method.rounds} round: drop --rounds.")
     check_unit(entry, spec, made.promise)
     return made
+
+
+def budget_of(entry: Entry, spec: Spec) -> Budget:
+    """Return the total budget of the spec, and the secure sum that it trusts; a name may stand for one."""
+    p = spec.privacy
+    if p.trust is None:  # as in a spec of a version that had no such key
+        spec = spec.with_values({"privacy.trust": entry.values.get("privacy.trust")})
+    return Budget(p.epsilon, p.dp_delta, in_sum.of(spec))
 
 
 ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
@@ -144,7 +154,9 @@ def check_applies(entry: Entry, spec: Spec) -> None:
             f"{entry.name} adds no noise, so epsilon = {spec.privacy.epsilon:g} cannot hold: drop epsilon, or choose a "
             "method that is private (tacit compare --list)."
         )
+    in_sum.check_method(spec)
     read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise", *map(key_of, entry.grid[0])}
+    read |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
     usual = preset(spec.run.preset, entry.name, spec.data.source).values()
     for key, value in spec.values().items():
         if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:

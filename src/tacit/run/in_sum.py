@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tacit.errors import IncompatibleError
+from tacit.methods.registry import METHODS
 from tacit.privacy.summed import InSum, Peers
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -35,6 +36,29 @@ def check_agents(found: InSum, n_agents: int) -> None:
             f"agents, and {'there is one' if n_agents == 1 else f'there are {n_agents}'}. Train with more agents, or "
             "drop --trust sum."
         )
+
+
+def takers() -> list[str]:
+    """Return the names of the methods that go behind a secure sum if they are asked to."""
+    return [name for name, entry in METHODS.items() if entry.sums and "privacy.trust" not in entry.values]
+
+
+def refused(name: str) -> str:
+    """Return why a method needs more of its agents than a sum, and what to use."""
+    *most, last = takers()
+    return (
+        f"{name} cannot go behind a secure sum, because its server needs more of an agent than its part of a sum of "
+        f"gradients at the shared model, or of moments: use {', '.join(most)} or {last}, or drop the trust in a sum."
+    )
+
+
+def check_method(spec: Spec) -> None:
+    """Refuse a secure sum that a method of tacit.methods cannot use, or without which its name means another method."""
+    name, trust = spec.algorithm.name, spec.privacy.trust
+    if trust == "sum" and not METHODS[name].sums:
+        raise IncompatibleError(refused(name))
+    if trust == "nobody" and METHODS[name].values.get("privacy.trust") == "sum":
+        raise IncompatibleError(f"{name} is a method behind a secure sum: drop --trust nobody, or use fedgd or onemessage.")
 
 
 def check(spec: Spec, federation: Federation) -> None:
