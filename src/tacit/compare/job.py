@@ -134,4 +134,5 @@ def guarantee(promise: Promise, rounds: int, budget: Budget) -> Values:
         "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + dear,
         "epsilon": spent.epsilon, "dp_delta": dp_delta, "accountant": spent.name,
         "unit": promise.unit.name.lower(), "trusted": promise.trusted.name.lower(),
+        **({} if promise.coalition is None else {"coalition": list(promise.coalition)}),
     }  # fmt: skip

@@ -186,8 +186,8 @@ FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", b
     rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0),
 ), sums=True)  # fmt: skip
 SECURE_SUM = Entry(
-    "secure-sum", "fedgd, or inexact ADMM at w, behind a secure sum: agents share Gaussian noise", summed(build_fedgd), FEDGD.grid,
-    values={"privacy.trust": "sum"}, sums=True,
+    "secure-sum", "fedgd, or inexact ADMM at w, behind a secure sum: agents share Gaussian noise",
+    summed(build_fedgd), FEDGD.grid, values={"privacy.trust": "sum"}, sums=True,
 )  # fmt: skip
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
     rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7),

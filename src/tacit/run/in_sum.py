@@ -58,7 +58,7 @@ def check_method(spec: Spec) -> None:
     if trust == "sum" and not METHODS[name].sums:
         raise IncompatibleError(refused(name))
     if trust == "nobody" and METHODS[name].values.get("privacy.trust") == "sum":
-        raise IncompatibleError(f"{name} is a method behind a secure sum: drop --trust nobody, or use fedgd or onemessage.")
+        raise IncompatibleError(f"{name} is behind a secure sum by name: drop privacy.trust, or use another method.")
 
 
 def check(spec: Spec, federation: Federation) -> None:
