@@ -49,7 +49,7 @@ class Outgoing:
 
 
 def or_refused(name: str, answer: Callable[[], T]) -> T:
-    """The answer of an agent; or Refused, which says that the agent does not answer and no more. Its owner is warned."""
+    """The answer of an agent; or Refused, which says that it does not answer and no more. Its owner is warned why."""
     try:
         with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
             return answer()
