@@ -181,7 +181,7 @@ def test_a_job_gives_what_train_gives_under_the_sound_preset(name):
         spec = preset("sound", name, "synthetic").with_values(values | {"run.seed": job.seed})
         result = tacit.train(spec)
         assert outcome.error == result.test_error
-        assert outcome.promise.total(100, 1e-6).epsilon == result.summary["epsilon"]
+        assert guarantee(outcome.promise, 100, job.budget)["epsilon"] == result.summary["epsilon"]
         width = 8 if name == "secure-sum" else 4  # bytes of a number
         assert outcome.sent == 100 * width * records().n_features * 3
 
@@ -393,8 +393,17 @@ def test_trust_in_a_sum_takes_every_method_that_needs_sums_alone_and_the_page_sa
     assert fedgd == by_name
     assert main(["compare", *FLAGS, *flags, "--json"]) == 0  # without trust: other runs, under hashes of their own
     rows = {row["method"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
-    assert {name: row["trusted"] for name, row in rows.items()} == {"fedgd": "nobody", "secure-sum": "sum", "objt": "nobody"}
+    assert [rows[name]["trusted"] for name in ("fedgd", "secure-sum", "objt")] == ["nobody", "sum", "nobody"]
     assert len(record.read(Path("o/records.jsonl"))) == 2 * len(kept)
+
+
+def test_without_noise_a_sum_is_no_guarantee_and_methods_that_are_deployed_refuse_it(capsys):
+    flags = ["--methods", "fedgd,objt", "--seeds", "1", "--rounds", "3", "--epsilon", "inf", "-q", "--json"]
+    assert main(["compare", *FLAGS, *flags, "--trust", "sum"]) == 0
+    fedgd, objt = json.loads(capsys.readouterr().out)["rows"]
+    assert (fedgd["method"], fedgd["guarantee"]) == ("fedgd", "not private: no noise is added.")
+    assert fedgd["error_mean"] is not None
+    assert "a finite epsilon" in objt["failed"]
 
 
 def test_trust_is_a_key_of_a_file(capsys):

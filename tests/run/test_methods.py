@@ -13,6 +13,7 @@ from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
+from tacit.privacy.summed import gap
 from tacit.run import build, sweep
 from tacit.run.noise import deployable
 from tacit.run.presets import preset
@@ -186,10 +187,23 @@ def test_a_spec_of_an_earlier_version_names_its_colluding_agents_elsewhere_and_n
     spec = spec_of(name, **{"data.agents": 5, "privacy.colluding": 2})
     old = spec.toml().replace('trust = "sum"\n', "").replace("colluding = 2\n", "")
     assert old.count("\n") == spec.toml().count("\n") - 2
-    old = old.replace("[method]\n", "[method]\ncolluding = 2.0\n") if "[method]" in old else old + "\n[method]\ncolluding = 2.0\n"
-    read = Spec().with_values(toml.parsed(old, "old"))
+    read = Spec().with_values(toml.parsed(old, "old") | {"method.colluding": 2.0})
     assert read == spec.with_values({"privacy.trust": None})
-    np.testing.assert_array_equal(quiet_train(read).w, quiet_train(spec).w)
+    then, now = quiet_train(read), quiet_train(spec)
+    np.testing.assert_array_equal(then.w, now.w)
+    assert then.guarantee == now.guarantee
+
+
+def test_delta_is_kept_back_for_the_integers_of_a_sum_and_covers_them():
+    spec = spec_of("fedgd", **{"privacy.trust": "sum"})
+    setup = build.setup(spec, build.federation(spec))
+    told = quiet_train(spec).summary
+    sum_ = setup.method.behind(setup.task.facts)
+    assert 0 < sum_.cost(1.0) < told["dp_delta"] - told["accounted_delta"] < told["dp_delta"]
+    assert sum_.cost(1.0) == pytest.approx((1 + math.e) * 4 * gap(sum_.attempt.share_steps, 2, 12))
+    assert setup.promise.total(4, told["accounted_delta"]).epsilon <= 1
+    with pytest.raises(IncompatibleError, match=r"the integers of a secure sum cost .* of delta at epsilon 30"):
+        train(spec.with_values({"privacy.epsilon": 30.0}))
 
 
 def test_repetitions_cost_noise_and_are_said():
@@ -199,7 +213,7 @@ def test_repetitions_cost_noise_and_are_said():
     assert "the whole run of 4 rounds and up to 4 repetitions" in again.guarantee
     assert "repetitions" not in plain.guarantee
     multipliers = [float(re.search(r"noise of ([\d.]+) sensitivities", one.guarantee)[1]) for one in (plain, again)]
-    assert multipliers[1] == pytest.approx(multipliers[0] * math.sqrt(2), rel=1e-3)  # Gaussian noise, twice the releases
+    assert multipliers[1] == pytest.approx(multipliers[0] * math.sqrt(2), rel=1e-3)  # twice the releases
 
 
 def test_without_noise_a_sum_is_run_and_promises_nothing():

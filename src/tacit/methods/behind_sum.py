@@ -34,7 +34,7 @@ from tacit.methods.promise import Promise
 from tacit.methods.promise import behind_sum as promise_of
 from tacit.methods.task import Facts, Task
 from tacit.privacy.noise import stream
-from tacit.privacy.summed import Attempt, InSum, Peers, Summed, releases
+from tacit.privacy.summed import Attempt, InSum, Peers, Summed, gap, releases
 from tacit.types import Array
 
 
@@ -54,6 +54,11 @@ class BehindSum:
     def std(self) -> float:
         """The std of the noise on the total, that of the colluding agents included."""
         return self.attempt.step * self.attempt.share_steps * math.sqrt(self.peers.present)
+
+    def cost(self, epsilon: float) -> float:
+        """The delta of a whole run for integers in place of continuous noise, by the theorem."""
+        one = gap(self.attempt.share_steps, self.peers.honest, self.summed.dimension)
+        return (1 + math.exp(min(epsilon, 700.0))) * self.summed.releases * one
 
     def words(self, agents: Task, values: Array, t: int) -> Array:
         """What the agents here put into the sum, a row each: uint64."""

@@ -13,10 +13,16 @@ from tacit.types import Federation
 ENGINES = ("fast", "plain")  # names that a run behind a sum may give: its own engine computes in float64
 
 
+def trusted(spec: Spec) -> bool:
+    """Tell whether a run trusts a secure sum; in specs of earlier versions the name of the method alone says so."""
+    own = METHODS[spec.algorithm.name].values.get("privacy.trust")
+    return (own if spec.privacy.trust is None else spec.privacy.trust) == "sum"
+
+
 def of(spec: Spec) -> InSum | None:
     """Return what a run agrees on that trusts a secure sum; None where it trusts nobody."""
     p = spec.privacy
-    if p.trust == "sum":
+    if trusted(spec):
         return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
     for key, value in (("colluding", p.colluding), ("repetitions", p.repetitions)):
         if value is not None:
