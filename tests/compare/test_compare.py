@@ -4,7 +4,7 @@ import json
 import shutil
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -181,8 +181,9 @@ def test_a_job_gives_what_train_gives_under_the_sound_preset(name):
         spec = preset("sound", name, "synthetic").with_values(values | {"run.seed": job.seed})
         result = tacit.train(spec)
         assert outcome.error == result.test_error
-        assert outcome.promise.total(100, 1e-6).epsilon == result.summary["epsilon"]
-        assert outcome.sent == 100 * 4 * records().n_features * 3
+        assert guarantee(outcome.promise, 100, job.budget)["epsilon"] == result.summary["epsilon"]
+        width = 8 if name == "secure-sum" else 4  # bytes of a number
+        assert outcome.sent == 100 * width * records().n_features * 3
 
 
 def test_a_finished_comparison_is_read_and_a_cut_one_goes_on():
@@ -307,6 +308,10 @@ def test_a_choice_that_diverges_or_is_refused_is_recorded_and_the_others_go_on(m
     (["--data", "mnits"], "did you mean 'mnist'"),
     (["--agents", "120"], "held out for tuning"),
     (["--config", "absent.toml"], "cannot read absent.toml"),
+    (["--trust", "everybody"], "trust takes sum"),
+    (["--trust", "nobody"], "trust takes sum"),
+    (["--trust", "sum", "--methods", "fedgd,dpsgd"], "dpsgd cannot go behind a secure sum, because"),
+    (["--trust", "sum", "--methods", "objt-laplace"], "use objp, objt, fedgd or onemessage"),
 ])  # fmt: skip
 def test_bad_input_is_one_line_exit_code_2_and_nothing_left_behind(capsys, tmp_path, arguments, says):
     assert main(["compare", *FLAGS, "--methods", "fake", "--out", "o", *arguments]) == 2
@@ -371,6 +376,48 @@ def test_the_list_has_every_method_with_all_that_it_declares(capsys, monkeypatch
     assert listed["fedgd"]["events"] == "each round: 1 Gaussian"
     assert main(["compare", "--list"]) == 0
     assert "objt-laplace" in capsys.readouterr().out
+
+
+def test_trust_in_a_sum_takes_every_method_that_needs_sums_alone_and_the_page_says_whom_it_trusts(capsys):
+    asked = plan(DATA | {"trust": "sum"})
+    assert asked.methods == ("objp", "objt", "fedgd", "onemessage")
+    flags = ["--methods", "fedgd,secure-sum,objt", "--seeds", "1", "--rounds", "3", "--out", "o", "-q"]
+    assert main(["compare", *FLAGS, *flags, "--trust", "sum"]) == 0
+    told = capsys.readouterr().out
+    assert "trusts a secure sum: it holds against the server and any 1 of the 4 agents together" in told
+    assert "trusts nobody" not in told
+    kept = record.read(Path("o/records.jsonl"))
+    assert {one["trusted"] for one in kept} == {"sum"}
+    assert all('trust = "sum"' in one["spec"] for one in kept)
+    fedgd, by_name = ([one["error"] for one in kept if one["method"] == name] for name in ("fedgd", "secure-sum"))
+    assert fedgd == by_name
+    assert main(["compare", *FLAGS, *flags, "--json"]) == 0  # without trust: other runs, under hashes of their own
+    rows = {row["method"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert [rows[name]["trusted"] for name in ("fedgd", "secure-sum", "objt")] == ["nobody", "sum", "nobody"]
+    assert len(record.read(Path("o/records.jsonl"))) == 2 * len(kept)
+
+
+def test_without_noise_a_sum_is_no_guarantee_and_methods_that_are_deployed_refuse_it(capsys):
+    flags = ["--methods", "fedgd,objt", "--seeds", "1", "--rounds", "3", "--epsilon", "inf", "-q", "--json"]
+    assert main(["compare", *FLAGS, *flags, "--trust", "sum"]) == 0
+    fedgd, objt = json.loads(capsys.readouterr().out)["rows"]
+    assert (fedgd["method"], fedgd["guarantee"]) == ("fedgd", "not private: no noise is added.")
+    assert fedgd["error_mean"] is not None
+    assert "a finite epsilon" in objt["failed"]
+
+
+def test_trust_is_a_key_of_a_file(capsys):
+    Path("board.toml").write_text(CONFIG.replace('methods = ["fake"]', 'methods = ["fedgd"]\ntrust = "sum"'))
+    assert plan(read(Path("board.toml"))).trust == "sum"
+    Path("board.toml").write_text(CONFIG.replace("seeds = 2", 'seeds = 2\ntrust = "sum"'))
+    assert main(["compare", "--config", "board.toml"]) == 2
+    assert "fake cannot go behind a secure sum" in capsys.readouterr().err
+
+
+def test_a_job_that_names_no_trust_keeps_the_hash_of_its_spec():
+    job = Job(plan(DATA).base, "fedgd", METHODS["fedgd"].grid[0], Budget(1.0), 0, "run")
+    assert "trust" not in job.spec
+    assert replace(job, trust="sum").spec.count('trust = "sum"') == 1
 
 
 def test_a_cap_on_rounds_holds_for_every_choice_and_equal_choices_run_once(tmp_path):

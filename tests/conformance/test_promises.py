@@ -134,6 +134,11 @@ def moments(own, method):
     return own.row_norm**2 * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
 
 
+def shared(own, method):
+    """The noise of a total over that of the agents who do not collude."""
+    return math.sqrt(own.n_agents / (own.n_agents - method.in_sum.colluding))
+
+
 def jacobian(own, mu):
     """What the determinant takes of an epsilon."""
     k = own.shape[1]
@@ -193,15 +198,11 @@ SPREAD = {
     "objp-local": gaussian(lambda own, one: [math.hypot(3 / 4, 1 / 2) * clipped(own, one) / (2 * one.rho(1))]),
     "objt-local": gaussian(lambda own, one: [math.hypot(1 / 2, 1 / 2) * clipped(own, one) / one.rho(1)]),
     "onemessage": gaussian(lambda own, one: [moments(own, one)]),
-    "onemessage-sum": gaussian(
-        lambda own, one: [moments(own, one) * math.sqrt(own.n_agents / (own.n_agents - one.colluding))]
-    ),
+    "onemessage-sum": gaussian(lambda own, one: [moments(own, one) * shared(own, one)]),
     "outp-huang": gaussian(_outp),
     "outp-plus": gaussian(_outp),
     "pvp": gaussian(lambda own, one: [(1 + 2 * one.tolerance) * longest(own) / one.rho(1)]),
-    "secure-sum": gaussian(
-        lambda own, one: [clipped(own, one) / one.rho(1) * math.sqrt(own.n_agents / (own.n_agents - one.colluding))]
-    ),
+    "secure-sum": gaussian(lambda own, one: [clipped(own, one) * shared(own, one)]),
 }
 
 

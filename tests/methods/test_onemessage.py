@@ -17,6 +17,7 @@ from tacit.methods.onemessage import OneMessage
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
+from tacit.privacy.summed import InSum
 from tacit.problem.loss import Softmax, Squared
 from tacit.problem.objective import Problem
 from tacit.types import Shard
@@ -103,19 +104,29 @@ def test_every_agent_has_noise_of_its_own_and_new_noise_for_every_seed():
 
 
 @pytest.mark.parametrize("colluding", [0, 1, 2])
-def test_behind_a_sum_the_agents_that_do_not_collude_have_the_noise_of_one_release_together(colluding):
+def test_the_server_knows_the_noise_of_the_sum_whoever_is_trusted(colluding):
     own = classes(30, 5)[0]
-    alone, shared = OneMessage(2.0, 1.0), OneMessage(2.0, 1.0, colluding)
+    alone, shared = OneMessage(2.0, 1.0), OneMessage(2.0, 1.0, InSum(colluding))
     assert alone.noise_std(own) == pytest.approx(2 * onemessage.sensitivity(own, 1.0))
-    assert (3 - colluding) * shared.noise_std(own) ** 2 == pytest.approx(alone.noise_std(own) ** 2)
+    assert alone.total_std(own) == math.sqrt(3) * alone.noise_std(own)
+    assert shared.total_std(own) == pytest.approx(alone.total_std(own) / math.sqrt(3 - colluding), rel=1e-4)
+
+
+def test_behind_a_sum_the_server_sees_the_moments_of_all_and_the_noise_of_their_words():
+    own, method = classes(300, 5)[0], OneMessage(2.0, 1.0, InSum())
+    clean = SILENT.answer(own, {}, SILENT.ask(own, SILENT.start(own)))[1]["moments"].sum(0)
+    seen = np.array([next(simulate(method, replace(own, seed=seed)))[1].seen[0] for seed in range(100)])
+    noise = (seen - clean) / method.total_std(own)
+    assert np.mean(noise**2) == pytest.approx(1, abs=5 * math.sqrt(2 / noise.size))
+    assert np.mean(noise) == pytest.approx(0, abs=5 / math.sqrt(noise.size))
 
 
 def test_behind_a_sum_only_the_sum_is_seen():
     own = classes(30, 5)[0]
-    for method, shape in ((OneMessage(2.0, 1.0, 1), (30,)), (OneMessage(2.0, 1.0), (3, 30))):
+    for method, shape, width in ((OneMessage(2.0, 1.0, InSum()), (30,), 8), (OneMessage(2.0, 1.0), (3, 30), 4)):
         ((_, info),) = simulate(method, own)
         assert [array.shape for array in info.seen] == [shape]
-        assert info.sent == 4 * 30
+        assert info.sent == width * 30
 
 
 @pytest.mark.parametrize(("name", "trusted"), [("onemessage", Trusted.NOBODY), ("onemessage-sum", Trusted.SUM)])
@@ -134,8 +145,9 @@ def test_a_unit_of_the_features_changes_nothing(exponent, multiplier):
     """Also where float32 could hold neither R^2 nor the noise."""
     unit = 2.0**exponent
     (one, _), (other, _) = classes(300), classes(300, row_norm=unit)
-    w, scaled = (next(simulate(OneMessage(multiplier, 1.0), own))[0].w for own in (one, other))
-    np.testing.assert_allclose(scaled * unit, w, rtol=1e-6)
+    for in_sum in (None, InSum()):
+        w, scaled = (next(simulate(OneMessage(multiplier, 1.0, in_sum), own))[0].w for own in (one, other))
+        np.testing.assert_allclose(scaled * unit, w, rtol=1e-6)
 
 
 def test_without_noise_the_model_is_ridge_regression_on_one_hot_labels():
@@ -196,14 +208,14 @@ def squares(own, w):
 
 
 @pytest.mark.parametrize("multiplier", [0.3, 3.0, 10.0])
-@pytest.mark.parametrize("colluding", [None, 1])
-def test_the_penalty_that_the_release_chooses_is_nearly_the_best_there_is(multiplier, colluding, monkeypatch):
+@pytest.mark.parametrize("in_sum", [None, InSum()])
+def test_the_penalty_that_the_release_chooses_is_nearly_the_best_there_is(multiplier, in_sum, monkeypatch):
     """Of all penalties, in the mean over seeds; the smallest or the largest by itself loses more."""
-    method, lost, one = OneMessage(multiplier, 1.0, colluding), [], Known.penalties.fget
+    method, lost, one = OneMessage(multiplier, 1.0, in_sum), [], Known.penalties.fget
     for seed in range(5):
         own, _ = classes(3000, 30, seed=seed)
         fits = [squares(own, next(simulate(method, own))[0].w)]
-        known = Known(3000, 1.0, 2000.0, math.sqrt(3) * method.noise_std(own) * math.sqrt(2 * 30))
+        known = Known(3000, 1.0, 2000.0, method.total_std(own) * math.sqrt(2 * 30))
         for penalty in one(known):
             with monkeypatch.context() as only:
                 only.setattr(Known, "penalties", np.array([penalty]))
@@ -286,26 +298,23 @@ def test_what_it_cannot_do_is_refused_by_public_numbers(change, balance, says):
             METHODS[name].build(facts, Budget(1.0), choice)
 
 
-class Halved(OneMessage):
+def half(facts, balance, honest=onemessage.sensitivity):
     """Agents draw half of the noise."""
-
-    def noise_std(self, facts):
-        return super().noise_std(facts) / 2
+    return honest(facts, balance) / 2
 
 
-class WithoutLabels(OneMessage):
+def without_labels(facts, balance):  # noqa: ARG001
     """The noise is scaled for X'X alone."""
-
-    def noise_std(self, facts):
-        return super().noise_std(facts) * facts.row_norm**2 / onemessage.sensitivity(facts, self.balance)
+    return facts.row_norm**2
 
 
 @pytest.mark.parametrize("name", ["onemessage", "onemessage-sum"])
-@pytest.mark.parametrize("mistaken", [Halved, WithoutLabels])
-def test_the_audit_catches_too_little_noise(name, mistaken):
+@pytest.mark.parametrize("mistaken", [half, without_labels])
+def test_the_audit_catches_too_little_noise(name, mistaken, monkeypatch):
     """Behind a sum, where nobody colludes: the noise of those who may is more than the claim needs."""
     present, budget = audit.task(), Budget(3.0, 1e-5)
     honest = audit.short(METHODS[name], present, budget)
-    wrong = mistaken(honest.multiplier, honest.balance, None if honest.colluding is None else 0)
+    wrong = replace(honest, in_sum=honest.in_sum and InSum(0))
+    monkeypatch.setattr(onemessage, "sensitivity", mistaken)
     trials = audit.attack(wrong, present, audit.without(present, Unit.RECORD), 800, 0)
     assert audit.weigh("method", name, audit.claimed(honest, present, budget), trials, 0.95).verdict == "VIOLATED"

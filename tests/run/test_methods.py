@@ -2,18 +2,22 @@
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
 
+from tacit import toml
 from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
-from tacit.methods.method import Entry, key_of
+from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
+from tacit.privacy.summed import gap
 from tacit.run import build, sweep
 from tacit.run.noise import deployable
 from tacit.run.presets import preset
+from tacit.run.spec import Spec
 from tacit.run.train import resume, train
 from tests.run.test_train import quiet_train
 
@@ -112,16 +116,24 @@ def test_what_a_method_does_not_read_is_refused(values, says):
 
 
 @pytest.mark.parametrize(("name", "values", "says"), [
-    ("secure-sum", {"method.colluding": 0}, "every agent knows its own noise"),
-    ("secure-sum", {"method.colluding": 50}, "cannot collude"),
+    ("secure-sum", {"privacy.colluding": 0}, "at least 1"),
+    ("secure-sum", {"method.colluding": 0}, "privacy.colluding must be at least 1"),  # its name in earlier versions
+    ("secure-sum", {"privacy.colluding": 2}, "with 2 that may collude it needs 4 agents, and there are 3"),
+    ("secure-sum", {"data.agents": 2}, "needs 3 agents"),
+    ("secure-sum", {"privacy.trust": "nobody"}, "secure-sum is behind a secure sum by name"),
+    ("fedgd", {"privacy.colluding": 1}, "privacy.colluding is of a secure sum"),
+    ("fedgd", {"privacy.trust": "sum", "privacy.repetitions": -1}, "at least 0"),
+    ("fedgd", {"privacy.trust": "sum", "privacy.noise": "exact"}, "no deployed agents"),
+    ("fedgd", {"privacy.trust": "sum", "privacy.adjacency": "replace_one"}, "not for replace_one"),
+    ("dpsgd", {"privacy.trust": "nobody"}, "dpsgd does not read privacy.trust"),
     ("onemessage", {"method.balance": 0}, "above 0"),
     ("onemessage", {"method.balance": 1e4}, "from 0.001 to 1000"),
     ("onemessage", {"data.features": 5000}, "use fewer features"),
     ("onemessage", {"run.rounds": 3}, "takes 1 round"),
     ("onemessage", {"privacy.clip": 0.1}, "does not read privacy.clip"),
     ("onemessage", {"privacy.adjacency": "replace_one"}, "not for replace_one"),
-    ("onemessage-sum", {"method.colluding": 0}, "every agent knows its own noise"),
-    ("onemessage-sum", {"method.colluding": 50}, "cannot collude"),
+    ("onemessage-sum", {"privacy.colluding": 0}, "at least 1"),
+    ("onemessage-sum", {"privacy.colluding": 50}, "needs 52 agents"),
     ("dp-fedavg", {"privacy.adjacency": "replace_one"}, "not for replace_one"),
     ("fedavg", {"privacy.epsilon": 1.0}, "adds no noise"),
     ("fedgd", {"problem.domain": "ball"}, "drop problem.domain"),
@@ -135,6 +147,95 @@ def test_what_a_method_cannot_do_is_refused_before_anything_is_written(name, val
     with pytest.raises((IncompatibleError, SpecError), match=says):
         train(spec_of(name, **values), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+CANNOT = [name for name, entry in METHODS.items() if not entry.sums]
+CAN = "objp, objt, fedgd or onemessage"
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_a_method_that_needs_more_than_sums_is_refused_a_secure_sum_with_the_reason(name, capsys, tmp_path):
+    out = tmp_path / "run"
+    assert main(["train", "--algorithm", name, "--data", "synthetic", "--trust", "sum", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert f"{name} cannot go behind a secure sum" in said
+    assert "because" in said
+    assert CAN in said or isinstance(METHODS[name], Composed)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in CANNOT])
+def test_a_method_that_says_it_takes_a_sum_has_one(name):
+    spec = spec_of(name, **{"privacy.trust": "sum", "run.seed": 0})
+    told = quiet_train(spec).summary
+    assert "trusts a secure sum: it holds against the server and any 1 of the 3 agents together" in told["guarantee"]
+    assert 0.99 < told["epsilon"] <= 1
+
+
+@pytest.mark.parametrize(("name", "plain"), [("secure-sum", "fedgd"), ("onemessage-sum", "onemessage")])
+def test_a_method_told_to_trust_a_sum_is_the_one_whose_name_says_so(name, plain):
+    by_name, by_trust = (quiet_train(spec) for spec in (spec_of(name), spec_of(plain, **{"privacy.trust": "sum"})))
+    np.testing.assert_array_equal(by_name.w, by_trust.w)
+    assert by_name.guarantee == by_trust.guarantee
+    assert by_name.summary["sent_bytes"] == by_trust.summary["sent_bytes"]
+    assert (by_name.w != quiet_train(spec_of(plain)).w).any()
+
+
+@pytest.mark.parametrize("name", ["secure-sum", "onemessage-sum"])
+def test_a_spec_of_an_earlier_version_names_its_colluding_agents_elsewhere_and_no_trust(name):
+    spec = spec_of(name, **{"data.agents": 5, "privacy.colluding": 2})
+    old = spec.toml().replace('trust = "sum"\n', "").replace("colluding = 2\n", "")
+    assert old.count("\n") == spec.toml().count("\n") - 2
+    read = Spec().with_values(toml.parsed(old, "old") | {"method.colluding": 2.0})
+    assert read == spec.with_values({"privacy.trust": None})
+    then, now = quiet_train(read), quiet_train(spec)
+    np.testing.assert_array_equal(then.w, now.w)
+    assert then.guarantee == now.guarantee
+
+
+def test_delta_is_kept_back_for_the_integers_of_a_sum_and_covers_them():
+    spec = spec_of("fedgd", **{"privacy.trust": "sum"})
+    setup = build.setup(spec, build.federation(spec))
+    told = quiet_train(spec).summary
+    sum_ = setup.method.behind(setup.task.facts)
+    assert 0 < sum_.cost(1.0) < told["dp_delta"] - told["accounted_delta"] < told["dp_delta"]
+    assert sum_.cost(1.0) == pytest.approx((1 + math.e) * 4 * gap(sum_.attempt.share_steps, 2, 12))
+    assert setup.promise.total(4, told["accounted_delta"]).epsilon <= 1
+    with pytest.raises(IncompatibleError, match=r"the integers of a secure sum cost .* of delta at epsilon 30"):
+        train(spec.with_values({"privacy.epsilon": 30.0}))
+
+
+def test_repetitions_cost_noise_and_are_said():
+    plain, again = (
+        quiet_train(spec_of("fedgd", **{"privacy.trust": "sum", "privacy.repetitions": r})) for r in (0, 4)
+    )
+    assert "the whole run of 4 rounds and up to 4 repetitions" in again.guarantee
+    assert "repetitions" not in plain.guarantee
+    multipliers = [float(re.search(r"noise of ([\d.]+) sensitivities", one.guarantee)[1]) for one in (plain, again)]
+    assert multipliers[1] == pytest.approx(multipliers[0] * math.sqrt(2), rel=1e-3)  # twice the releases
+
+
+def test_without_noise_a_sum_is_run_and_promises_nothing():
+    values = {"privacy.epsilon": math.inf}
+    hidden = quiet_train(spec_of("fedgd", **{"privacy.trust": "sum"} | values))
+    assert hidden.guarantee.startswith("not private: no noise is added")
+    np.testing.assert_allclose(hidden.w, quiet_train(spec_of("fedgd", **values)).w, rtol=1e-9)
+
+
+def test_a_sweep_compares_trust_in_nobody_with_trust_in_a_sum(tmp_path):
+    grid = tmp_path / "grid.toml"
+    grid.write_text(
+        '[data]\nsource = "synthetic"\nagents = 3\nrecords = 90\nfeatures = 4\n[algorithm]\n'
+        'name = ["fedgd", "objt"]\n[privacy]\ntrust = ["nobody", "sum"]\n[run]\nrounds = 4\nseed = [0, 1]\n'
+    )
+    members = sweep.read(grid)
+    records = {one["name"]: one for one in sweep.run(members, tmp_path / "out")}
+    assert len(records) == 8
+    for member in members:
+        one = records[member.name]
+        assert ("trusts a secure sum" in one["guarantee"]) == (member.spec.privacy.trust == "sum")
+        assert one["test_error"] == quiet_train(member.spec).test_error
 
 
 def test_a_constant_that_a_spec_leaves_out_has_its_default():

@@ -70,7 +70,7 @@ def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float 
     entry, present = METHODS[spec.algorithm.name], task()
     assert isinstance(entry, Entry)
     build.check_applies(entry, spec)
-    budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
+    budget = build.budget_of(spec)
     if not budget.private:
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
     method = _short(entry, present, budget, choice_of(entry, spec.values()))

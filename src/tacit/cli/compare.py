@@ -4,6 +4,7 @@ examples:
   tacit compare --list                               every method, and what it declares
   tacit compare --data mnist --agents 10 --epsilon 1 --methods objt,fedgd --seeds 5
   tacit compare --data mnist --epsilon inf           without noise
+  tacit compare --data mnist --trust sum             methods that need sums alone, behind a secure sum
   tacit compare --config leaderboard.toml
 
 a file has two sections, and epsilon may be a list:
@@ -13,6 +14,7 @@ a file has two sections, and epsilon may be a list:
   epsilon = [0.5, 1, 3, 8]
   dp_delta = 1e-6
   methods = ["objt", "fedgd"]
+  trust = "sum"                                      behind a secure sum; methods that cannot are refused
   seeds = 5
   rounds = 100                                       the most that a method may take
   [data]                                             any key of [data], see tacit train --keys
@@ -40,6 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epsilon", metavar="E,...", help="total budgets (default 1); inf adds no noise")
     parser.add_argument("--dp-delta", type=float, metavar="D", help="delta of the budgets (default 1e-6)")
     parser.add_argument("--methods", metavar="NAME,...", help="which to run (default: all; see --list)")
+    parser.add_argument("--trust", metavar="WHOM", help="sum: put every method behind a secure sum (default: each as "
+                        "its name says)")  # fmt: skip
     parser.add_argument("--seeds", type=int, metavar="N", help="runs of each method that are reported (default 5)")
     parser.add_argument("--rounds", type=int, metavar="T", help="the most that a method may take (default: its own)")
     parser.add_argument("--engine", metavar="NAME", help="fast (default), or mpi over the ranks of mpiexec")
@@ -83,7 +87,7 @@ def _values(options: argparse.Namespace) -> Values:
 
     values = read(options.config) if options.config else {}
     values |= given(options, DATA_FLAGS) | assignments(options.set)
-    others = ("dp_delta", "seeds", "rounds", "engine")
+    others = ("dp_delta", "trust", "seeds", "rounds", "engine")
     values |= {key: said for key in others if (said := getattr(options, key)) is not None}
     if options.epsilon is not None:
         values["epsilon"] = [_number(one) for one in options.epsilon.split(",")]

@@ -77,7 +77,7 @@ def _contestants(plan: Plan) -> Iterator[tuple[AnyEntry, Budget]]:
 
 def _trials(plan: Plan, who: AnyEntry, budget: Budget) -> list[Job]:
     grid = tune.capped(who.grid, plan.rounds)
-    return [Job(plan.base, who.name, choice, budget, tune.TUNING_SEED, "trial") for choice in grid]
+    return [Job(plan.base, who.name, choice, budget, tune.TUNING_SEED, "trial", plan.trust) for choice in grid]
 
 
 def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Standing:

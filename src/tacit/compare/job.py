@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tacit import record, toml
 from tacit._version import __version__
@@ -13,6 +13,7 @@ from tacit.measures import ERROR, JUDGES, Measure
 from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
+from tacit.run.compose import kept_delta
 from tacit.run.guarantee import against, delta_of, total_in_words
 from tacit.run.noise import simulated
 from tacit.run.presets import preset
@@ -31,6 +32,7 @@ class Job:
     budget: Budget
     seed: int
     role: str  # "trial": tunes on a part of the training records; "run": is reported
+    trust: str | None = None  # privacy.trust; None: as the name of the method says
 
     @property
     def spec(self) -> str:
@@ -40,6 +42,7 @@ class Job:
             | {"method.name": self.method}
             | {f"choice.{name}": value for name, value in self.choice.items()}
             | {"budget.epsilon": self.budget.epsilon, "budget.dp_delta": self.budget.dp_delta}
+            | ({} if self.trust is None else {"budget.trust": self.trust})  # earlier records know no such key
             | {"run.seed": self.seed, "run.split": SPLIT[self.role]}
         )
 
@@ -52,13 +55,15 @@ class Job:
             | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed, "run.engine": self.base.run.engine}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
         )
-        return simulated(sound.with_values({"run.record_every": sound.run.rounds}))
+        own = {} if self.trust is None else {"privacy.trust": self.trust}
+        return simulated(sound.with_values({"run.record_every": sound.run.rounds} | own))
 
     @property
     def name(self) -> str:
         """A name for people; jobs are told apart by their specs."""
         parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
-        return f"{self.method}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
+        behind = "" if self.trust is None else f"-trust-{self.trust}"
+        return f"{self.method}{behind}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
 
 
 def _shared(values: Values) -> Values:
@@ -119,15 +124,16 @@ def completed(one: Values, where: str) -> Values:
 def guarantee(promise: Promise, rounds: int, budget: Budget) -> Values:
     """The accountant's total of what a method declares, or the reasons why there is none."""
     reasons = against(promise)
-    spent = None if reasons else promise.total(rounds, budget.dp_delta)
+    spent = None if reasons else promise.total(rounds, kept_delta(budget.dp_delta, promise.coalition is not None))
     if spent is None or math.isinf(spent.epsilon):
         text = " ".join(["not private:", *(reasons or ["no bound on its releases holds."])])
         nothing = dict.fromkeys(("epsilon", "dp_delta", "accountant", "unit", "trusted"))
         return {"private": False, "guarantee": text, **nothing}
-    dp_delta = delta_of(spent, promise, rounds)
+    dp_delta = delta_of(replace(spent, dp_delta=budget.dp_delta), promise, rounds)
     dear = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
     return {
         "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + dear,
         "epsilon": spent.epsilon, "dp_delta": dp_delta, "accountant": spent.name,
         "unit": promise.unit.name.lower(), "trusted": promise.trusted.name.lower(),
+        **({} if promise.coalition is None else {"coalition": list(promise.coalition)}),
     }  # fmt: skip

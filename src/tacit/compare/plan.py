@@ -14,10 +14,11 @@ from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
+from tacit.run import in_sum
 from tacit.run.presets import fitted, preset
 from tacit.run.spec import Spec
 
-KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "seeds", "rounds", "engine")
+KEYS = ("data", "agents", "epsilon", "dp_delta", "methods", "trust", "seeds", "rounds", "engine")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Plan:
     methods: tuple[str, ...]
     seeds: int
     rounds: int | None  # at most, whatever a choice says
+    trust: str | None = None  # "sum": every method behind a secure sum; None: each as its name says
 
 
 def read(path: Path) -> Values:
@@ -67,14 +69,17 @@ def plan(values: Values) -> Plan:
         )
     seeds = f"seeds is how many runs are reported, from 1 to {TUNING_SEED} (seed {TUNING_SEED} tunes)"
     rounds = "rounds is the most that a method may take, at least 1"
+    trust = "trust takes sum, which puts every method behind a secure sum; without it each is as its name says"
+    asked = None if values.get("trust") is None else _checked(values["trust"], str, lambda given: given == "sum", trust)
     delta = "dp_delta must lie between 0 and 1 (1e-6 is usual)"
     return Plan(
         base,
         _epsilons(values.get("epsilon", 1.0)),
         float(_checked(values.get("dp_delta", 1e-6), int | float, lambda given: 0 < given < 1, delta)),
-        _methods(values.get("methods")),
+        _methods(values.get("methods"), asked),
         _checked(values.get("seeds", 5), int, lambda given: 1 <= given <= TUNING_SEED, seeds),
         None if values.get("rounds") is None else _checked(values["rounds"], int, lambda given: given >= 1, rounds),
+        asked,
     )
 
 
@@ -103,15 +108,17 @@ def _epsilons(given: Any) -> tuple[float, ...]:
     return tuple(map(float, several))
 
 
-def _methods(given: Any) -> tuple[str, ...]:
-    """The methods of these names, in their order; without names, all that are ranked."""
+def _methods(given: Any, trust: str | None) -> tuple[str, ...]:
+    """The methods of these names, in their order; without names, all that are ranked and can be trusted as asked."""
     if given is None:
-        return tuple(name for name in METHODS if METHODS[name].ranked)
+        return tuple(name for name in (METHODS if trust is None else in_sum.takers()) if METHODS[name].ranked)
     if not isinstance(given, list | tuple) or not given:
         raise SpecError(f"methods takes a list of names, got {given!r}: tacit compare --list shows them.")
     for name in given:
         if name not in METHODS:
             raise unknown("method", str(name), METHODS)
+        if trust == "sum" and not METHODS[name].sums:
+            raise IncompatibleError(in_sum.refused(name))
     if len(set(given)) < len(given):
         raise SpecError(f"methods names one twice: {', '.join(given)}.")
     return tuple(given)

@@ -10,7 +10,7 @@ from tacit.compare.comparison import Standing
 from tacit.compare.job import measure_of
 from tacit.jsontext import Values
 from tacit.measures import ERROR, JUDGES
-from tacit.methods.promise import Trusted, Unit
+from tacit.methods.promise import Promise, Trusted, Unit
 
 DrawTable = Callable[[Sequence[str], Iterable[Sequence[str]]], str]  # heads and rows -> a table
 
@@ -49,6 +49,7 @@ def _row(of: Standing) -> Values:
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
         **{key: told[0][key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
         **{key: told[0][key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
+        "coalition": told[0].get("coalition"),  # which earlier records do not name
         "trials": [{"choice": one["choice"], "error": one["error"]} for one in of.trials],
     }  # fmt: skip
 
@@ -69,12 +70,18 @@ def text(table: Sequence[Values], layout: DrawTable) -> str:
         parts.append(f"total budget: {total}, delta {own[0]['budget_dp_delta']:g}; mean of {seeds} seeds")
         names = dict.fromkeys(measure_of(row).name for row in own if row["error_mean"] is not None)
         parts.append(layout((HEAD[0], " or ".join(names) or HEAD[1], *HEAD[2:]), map(_cells, own)))
-    trusted = {row["trusted"] for row in table}
-    words = [f"trusts {one.value}" for one in Trusted if one.name.lower() in trusted]
+    trusting = [(one, row) for one in Trusted for row in table if row["trusted"] == one.name.lower()]
+    words = list(dict.fromkeys(_trusts(*pair) for pair in trusting))
     units = [unit.value for unit in Unit if any(row["unit"] == unit.name.lower() for row in table)]
     if len(units) > 1:
         words.append(f"guarantees differ in what they protect, and do not compare: {'; '.join(units)}")
     return "\n".join([*parts, "", *words])
+
+
+def _trusts(whom: Trusted, row: Values) -> str:
+    """Who is trusted by a row, and with what: of a secure sum, how many agents may collude with the server."""
+    coalition = None if row["coalition"] is None else tuple(row["coalition"])
+    return f"trusts {Promise(Unit.RECORD, whom, coalition=coalition).trusting}"
 
 
 def _cells(row: Values) -> tuple[str, ...]:

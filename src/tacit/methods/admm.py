@@ -17,11 +17,11 @@ _GRID: tuple[Choice, ...] = (
 
 OBJP = Composed(
     "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,
-    {"algorithm.rule": "prox", **_LAPLACE},
+    {"algorithm.rule": "prox", **_LAPLACE}, sums=True,
 )  # fmt: skip
 OBJT = Composed(
     "objt", "inexact ADMM with trust-region steps, Gaussian noise at each agent", _GRID,
-    {"algorithm.rule": "trust", **_LAPLACE},
+    {"algorithm.rule": "trust", **_LAPLACE}, sums=True,
 )  # fmt: skip
 OUTP = Composed(
     "outp", "inexact ADMM, Gaussian noise on each agent's solution", _GRID,

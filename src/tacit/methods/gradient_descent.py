@@ -6,6 +6,14 @@ fedgd: every agent sends its gradient at the shared model, with noise of its own
 
     w+ = w - step^t sum_p ( f'_p(w) + xi_p ),   xi_p ~ N(0, (multiplier clip / I)^2)
 
+secure-sum: fedgd behind a secure sum. Agents put their gradients at w, without the regulariser's part, into the sum of
+tacit.methods.behind_sum; one record moves one of them by clip / I, so that the noise of the total is that of one
+release, P / (P - colluding) times in variance. fedgd has P of them there, because each is seen.
+
+    w+ = w - step^t ( total + beta r'(w) )
+
+Inexact ADMM linearised at w takes these steps too, whatever its duals: they cancel in the mean (tacit.guarded.mean).
+
 dpsgd, DP-SGD (Abadi et al. 2016): a curator with all records takes noisy steps on Poisson lots of them.
 
     w+ = w - step^t ( (sum_{i in lot} x_i a_i^T + xi) / (rate I) + beta r'(w) )
@@ -29,10 +37,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.admm.messages import Broadcast
+from tacit.methods import behind_sum
+from tacit.methods.behind_sum import BehindSum, NeedsSums
 from tacit.methods.fedavg import weighted_mean
-from tacit.methods.method import Answers, Budget, Choice, Curated, Entry, Own, Stateless, grid
+from tacit.methods.method import Answers, Budget, Choice, Curated, Entry, Own, Stateless, grid, summed
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
 from tacit.methods.task import Facts, Task, noise_std, noisy_gradients, poisson, record_sum
+from tacit.privacy.summed import InSum
 from tacit.problem.sensitivity import Clipped
 from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
@@ -40,23 +51,35 @@ from tacit.types import Array, Norm
 
 
 @dataclass(frozen=True)
-class FedGD(Stateless):
-    """Agents send noisy gradients; the server sums them."""
+class FedGD(Stateless, NeedsSums):
+    """Agents send noisy gradients, and the server sums them; or agents put them into a secure sum."""
 
     rounds: int
     clip: float
     multiplier: float
     step: float
+    in_sum: InSum | None = None  # None: there is no secure sum, and each agent has the whole noise
 
-    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
-        return gaussian_releases(self.multiplier)
+    def promise(self, facts: Facts) -> Promise:
+        return behind_sum.promised(facts, self.in_sum, gaussian_releases(self.multiplier))
+
+    def behind(self, facts: Facts) -> BehindSum | None:
+        moved = noise_std(facts, 1.0, self.clip)
+        return behind_sum.behind(facts, self.in_sum, self.multiplier, moved, math.prod(facts.shape), self.rounds)
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        std = noise_std(agents, self.multiplier, self.clip)
-        return own, {"gradient": noisy_gradients(agents, msg.w, self.clip, std, msg.t)}
+        if self.in_sum is None:
+            std = noise_std(agents, self.multiplier, self.clip)
+            return own, {"gradient": noisy_gradients(agents, msg.w, self.clip, std, msg.t)}
+        values, sum_ = agents.data_gradients(msg.w, Clipped(Norm.L2, self.clip)), self.behind(agents)
+        return own, {"gradient": values if sum_ is None else sum_.words(agents, values, msg.t)}
 
-    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
-        return state.next(state.w - cooled(self.step, self.rounds, msg.t) * answers["gradient"].sum(0))
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        if self.in_sum is None:
+            slope = answers["gradient"].sum(0)
+        else:
+            slope = answers["gradient"] + facts.problem.beta * facts.problem.regularizer.gradient(msg.w)
+        return state.next(state.w - cooled(self.step, self.rounds, msg.t) * slope)
 
 
 @dataclass(frozen=True)
@@ -129,8 +152,11 @@ def lot_sums(agents: Task, points: Array, clip: float, t: int, rate: float, step
 
 
 def build_fedgd(facts: Facts, budget: Budget, choice: Choice) -> FedGD:
-    """The method at the budget; the noise of every agent enters a round."""
-    return FedGD(int(choice["rounds"]), choice["clip"], *_calibrated(facts, budget, choice, facts.n_agents))
+    """The method at the budget; the noise of every agent enters a round, or that of one release where they share it."""
+    own = _calibrated(facts, budget, choice, behind_sum.noises(facts, budget.in_sum))
+    made = FedGD(int(choice["rounds"]), choice["clip"], *own, budget.in_sum)
+    made.behind(facts)  # which refuses what no word holds, before a round begins
+    return made
 
 
 def build_dpsgd(facts: Facts, budget: Budget, choice: Choice) -> DPSGD:
@@ -145,20 +171,24 @@ def build_dpsgd_local(facts: Facts, budget: Budget, choice: Choice) -> LocalDPSG
     return LocalDPSGD(rounds, steps, choice["rate"], choice["clip"], *own)
 
 
-def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: int) -> tuple[float, float]:
+def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: float) -> tuple[float, float]:
     """The multiplier that spends the budget, and the first step.
 
     With this step a score of w gathers noise of std choice["score_noise"] over a run with `noises` noises a round.
     """
     rounds, steps, rate = int(choice["rounds"]), int(choice.get("local_steps", 1)), choice.get("rate", 1.0)
-    multiplier = budget.multiplier(rounds * steps, rate)
+    multiplier = budget.multiplier(behind_sum.counted(rounds * steps, budget.in_sum), rate)
     std = math.sqrt(noises) * noise_std(facts, multiplier, choice["clip"]) / rate * facts.row_norm
     return multiplier, cooled_step(choice["score_noise"], std, rounds, facts.largest_step)
 
 
 FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", build_fedgd, grid(
     rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0),
-))  # fmt: skip
+), sums=True)  # fmt: skip
+SECURE_SUM = Entry(
+    "secure-sum", "fedgd, or inexact ADMM at w, behind a secure sum: agents share Gaussian noise",
+    summed(build_fedgd), FEDGD.grid, values={"privacy.trust": "sum"}, sums=True,
+)  # fmt: skip
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
     rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7),
     score_noise=(1.0, 0.5, 1.0, 1.0),

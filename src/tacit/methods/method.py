@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any, Protocol, TypeAlias
 
@@ -13,10 +13,12 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.errors import IncompatibleError, SpecError
+from tacit.methods.behind_sum import NeedsSums
 from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import calibrate
 from tacit.privacy.release import GaussianRelease
+from tacit.privacy.summed import InSum
 from tacit.rounds import Info, State, rounds
 from tacit.types import Array
 
@@ -30,7 +32,7 @@ class Method(Protocol):
 
     The agents' half (`carried`, `answer`) sees the records of the agents that are here, be that all of them or one. The
     server's half (`start`, `ask`, `conclude`) sees public facts and answers. Where the promise trusts a secure sum, the
-    server is given the total of the answers and no single one.
+    server is given the total of the answers and no single one (tacit.methods.behind_sum).
     """
 
     @property
@@ -141,18 +143,32 @@ class Coordinator:
 
     def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
         """The next state. Who is not trusted saw the answers, or the model alone where a trusted server adds noise."""
-        after, trusted = self.method.conclude(self.facts, state, msg, answers), self.promise.trusted
+        read, trusted = self._read(answers), self.promise.trusted
+        after = self.method.conclude(self.facts, state, msg, read)
         hidden = trusted is Trusted.SERVER and not self.promise.caveats
-        seen = (after.w,) if hidden else tuple(answers.values())
-        shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
-        sent = 4.0 * self.method.share(self.facts) * sum(map(math.prod, shapes))
+        seen = (after.w,) if hidden else tuple(read.values())
+        shapes = [(_width(a), *(a.shape if trusted is Trusted.SUM else a.shape[1:])) for a in answers.values()]
+        sent = self.method.share(self.facts) * sum(map(math.prod, shapes))
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is not finite ends the run, without a warning
             step = math.sqrt(np.square(after.w - state.w).sum())
         return after, Info(after.t, step, seen=seen, sent=sent)
 
+    def _read(self, answers: Answers) -> Answers:
+        """The answers as numbers: a secure sum gives residues, which stand for integers of steps."""
+        sum_ = self.method.behind(self.facts) if isinstance(self.method, NeedsSums) else None
+        return answers if sum_ is None else {name: sum_.total(words) for name, words in answers.items()}
+
+
+def _width(answer: Array) -> float:
+    """The bytes of a number on its way: a word of a secure sum is sent whole, other numbers as float32."""
+    return 8.0 if answer.dtype == np.uint64 else 4.0
+
 
 def reaching(promise: Promise, answers: Answers) -> Answers:
-    """What reaches the server: the total of the answers where the promise trusts a secure sum."""
+    """What reaches the server: the total of the answers where the promise trusts a secure sum.
+
+    Words of 64 bits add up modulo 2^64, of which every 2^k of a sum is a divisor.
+    """
     if promise.trusted is not Trusted.SUM:
         return answers
     return {name: each.sum(0) for name, each in answers.items()}
@@ -179,10 +195,14 @@ def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
 
 @dataclass(frozen=True)
 class Budget:
-    """A total for the whole run; epsilon = inf asks for no noise."""
+    """A total for the whole run, and the secure sum that agents share their noise in; epsilon = inf asks for no noise.
+
+    A sum is given to methods that take one alone (`Entry.sums`).
+    """
 
     epsilon: float
     dp_delta: float = 1e-6
+    in_sum: InSum | None = None
 
     @property
     def private(self) -> bool:
@@ -221,6 +241,16 @@ class Entry:
     values: Mapping[str, Any] = field(default_factory=dict)  # keys of a spec that the name stands for
     ranked: bool = True  # whether a comparison that names no methods has it
     sets: bool = False  # whether its steps stay in the set W of the problem
+    sums: bool = False  # whether its server needs sums alone, so that it goes behind a secure sum
+
+
+def summed(build: Callable[[Facts, Budget, Choice], Method]) -> Callable[[Facts, Budget, Choice], Method]:
+    """The same, behind a secure sum where the budget names none: for a name that stands for privacy.trust = sum."""
+
+    def behind(facts: Facts, budget: Budget, choice: Choice) -> Method:
+        return build(facts, replace(budget, in_sum=budget.in_sum or InSum()), choice)
+
+    return behind
 
 
 @dataclass(frozen=True)
@@ -233,6 +263,7 @@ class Composed:
     values: Mapping[str, Any]
     law: str = "gaussian"  # the noise of the sound preset; the paper's is in `values`
     ranked: bool = True
+    sums: bool = False  # whether it goes behind a secure sum: tacit.run.in_sum has the reasons
 
 
 AnyEntry: TypeAlias = Entry | Composed
@@ -256,7 +287,7 @@ def own_constants(entry: AnyEntry) -> tuple[str, ...]:
 
 
 SHARES = {"rate": 1.0, "fraction": 1.0, "averaged": 1.0, "share": 0.999, "jacobian": 0.999}  # the largest there can be
-MAY_BE_ZERO = {"mu", "damping", "batch", "averaged", "share", "colluding"}
+MAY_BE_ZERO = {"mu", "damping", "batch", "averaged", "share"}
 
 
 def check_constant(entry: AnyEntry, name: str, value: float) -> None:

@@ -18,8 +18,8 @@ predictions: w is linear in Y, and a number taken from all of its columns moves 
 Sums are in float64. A sum of n terms is off by n 2^-53 of the sum of their sizes at most: v_p by n^2 2^-53 s, and two
 neighbours by twice that; a norm of J numbers is off by J 2^-53 of it. `sensitivity` has room for all of them.
 
-onemessage trusts nobody. In onemessage-sum the server sees sum_p v_p alone, and xi_p has 1 / (P - colluding) of the
-variance, as in tacit.methods.secure_sum: the agents that do not collude have the noise of one release together.
+onemessage trusts nobody. In onemessage-sum the server sees sum_p v_p alone: v_p without noise is what agents put into
+the sum of tacit.methods.behind_sum, and the agents that do not collude have the noise of one release together.
 
 A number to predict is one column of Y, and lies in [-1, 1]: |e| <= 1. The server takes I for y'y, which it does not
 know: the penalty is then no smaller than with it.
@@ -29,18 +29,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.errors import IncompatibleError, SpecError
-from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid
+from tacit.methods import behind_sum
+from tacit.methods.behind_sum import BehindSum, NeedsSums
+from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid, summed
 from tacit.methods.noisy_ridge import Known, Moments, fit
-from tacit.methods.promise import Promise, Trusted, gaussian_releases
-from tacit.methods.secure_sum import colluding_of, noise_share
+from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.solve import convexity
 from tacit.methods.task import Facts, Task
+from tacit.privacy.summed import InSum
 from tacit.problem.loss import Softmax, Squared, one_hot
 from tacit.rounds import State
 from tacit.types import Array, Norm, Shard, blocks
@@ -51,29 +52,37 @@ BALANCES = (1e-3, 1e3)
 
 
 @dataclass(frozen=True)
-class OneMessage(Stateless):
-    """Agents send noisy moments; `colluding` agents may tell the server of a secure sum their noise."""
+class OneMessage(Stateless, NeedsSums):
+    """Agents send noisy moments, or put their moments into a secure sum."""
 
     multiplier: float
     balance: float
-    colluding: int | None = None  # None: there is no secure sum, and each agent has the whole noise
+    in_sum: InSum | None = None  # None: there is no secure sum, and each agent has the whole noise
     rounds: int = 1
 
-    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
-        return gaussian_releases(self.multiplier, trusted=Trusted.NOBODY if self.colluding is None else Trusted.SUM)
+    def promise(self, facts: Facts) -> Promise:
+        return behind_sum.promised(facts, self.in_sum, gaussian_releases(self.multiplier))
+
+    def behind(self, facts: Facts) -> BehindSum | None:
+        moved, size = sensitivity(facts, self.balance), message_size(facts.shape)
+        return behind_sum.behind(facts, self.in_sum, self.multiplier, moved, size, self.rounds)
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        sent, std = np.empty((len(agents.index), message_size(agents.shape))), self.noise_std(agents)
-        for row, p, shard in zip(sent, agents.index, agents.shards, strict=True):
-            row[...] = packed(moments(shard, agents.row_norm, agents.shape[1]), self.weight(agents))
-            if std:
-                row += std * _normals(agents, p, msg.t)
+        sent, weight = np.empty((len(agents.index), message_size(agents.shape))), self.weight(agents)
+        for row, shard in zip(sent, agents.shards, strict=True):
+            row[...] = packed(moments(shard, agents.row_norm, agents.shape[1]), weight)
+        sum_ = self.behind(agents)
+        if sum_ is not None:
+            return own, {"moments": sum_.words(agents, sent, msg.t)}
+        if self.multiplier:
+            for row, p in zip(sent, agents.index, strict=True):
+                row += self.noise_std(agents) * _normals(agents, p, msg.t)
         return own, {"moments": sent}
 
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
         sent = answers["moments"]
-        total = sent.sum(0) if self.colluding is None else sent
-        std, weight = math.sqrt(facts.n_agents) * self.noise_std(facts), self.weight(facts)
+        total = sent.sum(0) if self.in_sum is None else sent
+        std, weight = self.total_std(facts), self.weight(facts)
         more = std * _normals(facts, facts.n_agents, msg.t) if std else 0.0
         released, first, second = (unpacked(v, facts.shape, weight) for v in (total, total + more, total - more))
         known = Known(
@@ -90,9 +99,13 @@ class OneMessage(Stateless):
         return self.balance * facts.row_norm
 
     def noise_std(self, facts: Facts) -> float:
-        """The std of an entry of xi_p."""
-        share = 1.0 if self.colluding is None else noise_share(facts, self.colluding)
-        return self.multiplier * sensitivity(facts, self.balance) * share
+        """The std of an entry of xi_p, where there is no secure sum."""
+        return self.multiplier * sensitivity(facts, self.balance)
+
+    def total_std(self, facts: Facts) -> float:
+        """The std of the noise on an entry of the sum of all messages."""
+        sum_ = self.behind(facts)
+        return math.sqrt(facts.n_agents) * self.noise_std(facts) if sum_ is None else sum_.std
 
 
 def _normals(facts: Facts, agent: int, t: int) -> Array:
@@ -151,8 +164,8 @@ def sensitivity(facts: Facts, balance: float) -> float:
     return rounding * facts.row_norm**2 * math.sqrt(1 + balance**2 * label_square(facts))
 
 
-def build(facts: Facts, budget: Budget, choice: Choice, summed: bool) -> OneMessage:
-    """The method, behind a secure sum if `summed`; it refuses what public numbers make too large."""
+def build(facts: Facts, budget: Budget, choice: Choice) -> OneMessage:
+    """The method at the budget; it refuses what public numbers make too large."""
     features, numbers, balance = facts.shape[0], facts.n_agents * message_size(facts.shape), choice["balance"]
     if not isinstance(facts.problem.loss, Softmax | Squared):
         raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
@@ -164,14 +177,16 @@ def build(facts: Facts, budget: Budget, choice: Choice, summed: bool) -> OneMess
         )
     if not BALANCES[0] <= balance <= BALANCES[1]:
         raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
-    return OneMessage(budget.multiplier(1), balance, colluding_of(facts, choice) if summed else None)
+    made = OneMessage(budget.multiplier(behind_sum.counted(1, budget.in_sum)), balance, budget.in_sum)
+    made.behind(facts)  # which refuses what no word holds, before the round begins
+    return made
 
 
 ENTRY = Entry(
     "onemessage", "ridge regression from one release of second moments, Gaussian noise at each agent",
-    partial(build, summed=False), grid(balance=(1.0, 0.7, 1.4, 2.0)),
+    build, grid(balance=(1.0, 0.7, 1.4, 2.0)), sums=True,
 )  # fmt: skip
 SUM = Entry(
-    "onemessage-sum", "the same behind a secure sum, Gaussian noise spread over the agents",
-    partial(build, summed=True), grid(balance=(1.0, 0.7, 1.4, 2.0), colluding=1),
+    "onemessage-sum", "the same behind a secure sum: agents share Gaussian noise", summed(build), ENTRY.grid,
+    values={"privacy.trust": "sum"}, sums=True,
 )  # fmt: skip

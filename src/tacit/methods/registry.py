@@ -36,6 +36,6 @@ METHODS: Registry[AnyEntry] = Registry(
         "outp-plus": "tacit.methods.outp:PLUS",
         "outp-released": "tacit.methods.outp:RELEASED",
         "pvp": "tacit.methods.exact_admm:PVP",
-        "secure-sum": "tacit.methods.secure_sum:ENTRY",
+        "secure-sum": "tacit.methods.gradient_descent:SECURE_SUM",
     },
 )

@@ -130,9 +130,14 @@ class Task(Facts):
 
     def gradients(self, points: Array, bound: RecordBound) -> Array:
         """f'_p at points[p], or at one point for all: (P, J, K)."""
-        slope = self.sums(self.shards, self.problem, points, bound)  # in place: with many agents it is large
-        slope *= self.problem.weight
+        slope = self.data_gradients(points, bound)  # in place: with many agents it is large
         slope += self.problem.regularization * self.problem.regularizer.gradient(points)
+        return slope
+
+    def data_gradients(self, points: Array, bound: RecordBound) -> Array:
+        """f'_p without the slope of the regulariser."""
+        slope = self.sums(self.shards, self.problem, points, bound)
+        slope *= self.problem.weight
         return slope
 
     def agents_gaussian(self, t: int, step: int = 0) -> Array:

@@ -12,16 +12,17 @@ from tacit.data.transform import facts_of, rescale_rows, with_features, with_int
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
 from tacit.features import registry as features
+from tacit.methods.behind_sum import NeedsSums
 from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, choice_of, key_of
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
-from tacit.methods.task import Task
+from tacit.methods.task import Facts, Task
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES, Huber, Loss
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
-from tacit.run import rules
-from tacit.run.compose import AdmmSetup, composed
+from tacit.run import in_sum, rules
+from tacit.run.compose import AdmmSetup, accounted_delta, composed
 from tacit.run.noise import simulated
 from tacit.run.presets import check_loss, preset
 from tacit.run.spec import Spec
@@ -112,13 +113,32 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
     assert spec.run.seed is not None, "noise that is simulated has a seed"
     task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
     task = replace(task, normals=normals(), largest_step=rules.plain_step(federation, problem, spec.data.row_bound))
-    budget = Budget(spec.privacy.epsilon, spec.privacy.dp_delta)
+    budget = budget_of(spec)
+    if budget.in_sum is not None:
+        in_sum.check_agents(budget.in_sum, federation.n_agents)
     method = entry.build(task.facts, budget, choice_of(entry, spec.values()))
     made = MethodSetup(method, task, federation.public_classes)
     if method.rounds != spec.run.rounds:
         raise IncompatibleError(f"{entry.name} takes {method.rounds} round: drop --rounds.")
     check_unit(entry, spec, made.promise)
+    _check_gap(spec, task.facts, method)
     return made
+
+
+def budget_of(spec: Spec) -> Budget:
+    """Return the total budget that noise is calibrated for, and the secure sum that the spec trusts."""
+    return Budget(spec.privacy.epsilon, accounted_delta(spec), in_sum.of(spec))
+
+
+def _check_gap(spec: Spec, facts: Facts, method: Method) -> None:
+    """Refuse a sum whose kept-back delta does not cover the gap of its integers to continuous noise."""
+    sum_ = method.behind(facts) if isinstance(method, NeedsSums) else None
+    cost = 0.0 if sum_ is None else sum_.cost(spec.privacy.epsilon)
+    if cost > spec.privacy.dp_delta - accounted_delta(spec):
+        raise IncompatibleError(
+            f"the integers of a secure sum cost {cost:.2g} of delta at epsilon {spec.privacy.epsilon:g}, more than is "
+            f"kept back of {spec.privacy.dp_delta:g}: use a larger dp_delta, or a smaller epsilon."
+        )
 
 
 ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
@@ -144,7 +164,9 @@ def check_applies(entry: Entry, spec: Spec) -> None:
             f"{entry.name} adds no noise, so epsilon = {spec.privacy.epsilon:g} cannot hold: drop epsilon, or choose a "
             "method that is private (tacit compare --list)."
         )
+    in_sum.check_method(spec)
     read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise", *map(key_of, entry.grid[0])}
+    read |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
     usual = preset(spec.run.preset, entry.name, spec.data.source).values()
     for key, value in spec.values().items():
         if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:

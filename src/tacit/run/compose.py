@@ -126,9 +126,13 @@ def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -
 
 def accounted_delta(spec: Spec) -> float:
     """Return dp_delta less the share that discrete noise may add to the delta of continuous noise."""
-    discrete = spec.privacy.noise == "exact" or spec.privacy.trust == "sum"  # a sum is of integers, simulated or not
-    share = DELTA_FOR_THE_GRID if discrete else 0.0
-    return spec.privacy.dp_delta * (1 - share)
+    discrete = spec.privacy.noise == "exact" or in_sum.trusted(spec)  # a sum is of integers, simulated or not
+    return kept_delta(spec.privacy.dp_delta, discrete)
+
+
+def kept_delta(dp_delta: float, discrete: bool) -> float:
+    """Return what is left of a delta for continuous noise."""
+    return dp_delta * (1 - DELTA_FOR_THE_GRID) if discrete else dp_delta
 
 
 def _calibrated(spec: Spec) -> Mechanism:

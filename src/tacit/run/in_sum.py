@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tacit.errors import IncompatibleError
+from tacit.methods.registry import METHODS
 from tacit.privacy.summed import InSum, Peers
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -12,10 +13,16 @@ from tacit.types import Federation
 ENGINES = ("fast", "plain")  # names that a run behind a sum may give: its own engine computes in float64
 
 
+def trusted(spec: Spec) -> bool:
+    """Tell whether a run trusts a secure sum; in specs of earlier versions the name of the method alone says so."""
+    own = METHODS[spec.algorithm.name].values.get("privacy.trust")
+    return (own if spec.privacy.trust is None else spec.privacy.trust) == "sum"
+
+
 def of(spec: Spec) -> InSum | None:
     """Return what a run agrees on that trusts a secure sum; None where it trusts nobody."""
     p = spec.privacy
-    if p.trust == "sum":
+    if trusted(spec):
         return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
     for key, value in (("colluding", p.colluding), ("repetitions", p.repetitions)):
         if value is not None:
@@ -37,6 +44,29 @@ def check_agents(found: InSum, n_agents: int) -> None:
             f"agents, and {'there is one' if n_agents == 1 else f'there are {n_agents}'}. Train with more agents, or "
             "drop --trust sum."
         )
+
+
+def takers() -> list[str]:
+    """Return the names of the methods that go behind a secure sum if they are asked to."""
+    return [name for name, entry in METHODS.items() if entry.sums and "privacy.trust" not in entry.values]
+
+
+def refused(name: str) -> str:
+    """Return why a method needs more of its agents than a sum, and what to use."""
+    *most, last = takers()
+    return (
+        f"{name} cannot go behind a secure sum, because its server needs more of an agent than its part of a sum of "
+        f"gradients at the shared model, or of moments: use {', '.join(most)} or {last}, or drop the trust in a sum."
+    )
+
+
+def check_method(spec: Spec) -> None:
+    """Refuse a secure sum that a method of tacit.methods cannot use, or without which its name means another method."""
+    name, trust = spec.algorithm.name, spec.privacy.trust
+    if trust == "sum" and not METHODS[name].sums:
+        raise IncompatibleError(refused(name))
+    if trust == "nobody" and METHODS[name].values.get("privacy.trust") == "sum":
+        raise IncompatibleError(f"{name} is behind a secure sum by name: drop privacy.trust, or use another method.")
 
 
 def check(spec: Spec, federation: Federation) -> None:
