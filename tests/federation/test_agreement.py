@@ -61,6 +61,7 @@ OTHER = {
     "features.shape": "3x1", "features.scale": 2.0,
     "privacy.epsilon": 1.5, "privacy.dp_delta": 1e-3, "privacy.mechanism": "laplace", "privacy.covers": "round",
     "privacy.noise": "simulated", "privacy.ledger": "/tmp/other", "privacy.limit": 100.0, "privacy.data_id": "new data",
+    "privacy.trust": "sum", "privacy.colluding": 2, "privacy.repetitions": 1,
     "privacy.squared_std": True, "run.preset": "released", "run.name": "r2", "run.engine": "torch",
     "run.device": "cuda",
     "algorithm.name": "outp", "algorithm.rule": "prox", "algorithm.order": "wzd", "algorithm.linearize_at": "z",

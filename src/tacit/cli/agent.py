@@ -21,7 +21,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     serve = actions.add_parser("serve", help="answer on the socket of a site until SIGTERM")
     serve.add_argument("--log-json", action="store_true", help="log JSON lines in place of sentences")
     check = actions.add_parser("check", help="load everything, say what would be answered, and touch nothing")
-    for action, run in ((serve, run_serve), (check, run_check)):
+    key = actions.add_parser("key", help="draw the signing keys of the agents, for secure sums, where they are missing")
+    for action, run in ((serve, run_serve), (check, run_check), (key, run_key)):
         action.add_argument("file", metavar="SITE.toml", help="the site file")
         finish(action, run.__doc__, run)
 
@@ -57,6 +58,8 @@ def run_check(options: argparse.Namespace) -> int:
         for key, some in {**DEFAULTS, **site.agree.values}.items()
     }
     found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree}
+    sums = _sums(site) if site.sum is not None else {}
+    found |= {"sum": sums} if sums else {}
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed)}))
         return 0
@@ -69,7 +72,68 @@ def run_check(options: argparse.Namespace) -> int:
     for key, value in agree.items():
         print(f"agree       {key}: {value}")
     print("agree       every other key: as in the preset")
+    for name, value in sums.items():
+        for line in value if isinstance(value, list) else (value,):
+            print(f"sum         {name}: {line}")
     return 0
+
+
+def run_key(options: argparse.Namespace) -> int:
+    """Draw a signing key for each agent of a site file that has none, and print the public halves as lines for the
+    section [sum.peers] of the site files of all other institutions. A key that is there is never replaced.
+
+    Show the lines to the other institutions yourself, by a way that the coordinator cannot change: whoever replaces
+    a key on its way can take the place of the agent.
+    """
+    from tacit.errors import SpecError
+    from tacit.federation.site import read
+
+    site = read(options.file)
+    if site.sum is None:
+        raise SpecError(f"{options.file} has no section [sum], which says where keys are: add it, with a threshold.")
+    from tacit.guarded.masks import files  # needs the extra `secure`
+
+    for one in site.agents:
+        path = site.sum.key_file(one.name)
+        if not path.exists():
+            files.new_signing_key(path)
+            print(f"drew {path}: back it up, and show it to nobody", file=sys.stderr)
+    own = {name: key.public for name, key in site.sum.signing_keys(one.name for one in site.agents).items()}
+    site.sum.pinned(own)  # which refuses a peer with the key of one of these agents
+    if options.json:
+        print(jsontext.dumps({name: key.hex() for name, key in own.items()}))
+        return 0
+    for name, key in own.items():
+        print(_pin(name, key))
+    return 0
+
+
+def _pin(name: str, key: bytes) -> str:
+    """A line of [sum.peers]."""
+    return f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(key.hex())}"
+
+
+def _sums(site: Site) -> dict[str, Any]:
+    """What a site file says of secure sums, and whose keys are there; those that others may read are an error."""
+    room = site.sum
+    assert room is not None, "the site file has a section [sum]"
+    there = [one.name for one in site.agents if room.key_file(one.name).exists()]
+    missing = [one.name for one in site.agents if one.name not in there]
+    own = {name: key.public for name, key in room.signing_keys(there).items()}
+    others = {name: key for name, key in room.pinned(own).items() if name not in own}
+    least = "" if len(own | others) >= room.threshold else f"; {len(own | others)} keys are known, so that none is joined"
+    found: dict[str, Any] = {
+        "threshold": f"no sum over fewer than {room.threshold} agents{least}",
+        "colluding": f"runs that expect at least {room.colluding} of them to collude",
+    }
+    if "privacy.repetitions" not in site.agree.values:
+        found["repetitions"] = f"at most one for every {USUAL_REPEATED} rounds of a run, rounded up"
+    found["own"] = [f"{_pin(name, key)} (in {room.key_file(name)}, which nobody else may read)" for name, key in own.items()]
+    found["own"] += [f"{name} has no key yet: tacit agent key draws it" for name in missing]
+    found["pinned"] = [_pin(name, key) for name, key in others.items()] or ["no agent of another site"]
+    if "sum" not in site.agree.values.get("privacy.trust", ()):
+        found["agree"] = 'no run: [agree] would have to list "privacy.trust" = "sum"'
+    return found
 
 
 def _spent(site: Site, agent: str) -> str:
