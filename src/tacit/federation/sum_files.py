@@ -10,11 +10,10 @@ import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from tacit.federation.site import read
 from tacit.run import in_sum
-from tacit.run.ledgers import file_of
 from tacit.run.spec import Spec
 
-KEYS = "keys"
 _TOLD = """\
 # Secure sums: what this site adds is hidden among what the others add. Signing keys are drawn here, by
 # `tacit agent key site.toml`, and never leave; it prints the public halves. Show them to the other institutions by a
@@ -37,7 +36,7 @@ def section(spec: Spec, others: Collection[str]) -> list[str]:
     return [
         "",
         _TOLD + "[sum]",
-        f'keys = "{KEYS}"  # folder of the signing keys of the agents here',
+        'keys = "keys"  # folder of the signing keys of the agents here',
         f"threshold = {found.colluding + 2}  # fewest agents in any sum; at least colluding + 2",
         f"colluding = {found.colluding}  # at least so many of them may tell the coordinator all that they know",
         "[sum.peers]  # the public signing key of every agent elsewhere, 64 hexadecimal digits, as its owner shows it",
@@ -49,21 +48,21 @@ def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
     """Draw the signing keys of all agents of a demonstration, and pin them at all sites."""
     from tacit.guarded.masks import files  # needs the extra `secure`
 
-    public = {
-        agent: files.new_signing_key(folder / site / "agent" / KEYS / key_file(agent)).public.hex()
-        for site, agents in sites.items() for agent in agents
-    }  # fmt: skip
+    public: dict[str, str] = {}
     for site, agents in sites.items():
-        path = folder / site / "agent" / "site.toml"
+        room = read(_file(folder, site)).sum
+        assert room is not None, "the site file was written for a secure sum"
+        public |= {agent: files.new_signing_key(room.key_file(agent)).public.hex() for agent in agents}
+    for site, agents in sites.items():
+        path = _file(folder, site)
         text = path.read_text()
         for agent in set(public) - set(agents):
             text = text.replace(f'# {_quoted(agent)} = ""', f'{_quoted(agent)} = "{public[agent]}"')
         path.write_text(text)
 
 
-def key_file(agent: str) -> str:
-    """The name of the file of an agent's signing key."""
-    return file_of(agent).removesuffix(".ledger") + ".key"
+def _file(folder: Path, site: str) -> Path:
+    return folder / site / "agent" / "site.toml"
 
 
 def _quoted(name: str) -> str:
