@@ -72,7 +72,7 @@ class Stage:
 
 
 @dataclass
-class Given:
+class Heard:
     """What came to one attempt: the words of each agent, and why an agent has none."""
 
     words: dict[str, Array] = field(default_factory=dict)

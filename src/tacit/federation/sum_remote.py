@@ -27,7 +27,7 @@ from tacit.federation.exchange import Post, Question
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import AskSum, Join, Meet, Shares
 from tacit.federation.plan import Faults
-from tacit.federation.stage import Given, Stage, mask_of, unfit
+from tacit.federation.stage import Heard, Stage, mask_of, unfit
 from tacit.guarded.mean import Mean, attempt_of
 from tacit.privacy.summed import Attempt, InSum, Peers
 from tacit.types import Array
@@ -96,9 +96,9 @@ class SumRemote:
                 return [self._conclude(msg, given, began)]
             self._go_on_without(missing, given)
 
-    def _asked(self, msg: Broadcast) -> Given:
+    def _asked(self, msg: Broadcast) -> Heard:
         """Ask the attempt that is next, and return what came of it before the deadline."""
-        stage, began, given = self.stage, self.clock(), Given()
+        stage, began, given = self.stage, self.clock(), Heard()
         ask = AskSum(self.join.run, self.join.agreed, msg.t, stage.attempt, stage.peers, msg.w)
         asked = [site for site, agents in self.sites.items() if set(agents) & set(stage.peers)]
         self.post.out = {site: Question(ask, began) for site in asked}
@@ -110,7 +110,7 @@ class SumRemote:
             self.watch(self)
         return given
 
-    def _hear(self, site: str, ask: AskSum, answer: Shares | str, given: Given) -> None:
+    def _hear(self, site: str, ask: AskSum, answer: Shares | str, given: Heard) -> None:
         """Take the words of a site, or say why they are none."""
         own = [name for name in self.sites[site] if name in ask.peers]
         wrong = answer if isinstance(answer, str) else unfit(own, answer, self._numbers(ask.peers), ask.w.size)
@@ -128,7 +128,7 @@ class SumRemote:
             given.reasons[name] = "it refuses to answer"
             self._log(f"agent {name} refuses to answer", site=site, agent=name)
 
-    def _go_on_without(self, missing: Sequence[str], given: Given) -> None:
+    def _go_on_without(self, missing: Sequence[str], given: Heard) -> None:
         """Make the next attempt one of those who have given; Suspended where that cannot be."""
         stage, least = self.stage, self.in_sum.colluding + 2
         self.reasons |= dict.fromkeys(missing, SILENT) | given.reasons
@@ -155,7 +155,7 @@ class SumRemote:
             f"see to them, and resume the run; it then asks {'a new attempt' if new else 'the same attempt again'}."
         )
 
-    def _conclude(self, msg: Broadcast, given: Given, began: float) -> Replies:
+    def _conclude(self, msg: Broadcast, given: Heard, began: float) -> Replies:
         stage = self.stage
         peers, numbers = stage.peers, self._numbers(stage.peers)
         residues = np.add.reduce([given.words[name] for name in peers], dtype=np.uint64)
@@ -172,7 +172,7 @@ class SumRemote:
         self.stage, self.asking = stage.ended({*peers, *back}, attendance, mean, given.heads), False
         return mean.replies(msg, len(peers), self.in_sum.colluding, {"exchange": self.clock() - began})
 
-    def _stop_at_garbage(self, given: Given) -> None:
+    def _stop_at_garbage(self, given: Heard) -> None:
         """Suspend the run: masks hide who it was. Every further attempt would be spoiled by the same agent."""
         attempt, new = self.stage.attempt, self.left > 0
         if new:
@@ -195,7 +195,7 @@ class SumRemote:
                 "What was done is saved: see to them, and resume the run."
             )
 
-    def _repeat(self, peers: tuple[str, ...], given: Given) -> None:
+    def _repeat(self, peers: tuple[str, ...], given: Heard) -> None:
         """Note on disk that the next attempt is one of these peers, before anybody is asked."""
         left_out = set(self.stage.peers) - set(peers)
         self.gone |= left_out & set(given.reasons)
