@@ -26,7 +26,7 @@ SITES = {"north": ("a0", "a1", "a2"), "south": ("a3", "a4", "a5"), "east": ("a6"
 AGENTS = [agent for agents in SITES.values() for agent in agents]
 ROUNDS, REPETITIONS, COLLUDING = 6, 2, 1
 KILLED_AFTER = 3  # rounds
-FAULTS = "[faults]\ndeadline = 20.0\nresend = 10.0\nmost_missed = 1000\n\n"
+FAULTS = "[faults]\ndeadline = 15.0\nresend = 10.0\nmost_missed = 1000\n\n"
 POINTS = 0.1  # of test error between a deployed and a simulated secure sum
 
 
