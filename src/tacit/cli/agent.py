@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import add_actions, finish
+from tacit.jsontext import Values
 
 if TYPE_CHECKING:
     from tacit.federation.site import Site
@@ -57,9 +59,8 @@ def run_check(options: argparse.Namespace) -> int:
         key: ("at most " if key in AT_MOST else "") + ", ".join(map(str, some))
         for key, some in {**DEFAULTS, **site.agree.values}.items()
     }
-    found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree}
-    sums = _sums(site) if site.sum is not None else {}
-    found |= {"sum": sums} if sums else {}
+    sums = _sums(site)
+    found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed)}))
         return 0
@@ -72,9 +73,8 @@ def run_check(options: argparse.Namespace) -> int:
     for key, value in agree.items():
         print(f"agree       {key}: {value}")
     print("agree       every other key: as in the preset")
-    for name, value in sums.items():
-        for line in value if isinstance(value, list) else (value,):
-            print(f"sum         {name}: {line}")
+    for line in _lines_of_sums(sums) if sums else ():
+        print(f"sum         {line}")
     return 0
 
 
@@ -104,36 +104,52 @@ def run_key(options: argparse.Namespace) -> int:
         print(jsontext.dumps({name: key.hex() for name, key in own.items()}))
         return 0
     for name, key in own.items():
-        print(_pin(name, key))
+        print(_pin(name, key.hex()))
     return 0
 
 
-def _pin(name: str, key: bytes) -> str:
+def _pin(name: str, key: str) -> str:
     """A line of [sum.peers]."""
-    return f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(key.hex())}"
+    return f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(key)}"
 
 
-def _sums(site: Site) -> dict[str, Any]:
-    """What a site file says of secure sums, and whose keys are there; those that others may read are an error."""
+def _sums(site: Site) -> Values:
+    """What a site file says of secure sums, and whose keys it has; a key file that others may read is an error."""
+    from tacit.federation.agreement import USUAL_REPEATED
+
     room = site.sum
-    assert room is not None, "the site file has a section [sum]"
+    if room is None:
+        return {}
     there = [one.name for one in site.agents if room.key_file(one.name).exists()]
-    missing = [one.name for one in site.agents if one.name not in there]
     own = {name: key.public for name, key in room.signing_keys(there).items()}
-    others = {name: key for name, key in room.pinned(own).items() if name not in own}
-    least = "" if len(own | others) >= room.threshold else f"; {len(own | others)} keys are known, so that none is joined"
-    found: dict[str, Any] = {
-        "threshold": f"no sum over fewer than {room.threshold} agents{least}",
-        "colluding": f"runs that expect at least {room.colluding} of them to collude",
+    peers = {name: key for name, key in room.pinned(own).items() if name not in own}
+    return {
+        "threshold": room.threshold,
+        "colluding": room.colluding,
+        "agreed": "sum" in site.agree.values.get("privacy.trust", ()),
+        "rounds_for_each_repetition": None if "privacy.repetitions" in site.agree.values else USUAL_REPEATED,
+        "own": {one.name: own[one.name].hex() if one.name in own else None for one in site.agents},
+        "files": {name: str(room.key_file(name)) for name in there},
+        "peers": {name: key.hex() for name, key in peers.items()},
     }
-    if "privacy.repetitions" not in site.agree.values:
-        found["repetitions"] = f"at most one for every {USUAL_REPEATED} rounds of a run, rounded up"
-    found["own"] = [f"{_pin(name, key)} (in {room.key_file(name)}, which nobody else may read)" for name, key in own.items()]
-    found["own"] += [f"{name} has no key yet: tacit agent key draws it" for name in missing]
-    found["pinned"] = [_pin(name, key) for name, key in others.items()] or ["no agent of another site"]
-    if "sum" not in site.agree.values.get("privacy.trust", ()):
-        found["agree"] = 'no run: [agree] would have to list "privacy.trust" = "sum"'
-    return found
+
+
+def _lines_of_sums(sums: Values) -> Iterator[str]:
+    known = sum(key is not None for key in sums["own"].values()) + len(sums["peers"])
+    few = "" if known >= sums["threshold"] else f"; {known} keys are known, so that no run can be joined"
+    yield f"no sum over fewer than {sums['threshold']} agents{few}"
+    yield f"a run expects at least {sums['colluding']} agents to collude"
+    if not sums["agreed"]:
+        yield 'no run is agreed to: [agree] would have to list "privacy.trust" = "sum"'
+    if sums["rounds_for_each_repetition"]:
+        yield f"repetitions: at most one for every {sums['rounds_for_each_repetition']} rounds of a run, rounded up"
+    for name, key in sums["own"].items():
+        if key is None:
+            yield f"own agent {name} has no key yet: tacit agent key draws it"
+        else:
+            yield f"own key {_pin(name, key)}, in {sums['files'][name]}, which nobody else may read"
+    for name, key in sums["peers"].items():
+        yield f"pinned {_pin(name, key)}"
 
 
 def _spent(site: Site, agent: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from tacit.federation.site import Site
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import files
-from tacit.guarded.masks.keys import RunKey, SigningKey, Statement
+from tacit.guarded.masks.keys import RunKey, SigningKey, Statement, roster
 from tacit.guarded.masks.masker import Masker
 from tacit.guarded.masks.masker import Terms as MaskTerms
 from tacit.guarded.summand import Summand
@@ -74,7 +74,7 @@ class Sums:
         for name, (half, terms) in agreed.items():
             key = files.run_key(self.folder, join.run, name, self.data_ids[name])
             entrants[name] = Entrant(half, terms, self.data_ids[name], key)
-        signed = tuple(_signed(self.signing[name], join.run, name, one.key) for name, one in entrants.items())
+        signed = tuple(_signed(self.signing[name], join, name, one.key) for name, one in entrants.items())
         masks = MaskTerms(join.run, WIDEST, threshold, asked.colluding)
         return SumRun(join, shape, self, entrants, signed, masks, numbers)
 
@@ -142,12 +142,15 @@ class SumRun:
             return Met(meet.run)
         if {one.agent for one in signed} != {who for who, _ in self.join.agents}:
             raise Unfit(f"keys of other agents came than those of run {meet.run!r}.")
+        name_of_all = _agreed_name(self.join)
         statements = [
-            Statement(meet.run, one.agent, bytes.fromhex(one.key), bytes.fromhex(one.signature)) for one in signed
+            Statement(name_of_all, one.agent, bytes.fromhex(one.key), bytes.fromhex(one.signature)) for one in signed
         ]
-        pinned, ledgers = self.sums.pinned, self.sums.office.ledgers
+        keys, ledgers = roster(name_of_all, self.sums.pinned, statements), self.sums.office.ledgers
+        terms = replace(self.masks, run=name_of_all)
         maskers = {
-            name: Masker.meet(self.masks, name, one.key, pinned, statements) for name, one in self.entrants.items()
+            name: replace(Masker.among(terms, name, one.key, keys), terms=self.masks)
+            for name, one in self.entrants.items()
         }
         self.agents = {
             name: Summand(name, one.half, one.terms, one.data_id, ledgers[name], self.numbers, maskers[name])
@@ -178,6 +181,15 @@ class SumRun:
         return Given(agent.name, head), leaving.body["words"]
 
 
-def _signed(key: SigningKey, run: str, agent: str, own: RunKey) -> Signed:
-    statement = key.state(run, agent, own.public)
+def _agreed_name(join: Join) -> str:
+    """What statements and secrets of pairs are bound to: the run, and the hash of what was agreed.
+
+    A share has a part of the noise alone. Were agents that joined a run of this name on other terms, with less noise,
+    to add up with these, the sum would have less noise than was agreed here. So they share no secret.
+    """
+    return f"{join.agreed} {join.run}"
+
+
+def _signed(key: SigningKey, join: Join, agent: str, own: RunKey) -> Signed:
+    statement = key.state(_agreed_name(join), agent, own.public)
     return Signed(agent, statement.key.hex(), statement.signature.hex())
