@@ -120,7 +120,8 @@ def test_ten_agents_over_tls_one_of_which_is_killed_in_the_middle(short, tmp_pat
     check_account(federation, run)
 
     paid = releases(federation)
-    last = {t: max(step for each in paid.values() for round_, step in each if round_ == t) for t in range(1, ROUNDS + 1)}
+    steps = [pair for each in paid.values() for pair in each]
+    last = {t: max(step for round_, step in steps if round_ == t) for t in range(1, ROUNDS + 1)}
     sets = {t: [agent for agent in AGENTS if (t, last[t]) in paid[agent]] for t in last}
     assert sets[ROUNDS] == AGENTS[:-1]
     monkeypatch.setattr(Attempt, "share", seeded)

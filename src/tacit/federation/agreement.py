@@ -23,7 +23,6 @@ from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, Unfit
 from tacit.federation.messages import Counts
 from tacit.jsontext import Values
-from tacit.run import in_sum
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
@@ -102,7 +101,7 @@ class Agreement:
             return
         if colluding is None:
             raise Unfit("the run trusts a secure sum, and the site file pins nobody: it would need a section [sum].")
-        asked = in_sum.of(spec)
+        asked = spec.in_sum
         assert asked is not None, "the run trusts a secure sum"
         if asked.colluding < colluding:
             raise Unfit(f"privacy.colluding = {asked.colluding} is less than sum.colluding = {colluding}.")

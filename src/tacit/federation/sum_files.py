@@ -23,14 +23,14 @@ _TOLD = """\
 
 def check(spec: Spec, sites: Mapping[str, Collection[str]]) -> None:
     """Refuse a federation whose agents are too few for a sum."""
-    found = in_sum.of(spec)
+    found = spec.in_sum
     if found is not None:
         in_sum.check_agents(found, sum(map(len, sites.values())))
 
 
 def section(spec: Spec, others: Collection[str]) -> list[str]:
     """The lines of [sum] in a site file, for a run with this spec; none where it trusts nobody."""
-    found = in_sum.of(spec)
+    found = spec.in_sum
     if found is None:
         return []
     return [
