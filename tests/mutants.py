@@ -37,7 +37,7 @@ MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/tes
 REMOTE = "tests/federation/test_remote.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 ADDED = "tests/federation/test_sum_service.py::"
-SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
+SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_alone_and_no_record_decides_their_bytes"
 SUM_KEYS = ADDED + "test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met"
 
 
@@ -632,6 +632,12 @@ MUTANTS = (
            "deploy.terms(spec, half) if numbers is None else deploy.sum_terms(spec, half, numbers)",
            "deploy.terms(spec, half)",
            ADDED + "test_a_run_is_paid_for_round_by_round_and_no_more_than_it_was_agreed_to_cost"),
+    Mutant("a question whose body was not read is refused after a restart", "federation/service.py",
+           "in (Ask.kind, AskSum.kind) and", "in (Ask.kind,) and",
+           ADDED + "test_a_body_that_was_not_read_is_an_invitation_to_join_again"),
+    Mutant("agents with different grids add up", "federation/facts.py",
+           "    if setup.in_sum is not None:\n", "    if False:\n",
+           ADDED + "test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed"),
 )  # fmt: skip
 
 
