@@ -617,7 +617,7 @@ MUTANTS = (
            "self.ended, self.agents = True, {}", "self.agents = {}",
            ADDED + "test_whoever_waits_while_a_run_ends_finds_it_gone"),
     Mutant("keys outlive their run", "federation/sum_service.py",
-           "        files.forget_run_key(self.folder, terms.run, agent, self.data_ids[agent])\n", "",
+           "        files.forget_run_key(self.folder, run, agent, self.data_ids[agent])\n", "",
            ADDED + "test_the_end_of_a_run_deletes_its_keys_and_what_is_stored_of_it_and_not_its_price"),
     Mutant("a run ends by its name alone after a restart", "federation/sum_service.py",
            " and place.terms.spec == close.agreed:", ":",
