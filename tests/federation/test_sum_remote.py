@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tacit import toml
-from tacit.errors import IncompatibleError, Suspended
+from tacit.errors import IncompatibleError, RunDirectoryError, Suspended
 from tacit.federation import status
+from tacit.federation.attendance import SumAttendance
 from tacit.federation.messages import REPLIES, Given, Refusal, Unjoined, read, written
 from tacit.federation.opening import KEYS
 from tacit.federation.service import Service
@@ -500,3 +501,47 @@ def test_status_says_who_is_in_the_set_and_what_is_left(run):
 def test_a_federation_pays_for_one_repetition_in_ten_rounds_where_nobody_says_otherwise(run):
     _, room = run(rounds=11, repetitions=None)
     assert spec_of(room.where).privacy.repetitions == 2
+
+
+def test_a_site_that_sends_no_keys_stops_the_run_before_anything_is_released(run):
+    def change(_site, header, reply):
+        answer = read(*reply, REPLIES)
+        yield written(replace(answer, signed=answer.signed[1:])) if header["kind"] == "join" else reply
+
+    with pytest.raises(IncompatibleError, match="does not send a key for each of its agents"):
+        run(change=change)
+    assert not any(paid(run.room).values())
+
+
+def test_a_site_that_never_meets_does_not_keep_the_coordinator_for_ever(run):
+    def change(_site, header, reply):
+        yield written(Unjoined(header["run"])) if header["kind"] == "meet" else reply
+
+    with pytest.raises(Suspended, match="did not stay long enough to meet the others"):
+        run(change=change)
+
+
+def test_a_site_that_does_not_hear_of_the_end_keeps_nobody_waiting(run):
+    def fate(_way, who, header):
+        return [] if who == "alone" and header["kind"] == "close" else [QUICK]
+
+    result, room = run(fate)
+    assert result.summary["rounds"] == ROUNDS
+    assert room.now < 60
+
+
+def test_keys_that_are_damaged_are_named(run):
+    with pytest.raises(Suspended):
+        run(down("alone", [3]), repetitions=0)
+    (path,) = (run.room.where / "runs").glob(f"*/{KEYS}")
+    path.write_text("[{}]")
+    with pytest.raises(RunDirectoryError, match=r"keys\.json is damaged"):
+        run(room=run.room, repetitions=0)
+
+
+def test_a_flapping_agent_waits_twice_as_long_each_time():
+    once = SumAttendance.zero(2).failed(3, np.zeros(2, bool), np.array([True, False]), np.zeros(2, bool))
+    assert once.may_return(4).tolist() == [True, True]
+    twice = once.failed(4, np.zeros(2, bool), np.array([True, False]), np.zeros(2, bool))
+    assert twice.may_return(5).tolist() == [False, True]
+    assert twice.may_return(6).tolist() == [True, True]

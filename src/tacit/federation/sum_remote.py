@@ -90,15 +90,15 @@ class SumRemote:
                 if not set(agents) & set(self.stage.peers):
                     self.post.introduce(site)  # whoever answers is there again
         while True:
-            given = self._asked(msg)
-            missing = [name for name in self.stage.peers if name not in given.words]
+            heard = self._asked(msg)
+            missing = [name for name in self.stage.peers if name not in heard.words]
             if not missing:
-                return [self._conclude(msg, given, began)]
-            self._go_on_without(missing, given)
+                return [self._conclude(msg, heard, began)]
+            self._go_on_without(missing, heard)
 
     def _asked(self, msg: Broadcast) -> Heard:
         """Ask the attempt that is next, and return what came of it before the deadline."""
-        stage, began, given = self.stage, self.clock(), Heard()
+        stage, began, heard = self.stage, self.clock(), Heard()
         ask = AskSum(self.join.run, self.join.agreed, msg.t, stage.attempt, stage.peers, msg.w)
         asked = [site for site, agents in self.sites.items() if set(agents) & set(stage.peers)]
         self.post.out = {site: Question(ask, began) for site in asked}
@@ -106,37 +106,37 @@ class SumRemote:
         while self.post.awaited and (left := began + self.faults.deadline - self.clock()) > 0:
             due = self.post.send_what_is_due()
             for site, question, answer in self.post.answers(min(due, left)):
-                self._hear(site, question.asked, answer, given)
+                self._hear(site, question.asked, answer, heard)
             self.watch(self)
-        return given
+        return heard
 
-    def _hear(self, site: str, ask: AskSum, answer: Shares | str, given: Heard) -> None:
+    def _hear(self, site: str, ask: AskSum, answer: Shares | str, heard: Heard) -> None:
         """Take the words of a site, or say why they are none."""
         own = [name for name in self.sites[site] if name in ask.peers]
         wrong = answer if isinstance(answer, str) else unfit(own, answer, self._numbers(ask.peers), ask.w.size)
         if wrong is not None or isinstance(answer, str):
             self._log(f"site {site} does not answer: {wrong}", site=site)
-            given.reasons |= dict.fromkeys(own, str(wrong))
+            heard.reasons |= dict.fromkeys(own, str(wrong))
             self.post.out[site] = replace(self.post.out[site], refused=True)
             return
         del self.post.out[site]
         for name in own:
-            given.reasons.pop(name, None)  # of an earlier message
+            heard.reasons.pop(name, None)  # of an earlier message
         for row, one in zip(answer.words, answer.given, strict=True):
-            given.words[one.agent], given.heads[one.agent] = row, one.head
-        for name in set(own) - set(given.words):
-            given.reasons[name] = "it refuses to answer"
+            heard.words[one.agent], heard.heads[one.agent] = row, one.head
+        for name in set(own) - set(heard.words):
+            heard.reasons[name] = "it refuses to answer"
             self._log(f"agent {name} refuses to answer", site=site, agent=name)
 
-    def _go_on_without(self, missing: Sequence[str], given: Heard) -> None:
+    def _go_on_without(self, missing: Sequence[str], heard: Heard) -> None:
         """Make the next attempt one of those who have given; Suspended where that cannot be."""
         stage, least = self.stage, self.in_sum.colluding + 2
-        self.reasons |= dict.fromkeys(missing, SILENT) | given.reasons
+        self.reasons |= dict.fromkeys(missing, SILENT) | heard.reasons
         said = ", ".join(f"{name} ({self.reasons[name]})" for name in missing)
-        peers = tuple(name for name in stage.peers if name in given.words)
+        peers = tuple(name for name in stage.peers if name in heard.words)
         if not peers and self.skipped_at != self.t:
             # the number of the attempt may be taken: by a coordinator whose checkpoint is lost. Nobody has paid for it
-            self.skipped_at, peers = self.t, tuple(name for name in stage.peers if name in given.reasons)
+            self.skipped_at, peers = self.t, tuple(name for name in stage.peers if name in heard.reasons)
         if self.faults.missing == "stop":
             why = 'missing = "stop"'
         elif len(peers) < least:
@@ -144,23 +144,23 @@ class SumRemote:
         elif not self.left:
             why = f"the {self.in_sum.repetitions} repetitions that were declared are used up"
         else:
-            self._repeat(peers, given)
+            self._repeat(peers, heard)
             self._log(f"asks {len(peers)} agents, {self.left} repetitions left: no words came from {said}")
             return
-        new = bool(given.reasons) and self.left > 0  # who refuses an attempt once refuses it again
+        new = bool(heard.reasons) and self.left > 0  # who refuses an attempt once refuses it again
         if new:
-            self._repeat(stage.peers, given)
+            self._repeat(stage.peers, heard)
         raise Suspended(
             f"round {self.t}, attempt {stage.attempt}: no words came from {said}, and {why}. What was done is saved: "
             f"see to them, and resume the run; it then asks {'a new attempt' if new else 'the same attempt again'}."
         )
 
-    def _conclude(self, msg: Broadcast, given: Heard, began: float) -> Replies:
+    def _conclude(self, msg: Broadcast, heard: Heard, began: float) -> Replies:
         stage = self.stage
         peers, numbers = stage.peers, self._numbers(stage.peers)
-        residues = np.add.reduce([given.words[name] for name in peers], dtype=np.uint64)
+        residues = np.add.reduce([heard.words[name] for name in peers], dtype=np.uint64)
         if not numbers.holds(residues):
-            self._stop_at_garbage(given)
+            self._stop_at_garbage(heard)
         attendance = self.attendance.after(self._mask(peers))
         self._check_missed(attendance)
         mean = stage.mean.after(msg, numbers.total(residues), peers)
@@ -169,14 +169,14 @@ class SumRemote:
             self._log(f"agent {name} is back, and takes part from the next round on", agent=name)
         for name in {*back, *peers}:
             self.reasons.pop(name, None)
-        self.stage, self.asking = stage.ended({*peers, *back}, attendance, mean, given.heads), False
+        self.stage, self.asking = stage.ended({*peers, *back}, attendance, mean, heard.heads), False
         return mean.replies(msg, len(peers), self.in_sum.colluding, {"exchange": self.clock() - began})
 
-    def _stop_at_garbage(self, given: Heard) -> None:
+    def _stop_at_garbage(self, heard: Heard) -> None:
         """Suspend the run: masks hide who it was. Every further attempt would be spoiled by the same agent."""
         attempt, new = self.stage.attempt, self.left > 0
         if new:
-            self._repeat(self.stage.peers, given)
+            self._repeat(self.stage.peers, heard)
         then = f"resuming asks a new attempt, and {self.left} repetitions are left after that" if new else (
             "no repetition is left, so that a new run is needed"
         )  # fmt: skip
@@ -195,14 +195,14 @@ class SumRemote:
                 "What was done is saved: see to them, and resume the run."
             )
 
-    def _repeat(self, peers: tuple[str, ...], given: Heard) -> None:
+    def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
         """Note on disk that the next attempt is one of these peers, before anybody is asked."""
         left_out = set(self.stage.peers) - set(peers)
-        self.gone |= left_out & set(given.reasons)
+        self.gone |= left_out & set(heard.reasons)
         attendance = self.attendance.failed(
-            self.t, self._mask(given.words), self._mask(left_out), self._mask(given.reasons)
+            self.t, self._mask(heard.words), self._mask(left_out), self._mask(heard.reasons)
         )
-        self.stage, self.asking = self.stage.repeating(peers, attendance, given.heads), False
+        self.stage, self.asking = self.stage.repeating(peers, attendance, heard.heads), False
         self.keep(self)
 
     def _returning(self, attendance: SumAttendance, t: int) -> list[str]:
