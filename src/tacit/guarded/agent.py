@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from tacit.rounds import Trace
 from tacit.types import Array
 
 DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
+T = TypeVar("T")
 Store: TypeAlias = Ledger | Memory  # where answers are on record: for good, or while a run lasts
 
 
@@ -47,15 +48,15 @@ class Outgoing:
     body: Body
 
 
-@contextmanager
-def refusing(name: str) -> Iterator[None]:
-    """Turn any error into Refused, which says that this agent does not answer and no more; the owner is warned why."""
+def or_refused(name: str, answer: Callable[[], T]) -> T:
+    """The answer of an agent; or Refused, which says that it does not answer and no more. Its owner is warned why."""
     try:
-        yield
+        with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
+            return answer()
     except Exception as error:  # whatever it is, its text stays here
         with suppress(RefusalWarning):  # where warnings are errors, the server is told no more either
             warnings.warn(f"agent {name}: {error}", RefusalWarning, stacklevel=3)
-        raise Refused(f"agent {name}: {Refused.public}") from None
+    raise Refused(f"agent {name}: {Refused.public}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +86,7 @@ class Guarded:
 
         Or raise Refused: then the server is told that this agent does not answer, and no more.
         """
-        with refusing(self.name), np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
-            return self._respond(own, self.gate.checked(question))
+        return or_refused(self.name, lambda: self._respond(own, self.gate.checked(question)))
 
     def _respond(self, own: Local, asked: Asked) -> tuple[Local, Outgoing, Trace]:
         half, t, body = self.half, asked.t, asked.body

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from tacit.errors import IncompatibleError
-from tacit.guarded.agent import Outgoing, Store, refusing
+from tacit.guarded.agent import Outgoing, Store, or_refused
 from tacit.guarded.gate import Gate, Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import masker as masks
@@ -54,8 +54,7 @@ class Summand:
 
     def words(self, question: Question) -> Array:
         """What the agent adds to a sum in its own process; Refused, and no more, where it does not answer."""
-        with refusing(self.name):
-            return np.asarray(self.respond(question).body["words"])
+        return or_refused(self.name, lambda: np.asarray(self.respond(question).body["words"]))
 
     def respond(self, question: Question) -> Outgoing:
         """The answer to an attempt, or an error whose text is for the owner of the records."""

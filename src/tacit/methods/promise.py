@@ -39,7 +39,7 @@ class Promise:
     each_round: Events = ()
     once: Events = ()
     caveats: tuple[str, ...] = ()
-    coalition: tuple[int, int] | None = None  # (c, P) of a secure sum: it holds against the server and any c of P agents
+    coalition: tuple[int, int] | None = None  # (c, P) of a secure sum: holds against the server with any c of P agents
 
     @property
     def trusting(self) -> str:

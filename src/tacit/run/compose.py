@@ -70,8 +70,8 @@ class AdmmSetup:
 
 def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
-    require(spec.run.engine, spec.run.device)
     in_sum.check(spec, federation)
+    require(spec.run.engine, spec.run.device)
     spec = _settled(spec, federation)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
     momentum = spec.algorithm.momentum or 0.0
@@ -126,7 +126,8 @@ def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -
 
 def accounted_delta(spec: Spec) -> float:
     """Return dp_delta less the share that discrete noise may add to the delta of continuous noise."""
-    share = DELTA_FOR_THE_GRID if spec.privacy.noise == "exact" else 0.0
+    discrete = spec.privacy.noise == "exact" or spec.privacy.trust == "sum"  # a sum is of integers, simulated or not
+    share = DELTA_FOR_THE_GRID if discrete else 0.0
     return spec.privacy.dp_delta * (1 - share)
 
 

@@ -221,8 +221,8 @@ def _adversary(promise: Promise) -> str:
         return NOBODY_TRUSTED
     c, n = promise.coalition
     return (
-        f"no channel is trusted, and neither is the server, also together with {c} of the {n} agents; more than {c} "
-        "agents must not tell the server what they know"
+        f"no channel is trusted, and neither is the server, nor any {c} of the {n} agents that tell it all they know; "
+        f"{c + 1} agents that do so void the guarantee"
     )
 
 

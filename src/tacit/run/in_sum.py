@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tacit.errors import IncompatibleError
 from tacit.privacy.summed import InSum, Peers
 from tacit.run.spec import Spec
@@ -50,7 +52,7 @@ def check(spec: Spec, federation: Federation) -> None:
         "at w: set algorithm.linearize_at = w, as the sound preset does": a.linearize_at != "w",
         "noise on each agent's solution is not noise on a sum: use objt or objp": a.perturbation != "objective",
         "shares of Gaussian noise add up to Gaussian noise, and others do not add up to their own law: set "
-        "privacy.mechanism = gaussian and a finite epsilon": p.mechanism != "gaussian",
+        "privacy.mechanism = gaussian and a finite epsilon": p.mechanism != "gaussian" or math.isinf(p.epsilon),
         "a round may be asked again, so that a budget is for the whole run: set privacy.covers = run":
             p.covers != "run",
         "agents weigh their records differently with algorithm.gradient_weight = local: drop it":

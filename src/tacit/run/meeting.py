@@ -11,7 +11,7 @@ from pathlib import Path
 from tacit.guarded.agent import Store
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import files
-from tacit.guarded.masks.keys import RunKey, SigningKey
+from tacit.guarded.masks.keys import RunKey, SigningKey, roster
 from tacit.guarded.masks.masker import Masker
 from tacit.guarded.masks.masker import Terms as MaskTerms
 from tacit.guarded.summand import Summand
@@ -32,9 +32,9 @@ def summands(rows: Sequence[Row], numbers: Summed, colluding: int, keys: Path | 
     signing = {name: SigningKey.new() for name in own}  # of this process: nobody pins them elsewhere
     pinned = {name: key.public for name, key in signing.items()}
     statements = [signing[name].state(run, name, key.public) for name, key in own.items()]
-    agreed = MaskTerms(run, WIDEST, colluding + 2, colluding)
+    agreed, keys_of_all = MaskTerms(run, WIDEST, colluding + 2, colluding), roster(run, pinned, statements)
     return [
-        Summand(name, half, terms, data_id, store, numbers, Masker.meet(agreed, name, own[name], pinned, statements))
+        Summand(name, half, terms, data_id, store, numbers, Masker.among(agreed, name, own[name], keys_of_all))
         for name, half, terms, data_id, store in rows
     ]
 

@@ -83,7 +83,11 @@ class Masker:
         cls, terms: Terms, agent: str, key: RunKey, pinned: Mapping[str, bytes], statements: Iterable[Statement]
     ) -> Masker:
         """Check the statements of all agents, the own one among them, and agree on a secret with every peer."""
-        keys = roster(terms.run, pinned, statements)
+        return cls.among(terms, agent, key, roster(terms.run, pinned, statements))
+
+    @classmethod
+    def among(cls, terms: Terms, agent: str, key: RunKey, keys: Mapping[str, bytes]) -> Masker:
+        """Agree on a secret with every owner of a key; whoever calls has checked whose keys these are (`roster`)."""
         if keys.get(agent) != key.public:
             raise Unfit(f"the statement of {agent!r} itself is missing or has another key: announce the key on disk.")
         peers = [peer for peer in keys if peer != agent]

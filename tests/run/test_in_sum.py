@@ -1,0 +1,262 @@
+"""Runs that trust a secure sum, in one process: the steps, the noise, the price, restarts, and who cannot have one."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.cli import main
+from tacit.errors import IncompatibleError, Interrupted, Refused, SpecError
+from tacit.privacy import lattice, summed
+from tacit.privacy.budget import total
+from tacit.privacy.exact import Law
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.release import GaussianRelease
+from tacit.privacy.summed import Attempt, Peers
+from tacit.run import build, deploy, in_sum
+from tacit.run.presets import preset
+from tacit.run.summed import SummedEngine
+from tests.conftest import federation
+
+pytest.importorskip("cryptography")
+
+SMALL = {
+    "data.source": "synthetic", "data.records": 80, "data.agents": 4, "run.rounds": 6, "features.map": "none",
+    "privacy.trust": "sum",
+}  # fmt: skip
+SOUND = preset("sound", "objt").with_values(SMALL)
+FIXED = {"privacy.clip": 0.5, "schedule.step": 0.5, "algorithm.momentum": 0.3}
+FLAGS = ["train", "--data", "synthetic", "--agents", "4", "--set", "data.records=80", "--rounds", "6", "-qq"]
+
+
+@pytest.fixture
+def injected(monkeypatch):
+    """Noise that the value itself decides: whoever adds the same value adds the same share."""
+
+    def share(self, value, _bits=None):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).digest()
+        drawn = np.random.default_rng(list(digest)).normal(size=value.shape) * self.share_steps
+        whole = np.rint(value / self.step).astype(np.int64) + np.rint(drawn).astype(np.int64)
+        return whole.view(np.uint64) & np.uint64((1 << self.width) - 1)
+
+    monkeypatch.setattr(Attempt, "share", share)
+
+
+@pytest.fixture
+def silent(monkeypatch):
+    """No noise at all, behind a sum and without one."""
+
+    def nothing(_law, _scale, shape, _bits=None):
+        return np.zeros(shape, np.int64)
+
+    monkeypatch.setattr(summed, "sample", nothing)
+    monkeypatch.setattr(lattice, "sample", nothing)
+
+
+def releases(run: Path) -> list[int]:
+    """How many releases each agent of a run noted in the run's own ledgers."""
+    counts = []
+    for agent in "0123":
+        with Ledger.open(run / "ledgers" / f"{agent}.ledger", deploy.price, create=False) as ledger:
+            counts.append(ledger.verify().releases)
+    return counts
+
+
+# --- the steps
+
+
+@pytest.mark.usefixtures("silent")
+@pytest.mark.parametrize("algorithm", ["objt", "objp"])
+@pytest.mark.parametrize("order", ["zwd", "wzd"])
+@pytest.mark.parametrize("eta", [0.7, 1e6])
+def test_the_steps_are_those_of_agents_who_send_their_own_models(algorithm, order, eta):
+    momentum = {"algorithm.momentum": 0.3 if order == "zwd" else 0.0}
+    same = FIXED | momentum | {"algorithm.order": order, "schedule.eta_a": eta, "problem.beta": 0.1}
+    spec = preset("sound", algorithm).with_values(SMALL | same)
+    over = federation(4)
+    hidden, shown = (tacit.train(spec.with_values({"privacy.trust": whom}), over) for whom in ("sum", "nobody"))
+    assert np.abs(shown.w).max() > 0.01
+    np.testing.assert_allclose(hidden.w, shown.w, atol=1e-7)  # each entry was rounded to a grid
+
+
+@pytest.mark.usefixtures("injected")
+def test_a_simulated_and_a_deployed_run_have_the_same_model_bit_for_bit_under_the_same_noise(tmp_path):
+    over = federation(4)
+    simulated = tacit.train(SOUND.with_values({"run.seed": 0}), over)
+    deployed = tacit.train(SOUND, over, tmp_path / "run")
+    assert simulated.summary["simulated_noise"]
+    assert not deployed.summary["simulated_noise"]
+    np.testing.assert_array_equal(deployed.w, simulated.w)
+    assert [row["step"] for row in deployed.rounds] == [row["step"] for row in simulated.rounds]
+
+
+def test_a_seed_repeats_a_simulation_and_another_one_does_not():
+    first, again, other = (tacit.train(SOUND.with_values({"run.seed": seed})) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first.w, again.w)
+    assert np.abs(first.w - other.w).max() > 1e-6
+
+
+# --- noise and price
+
+
+def test_the_noise_of_a_sum_is_that_of_one_agent_whoever_colludes():
+    spec = SOUND.with_values({"run.seed": 0})
+    over = federation(4)
+    setup = build.admm_setup(spec, over)
+    numbers = deploy.summed(spec, setup)
+    for c in (1, 2):
+        attempt = numbers.attempt(Peers(4, c))
+        assert attempt.share_steps * attempt.step * math.sqrt(4 - c) >= numbers.scale
+        assert attempt.share_steps * attempt.step * math.sqrt(4 - c) <= 1.001 * numbers.scale
+    assert numbers.scale >= numbers.multiplier * max(half.sensitivity for half in deploy.halves(spec, setup))
+
+
+def test_what_is_kept_back_of_delta_covers_the_law_of_a_sum_of_shares():
+    spec = SOUND.with_values({"run.seed": 0})
+    numbers = deploy.summed(spec, build.admm_setup(spec, federation(4)))
+    for peers in (Peers(3, 1), Peers(4, 2), Peers(1000, 1), Peers(10**6, 10)):
+        own = summed.gap(numbers.attempt(peers).share_steps, peers.honest, numbers.dimension)
+        assert own <= lattice.gap(Law.LAPLACE, numbers.scale, numbers.dimension)
+
+
+@pytest.mark.parametrize("repetitions", [0, 3])
+def test_repetitions_are_calibrated_for_agreed_to_and_stated(repetitions, tmp_path):
+    spec = SOUND.with_values({"privacy.repetitions": repetitions, "privacy.epsilon": 2.0})
+    result = tacit.train(spec, federation(4), tmp_path / "run")
+    (release, _), = build.admm_setup(spec, federation(4)).promise.each_round
+    assert isinstance(release, GaussianRelease)
+    delta = result.summary["accounted_delta"]
+    assert total([(release, 6 + repetitions)], delta).epsilon == pytest.approx(2.0, rel=1e-3)
+    assert result.summary["epsilon"] == pytest.approx(2.0, rel=1e-3)
+    assert (f"up to {repetitions} repetitions" in result.guarantee) == bool(repetitions)
+    with Ledger.open(tmp_path / "run" / "ledgers" / "0.ledger", deploy.price, create=False) as ledger:
+        (place,) = ledger.history().places.values()
+        assert place.terms.repetitions == repetitions
+        assert place.releases == 6
+
+
+def test_the_guarantee_says_who_must_not_collude_with_whom(tmp_path):
+    result = tacit.train(SOUND.with_values({"privacy.colluding": 2}), federation(4), tmp_path / "run")
+    assert "the server and any 2 of the 4 agents together, if the other 2 follow the protocol" in result.guarantee
+    for told in (result.summary["trust"], result.summary["covers"]):
+        assert "nor any 2 of the 4 agents" in told
+        assert "3 agents that do so void the guarantee" in told
+
+
+def test_more_colluding_agents_take_more_noise():
+    over, seeded = federation(4), SOUND.with_values({"run.seed": 0})
+    one, two = (
+        tacit.train(seeded.with_values({"privacy.colluding": c}), over).rounds[-1]["noise_scale"] for c in (1, 2)
+    )
+    assert two == pytest.approx(one * math.sqrt(3 / 2))
+
+
+# --- what is on record, and restarts
+
+
+@pytest.mark.usefixtures("silent")
+def test_a_ledger_holds_masked_words_that_add_up_to_the_total_and_tell_nothing_alone(tmp_path, monkeypatch):
+    seen = []
+    words = SummedEngine._words
+
+    def spied(self, agents, question):
+        seen.append((agents, words(self, agents, question)))
+        return seen[-1][1]
+
+    monkeypatch.setattr(SummedEngine, "_words", spied)
+    over = federation(4)
+    tacit.train(SOUND, over, tmp_path / "run")
+    agents, sent = seen[0]
+    attempt = agents[0].summed.attempt(Peers(4, 1))
+    low = np.uint64((1 << attempt.width) - 1)
+    small = 2 ** (attempt.width - 8)  # without noise a share at w = 0 is that small, and its words would be
+    for own in sent:
+        lifted = attempt.steps(own)
+        assert (np.abs(lifted) > small).mean() > 0.9
+    total_of = attempt.steps(np.add.reduce(sent, dtype=np.uint64) & low)
+    assert np.abs(total_of).max() <= small
+
+
+@pytest.mark.usefixtures("injected")
+def test_a_run_that_was_stopped_goes_on_with_its_keys_and_leaves_none_behind(tmp_path):
+    over = federation(4)
+    whole = tacit.train(SOUND, over, tmp_path / "whole")
+
+    def stop_at_three(done, _row):
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        tacit.train(SOUND, over, tmp_path / "run", listener=stop_at_three)
+    keys = list((tmp_path / "run" / "ledgers").glob("*.runkey"))
+    assert len(keys) == 4
+    assert all(key.stat().st_mode & 0o777 == 0o600 for key in keys)
+    again = tacit.resume(tmp_path / "run", over)
+    np.testing.assert_array_equal(again.w, whole.w)
+    assert releases(tmp_path / "run") == [6] * 4
+    assert not list((tmp_path / "run" / "ledgers").glob("*.runkey"))
+
+
+@pytest.mark.usefixtures("injected")
+def test_a_run_that_died_between_answers_and_total_pays_once(tmp_path, monkeypatch):
+    over = federation(4)
+    whole = tacit.train(SOUND, over, tmp_path / "whole")
+    words = SummedEngine._words
+
+    def dies(self, agents, question):
+        if question.t == 4:
+            words(self, agents[:2], question)  # two agents have answered: their words are on record
+            raise Refused("the process ends here")
+        return words(self, agents, question)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SummedEngine, "_words", dies)
+        with pytest.raises(Refused):
+            tacit.train(SOUND, over, tmp_path / "run")
+    assert releases(tmp_path / "run") == [4, 4, 3, 3]
+    again = tacit.resume(tmp_path / "run", over)
+    np.testing.assert_array_equal(again.w, whole.w)
+    assert releases(tmp_path / "run") == [6] * 4
+
+
+# --- who cannot have a sum
+
+
+@pytest.mark.parametrize(("values", "why"), [
+    ({"data.agents": 2}, "needs 3 agents, and there are 2"),
+    ({"data.agents": 1}, "there is one"),
+    ({"privacy.colluding": 3}, "needs 5 agents"),
+    ({"algorithm.linearize_at": "z", "algorithm.order": "wzd", "algorithm.momentum": 0.0}, "hidden z_p"),
+    ({"privacy.mechanism": "laplace"}, "Gaussian noise"),
+    ({"privacy.epsilon": math.inf}, "noise"),
+    ({"privacy.covers": "round"}, "whole run"),
+    ({"algorithm.gradient_weight": "local"}, "weigh"),
+    ({"run.engine": "torch"}, "torch adds no shares"),
+    ({"privacy.trust": "nobody", "privacy.colluding": 2}, "add --trust sum"),
+    ({"privacy.trust": None, "privacy.repetitions": 2}, "add --trust sum"),
+])  # fmt: skip
+def test_a_run_that_needs_more_than_a_sum_is_refused_with_the_reason(values, why, tmp_path):
+    spec = SOUND.with_values({"run.seed": 0} | values)
+    with pytest.raises((IncompatibleError, SpecError), match=why):
+        tacit.train(spec, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("algorithm", ["outp", "objt-laplace", "admm", "fedavg"])
+def test_methods_that_need_more_than_a_sum_are_refused_from_the_command_line(algorithm, tmp_path, capsys):
+    out = str(tmp_path / "run")
+    assert main([*FLAGS, "--trust", "sum", "--seed", "0", "--algorithm", algorithm, "--out", out]) == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    assert algorithm in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_trusting_nobody_is_the_default():
+    assert in_sum.of(preset("sound", "objt")) is None
+    assert in_sum.of(preset("sound", "objt").with_values({"privacy.trust": "nobody"})) is None
