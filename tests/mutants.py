@@ -38,7 +38,7 @@ REMOTE = "tests/federation/test_remote.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 TOTALLED = "tests/federation/test_sum_remote.py::"
 ADDED = "tests/federation/test_sum_service.py::"
-SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
+SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_alone_and_no_record_decides_their_bytes"
 SUM_KEYS = ADDED + "test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met"
 
 
@@ -618,7 +618,7 @@ MUTANTS = (
            "self.ended, self.agents = True, {}", "self.agents = {}",
            ADDED + "test_whoever_waits_while_a_run_ends_finds_it_gone"),
     Mutant("keys outlive their run", "federation/sum_service.py",
-           "        files.forget_run_key(self.folder, terms.run, agent, self.data_ids[agent])\n", "",
+           "        files.forget_run_key(self.folder, run, agent, self.data_ids[agent])\n", "",
            ADDED + "test_the_end_of_a_run_deletes_its_keys_and_what_is_stored_of_it_and_not_its_price"),
     Mutant("a run ends by its name alone after a restart", "federation/sum_service.py",
            " and place.terms.spec == close.agreed:", ":",
@@ -670,6 +670,12 @@ MUTANTS = (
     Mutant("a service that was started again does not meet the others", "federation/exchange.py",
            "            self.introduce(site)\n", "            pass\n",
            TOTALLED + "test_a_service_that_is_started_again_joins_and_meets_again_and_costs_nothing"),
+    Mutant("a question whose body was not read is refused after a restart", "federation/service.py",
+           "in (Ask.kind, AskSum.kind) and", "in (Ask.kind,) and",
+           ADDED + "test_a_body_that_was_not_read_is_an_invitation_to_join_again"),
+    Mutant("agents with different grids add up", "federation/facts.py",
+           "    if setup.in_sum is not None:\n", "    if False:\n",
+           ADDED + "test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed"),
 )  # fmt: skip
 
 

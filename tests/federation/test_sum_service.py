@@ -13,6 +13,7 @@ from tacit.federation import facts
 from tacit.federation import service as services_module
 from tacit.federation.messages import Ask, AskSum, Close, Closed, Meet, Met, Refusal, Shares, Signed, Unjoined, written
 from tacit.federation.service import Service
+from tacit.federation.site import load
 from tacit.federation.site import read as read_site
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks.keys import RunKey, SigningKey
@@ -88,6 +89,18 @@ def test_words_of_all_sites_add_up_to_a_sum_that_a_coordinator_reads_and_no_part
         for row, value in zip((words[who] for who in words), values, strict=True):
             assert not attempt.holds(row)
             assert (attempt.steps(row) != np.rint(value / attempt.step).ravel()).all()
+
+
+def test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed(tmp_path, monkeypatch):
+    """Agents with different grids would add up to nothing, and find out after the first round."""
+    with services(tmp_path, sites=ONE)["alone"] as one:
+        fine, summed = small.join(one, chosen=spec()), deploy.summed
+        monkeypatch.setattr(deploy, "summed", lambda *of: replace(summed(*of), sensitivity=1.0))
+        other = small.join(one, chosen=spec())
+        monkeypatch.setattr(deploy, "summed", summed)
+        assert (other.spec, other.agents) == (fine.spec, fine.agents)
+        assert told(one, other) == Refusal("r1")
+        assert told(one, fine).kind == "joined"
 
 
 def test_a_run_is_paid_for_round_by_round_and_no_more_than_it_was_agreed_to_cost(tmp_path):
@@ -256,8 +269,35 @@ MEETINGS = [
 ]  # fmt: skip
 
 
-def test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met(tmp_path):
-    twins = [joined(tmp_path / "a"), joined(tmp_path / "b", change=neighbour)]
+def without_one(site):
+    """The records of a site, but for one of each agent, which is absent in its place."""
+    whole, shards = load(site), []
+    for one in whole.shards:
+        x, present = one.x.copy(), np.arange(len(one)) != 3
+        x[~present] = 0
+        shards.append(replace(one, x=x, present=present))
+    return replace(whole, shards=tuple(shards))
+
+
+def twins_of(tmp_path, monkeypatch, made, other: str):
+    """Two parties that differ in one record of each agent: another one, or none."""
+    one = made(tmp_path / "a")
+    if other == "absent":
+        monkeypatch.setattr(services_module, "load", without_one)
+    two = made(tmp_path / "b", change=neighbour if other == "changed" else None)
+    monkeypatch.setattr(services_module, "load", load)
+    theirs = [party["alone"].own.shards[0] for party in (one, two)]
+    assert (theirs[0].x != theirs[1].x).any(axis=1).sum() == 1
+    assert (theirs[1].present is not None) == (other == "absent")
+    return [one, two]
+
+
+NEIGHBOURS = pytest.mark.parametrize("other", ["changed", "absent"])
+
+
+@NEIGHBOURS
+def test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met(tmp_path, monkeypatch, other):
+    twins = twins_of(tmp_path, monkeypatch, joined, other)
     offered = [meetings(party) for party in twins]
     assert list(offered[0]) == MEETINGS
     for name in MEETINGS:
@@ -413,9 +453,9 @@ ATTACKS = [
 ]  # fmt: skip
 
 
-def test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes(tmp_path):
-    twins = [begun(tmp_path / "a"), begun(tmp_path / "b", change=neighbour)]
-    assert (twins[0]["alone"].own.shards[0].x != twins[1]["alone"].own.shards[0].x).any()
+@NEIGHBOURS
+def test_a_hostile_coordinator_gets_refusals_alone_and_no_record_decides_their_bytes(tmp_path, monkeypatch, other):
+    twins = twins_of(tmp_path, monkeypatch, begun, other)
     for party in twins:
         for t in (1, 2):
             assert set(words_of(party, party.ask(t))) == set(PEERS)
@@ -482,6 +522,11 @@ def test_a_run_of_releases_takes_no_part_in_sums_nor_a_run_of_sums_in_releases(t
         for message in (AskSum(*name, 2, 0, PEERS, w), Meet(*name, signed), Close(*name)):
             assert told(one, message) == Refusal("plain")
         assert told(one, small.ask(one, plain, 2)).kind == "answer"
+        question = small.ask(one, plain, 3)
+    with Service(one.site) as one:
+        told(one, Close(*name))
+        told(one, plain)
+        assert told(one, question).kind == "answer"  # it goes on from what its ledger holds
 
 
 def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeypatch):

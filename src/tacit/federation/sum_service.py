@@ -79,19 +79,18 @@ class Sums:
         return SumRun(join, shape, self, entrants, signed, masks, numbers)
 
     def closed(self, close: Close) -> Closed | None:
-        """Forget a run that is not loaded, by what the ledgers know of it; None where they know none on these terms."""
+        """Delete the keys of a run that is not loaded, where ledgers know it on these terms; None where none does."""
         found = False
         for name, data_id in self.data_ids.items():
             place = self.office.ledgers[name].history().places.get((data_id, close.run))
             if place is not None and place.terms is not None and place.terms.spec == close.agreed:
-                self.forget(place.terms, name)
+                self.forget_key(close.run, name)  # answers stay: the run may be one of releases, which goes on
                 found = True
         return Closed(close.run) if found else None
 
-    def forget(self, terms: Terms, agent: str) -> None:
-        """Delete an agent's key of a run, and what is stored of its answers; what they have cost stays on record."""
-        files.forget_run_key(self.folder, terms.run, agent, self.data_ids[agent])
-        self.office.ledgers[agent].forget(terms.run, terms.rounds + 1)
+    def forget_key(self, run: str, agent: str) -> None:
+        """Delete an agent's key of a run."""
+        files.forget_run_key(self.folder, run, agent, self.data_ids[agent])
 
 
 @dataclass(eq=False)
@@ -129,7 +128,8 @@ class SumRun:
     def _close(self, close: Close) -> Closed:
         self.ended, self.agents = True, {}  # whoever waits for an answer of this run finds it gone
         for name, one in self.entrants.items():
-            self.sums.forget(one.terms, name)
+            self.sums.forget_key(close.run, name)
+            self.sums.office.ledgers[name].forget(close.run, one.terms.rounds + 1)  # what they cost stays on record
         self.sums.office.log(f"run {close.run!r} has ended: its keys are deleted", event="closed", run=close.run)
         return Closed(close.run)
 
