@@ -37,7 +37,7 @@ MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/tes
 REMOTE = "tests/federation/test_remote.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 SUMMAND, IN_SUM = "tests/guarded/test_summand.py::", "tests/run/test_in_sum.py::"
-ADDED = "tests/federation/test_sum_remote.py::"
+TOTALLED = "tests/federation/test_sum_remote.py::"
 ADDED = "tests/federation/test_sum_service.py::"
 SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_alone_and_no_record_decides_their_bytes"
 SUM_KEYS = ADDED + "test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met"
@@ -740,6 +740,43 @@ MUTANTS = (
            "deploy.terms(spec, half) if numbers is None else deploy.sum_terms(spec, half, numbers)",
            "deploy.terms(spec, half)",
            ADDED + "test_a_run_is_paid_for_round_by_round_and_no_more_than_it_was_agreed_to_cost"),
+    Mutant("an attempt at a sum is asked before it is on disk", "federation/sum_remote.py",
+           "        self.keep(self)\n", "",
+           TOTALLED + "test_garbage_spoils_one_attempt_and_no_budget_beyond_it"),
+    Mutant("a coordinator takes any residues for a sum", "federation/sum_remote.py",
+           "if not numbers.holds(residues):", "if False:",
+           TOTALLED + "test_garbage_spoils_one_attempt_and_no_budget_beyond_it"),
+    Mutant("repetitions of a sum are not counted", "federation/sum_remote.py",
+           "return self.in_sum.repetitions - self.stage.repeated", "return self.in_sum.repetitions",
+           TOTALLED + "test_nobody_is_let_in_again_where_it_could_cost_a_repetition_that_there_is_not"),
+    Mutant("an agent comes back when no repetition is left", "federation/sum_remote.py",
+           "        if not self.left:\n            return []\n", "",
+           TOTALLED + "test_nobody_is_let_in_again_where_it_could_cost_a_repetition_that_there_is_not"),
+    Mutant("an agent that refused is asked again at once", "federation/sum_remote.py",
+           "        self.gone |= left_out & set(heard.reasons)\n", "",
+           TOTALLED + "test_an_answer_that_is_none_is_named_and_the_others_go_on_without_that_site"),
+    Mutant("a sum is asked of one honest agent", "federation/sum_remote.py",
+           "elif len(peers) < least:", "elif not peers:",
+           TOTALLED + "test_too_few_agents_suspend_the_run_and_the_same_attempt_is_asked_again_free_of_cost"),
+    Mutant("an agent that comes and goes never waits", "federation/attendance.py",
+           "t - self.dropped_at >= 2.0 ** (self.dropped - 1)", "t - self.dropped_at >= 1",
+           TOTALLED + "test_agents_that_drop_out_again_and_again_wait_longer_each_time"),
+    Mutant("a checkpoint forgets the set of an attempt", "federation/stage.py",
+           'zip(names, saved["peers"], strict=True) if there', 'zip(names, saved["peers"], strict=True)',
+           TOTALLED + "test_a_coordinator_that_is_killed_anywhere_goes_on_to_the_same_model_and_nobody_pays_twice"),
+    Mutant("a site adds words for the agents of another", "federation/stage.py",
+           "if not {*gave, *answer.refused} <= set(own) or set(gave) & set(answer.refused):", "if False:",
+           TOTALLED + "test_an_answer_that_is_none_is_named_and_the_others_go_on_without_that_site"),
+    Mutant("words of too many bits are added", "federation/stage.py",
+           "if (answer.words > np.uint64((1 << numbers.width) - 1)).any():", "if False:",
+           TOTALLED + "test_an_answer_that_is_none_is_named_and_the_others_go_on_without_that_site"),
+    Mutant("words of an earlier attempt are added", "federation/exchange.py",
+           "isinstance(message, self.kind) and _place(message) == _place(question.asked)",
+           "isinstance(message, self.kind) and message.t == question.t",
+           TOTALLED + "test_words_of_an_earlier_attempt_are_not_taken_for_those_of_a_later_one"),
+    Mutant("a service that was started again does not meet the others", "federation/exchange.py",
+           "            self.introduce(site)\n", "            pass\n",
+           TOTALLED + "test_a_service_that_is_started_again_joins_and_meets_again_and_costs_nothing"),
     Mutant("a question whose body was not read is refused after a restart", "federation/service.py",
            "in (Ask.kind, AskSum.kind) and", "in (Ask.kind,) and",
            ADDED + "test_a_body_that_was_not_read_is_an_invitation_to_join_again"),

@@ -88,7 +88,7 @@ def test_another_value_than_was_agreed_is_refused(site, key):
     except InputError:  # a regulariser of no such name, say
         chosen = spec(**{key: "l1"})
     checked(site, spec())
-    unfit(site, chosen.toml(), r"run\.name|data\.source|agree\.")
+    unfit(site, chosen.toml(), r"run\.name|data\.source|agree\.|of a secure sum")
 
 
 @pytest.mark.parametrize("key", sorted(UNREAD))

@@ -156,9 +156,14 @@ def test_agents_that_drop_out_again_and_again_wait_longer_each_time(run):
 
 
 def test_nobody_is_let_in_again_where_it_could_cost_a_repetition_that_there_is_not(run):
-    result, room = run(down("alone", [2]), repetitions=1)
-    assert paid(room)["north"] == [(1, 0)]
-    assert result.summary["took_part"]["north"]["missed"] == 5
+    def late(way, who, header):
+        return [59.9] if way == "from" and who == "alone" and header.get("t") == 2 else [2 * QUICK]
+
+    result, room = run(late, repetitions=1)
+    assert paid(room)["north"] == [(1, 0), (2, 0)]
+    told = result.summary["took_part"]["north"]
+    assert (told["missed"], told["released"], told["asked"]) == (5, 1, 2)
+    assert run(late, name="d")[0].summary["took_part"]["north"]["missed"] == 1  # a late answer is a sign of life
 
 
 def test_a_run_without_repetitions_left_is_suspended_and_asks_the_same_again(run):

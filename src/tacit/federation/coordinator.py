@@ -75,8 +75,8 @@ def train(
             run = Run(case.spec, case.federation, case.setup, directory)
             host = partial(_host, case, opening, board)
             result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
-            if case.setup.in_sum is not None:
-                opening.closed(case.join, case.sites)
+            if isinstance(board.remote, SumRemote):
+                opening.closed(case.join, case.sites, board.remote.stage.peers)
         except InputError as error:
             directory.discard()  # unless a round was done
             board.ended(f"stopped: {error}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -38,7 +38,7 @@ from tacit.run.directory import RunDirectory, write_whole
 
 FILE = "federation.json"
 KEYS = "keys.json"
-CLOSING = 10.0  # seconds that sites have to hear that a run has ended
+CLOSING = 20.0  # seconds that sites have to hear that a run has ended, where they took part in its last round
 AT_MOST = 1.0  # seconds between two looks at the clock
 
 M = TypeVar("M", bound=Message)
@@ -174,9 +174,16 @@ class Opening:
             )
         return again
 
-    def closed(self, join: Join, sites: Mapping[str, Sequence[str]]) -> None:
-        """Tell every site that the run has ended; whoever does not hear it keeps keys that nobody asks for."""
-        for name, _ in self._replies(sites, Close(join.run, join.agreed), (Closed, Refusal, Unjoined), CLOSING):
+    def closed(self, join: Join, sites: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
+        """Tell every site that the run has ended, and wait for those whose agents are `there`.
+
+        Whoever does not hear it keeps keys that nobody asks for.
+        """
+        close = Close(join.run, join.agreed)
+        awaited = {name: agents for name, agents in sites.items() if set(agents) & set(there)}
+        for name in sites.keys() - awaited.keys():
+            self.carrier.send(name, *messages.written(close))
+        for name, _ in self._replies(awaited, close, (Closed, Refusal, Unjoined), CLOSING):
             self.log(f"site {name} has closed the run {join.run}", site=name)
 
     def _replies(
