@@ -92,7 +92,7 @@ class Federation(Rehearsal):
         found = {}
         for folder in (self.folder / site / "agent" for site in self.sites):
             for path in sorted((folder / "ledger").iterdir()):
-                if not path.name.endswith(("-wal", "-shm")):
+                if path.suffix == ".ledger":
                     found[path.name] = Ledger.open(path, price, create=False)
         return found
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from tacit.cli import main
 from tacit.privacy import lattice
+from tacit.privacy.summed import Attempt
+from tests.federation.summing import seeded as seeded_share
 
 
 def seeded(value, scale, law, bits=None):
@@ -22,4 +24,5 @@ def seeded(value, scale, law, bits=None):
 
 if __name__ == "__main__":
     lattice.release = seeded
+    Attempt.share = seeded_share
     sys.exit(main(["agent", "serve", *sys.argv[1:]]))

@@ -37,6 +37,7 @@ class Room:
         self.services, self.fate, self.change = services, fate, change
         self.now, self.events, self.count = 0.0, [], itertools.count()
         self.asked: list[tuple[str, int]] = []
+        self.attempts: list[tuple[str, int, int, tuple[str, ...]]] = []
         self.paid: dict[str, list[int]] = {}
         self.priced: dict[str, float] = {}
 
@@ -60,6 +61,8 @@ class Room:
             elif (service := self.services[site]) is not None:
                 if header["kind"] == "ask":
                     self.asked.append((site, header["t"]))
+                if header["kind"] == "ask sum":
+                    self.attempts.append((site, header["t"], header["attempt"], tuple(header["peers"])))
                 for reply in self._replies(site, header, service.answer(header, body)):
                     self._post("from", site, *reply)
         self.now = self.now if found else until

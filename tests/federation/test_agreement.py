@@ -16,6 +16,7 @@ from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import keys
+from tests.federation import sum_sites
 from tests.federation.sites import SIZES, begun, join, service, spec, told
 
 ALL = tuple(SIZES.items())
@@ -61,6 +62,7 @@ OTHER = {
     "features.shape": "3x1", "features.scale": 2.0,
     "privacy.epsilon": 1.5, "privacy.dp_delta": 1e-3, "privacy.mechanism": "laplace", "privacy.covers": "round",
     "privacy.noise": "simulated", "privacy.ledger": "/tmp/other", "privacy.limit": 100.0, "privacy.data_id": "new data",
+    "privacy.trust": "sum", "privacy.colluding": 2, "privacy.repetitions": 1,
     "privacy.squared_std": True, "run.preset": "released", "run.name": "r2", "run.engine": "torch",
     "run.device": "cuda",
     "algorithm.name": "outp", "algorithm.rule": "prox", "algorithm.order": "wzd", "algorithm.linearize_at": "z",
@@ -117,6 +119,76 @@ def test_less_than_was_agreed_is_joined(site):
 ])  # fmt: skip
 def test_no_budget_and_no_number_of_rounds_is_less_than_nothing(site, key, value):
     unfit(site, spec().with_values({key: value}).toml(), f"^{key}")
+
+
+SUMS = '"privacy.trust" = "sum"\n'
+
+
+@pytest.fixture(scope="module")
+def adding(tmp_path_factory):
+    with sum_sites.services(tmp_path_factory.mktemp("sums"), sites=sum_sites.ONE)["alone"] as one:
+        yield one
+
+
+def test_a_secure_sum_is_joined_where_the_site_agrees_to_it_and_pins_peers(adding, site, tmp_path):
+    """[agree] alone does not do (tests/federation/test_site.py), nor does [sum] alone."""
+    fine = sum_sites.spec()
+    assert told(adding, join(adding, chosen=fine)).kind == "joined"
+    unfit(site, fine.toml(), r"agree\.privacy\.trust")
+    with pytest.raises(Unfit, match=r"needs? a section \[sum\]"):
+        adding.site.agree.check_spec(fine, "r1", adding.own, None)
+    with sum_sites.services(tmp_path, sites=sum_sites.ONE, agree="")["alone"] as one:
+        refused(one, join(one, chosen=fine))
+    checked_sum(adding, fine)
+
+
+def checked_sum(one, chosen):
+    one.site.agree.check_spec(spec_of(chosen.toml()), "r1", one.own, one.site.sum.colluding)
+
+
+def test_a_site_that_agrees_to_sums_takes_no_run_that_trusts_nobody_unless_it_says_so(adding, tmp_path):
+    with pytest.raises(Unfit, match=r"agree\.privacy\.trust"):
+        checked_sum(adding, spec())
+    both = '"privacy.trust" = ["nobody", "sum"]\n'
+    with sum_sites.services(tmp_path, sites=sum_sites.ONE, agree=both)["alone"] as one:
+        for chosen in (spec(), spec(**{"privacy.trust": "nobody"}), sum_sites.spec()):
+            checked_sum(one, chosen)
+
+
+@pytest.mark.parametrize(("key", "value", "says"), [
+    ("privacy.repetitions", 2, r"more than 1: agree\.privacy\.repetitions"),  # one in ten of 4 rounds, rounded up
+    ("privacy.repetitions", 10**9, r"agree\.privacy\.repetitions"), ("privacy.trust", "nobody", r"agree\.privacy"),
+    ("privacy.colluding", 0, "at least 1"), ("algorithm.linearize_at", "z", r"agree\.algorithm"),
+    ("privacy.mechanism", "laplace", r"agree\.privacy"), ("privacy.covers", "round", r"agree\.privacy"),
+])  # fmt: skip
+def test_a_secure_sum_with_more_than_was_agreed_is_refused(adding, key, value, says):
+    chosen = sum_sites.spec().with_values({key: value})
+    with pytest.raises(InputError if value == 0 else Unfit, match=says):
+        checked_sum(adding, chosen)
+    reply = told(adding, Join("r2", chosen.with_values({"run.name": "r2"}).toml(), HASH, ALL))
+    assert reply == Refusal("r2")
+
+
+def test_a_run_expects_as_many_to_collude_as_the_site_does_or_more(adding, tmp_path):
+    with sum_sites.services(tmp_path, sites=sum_sites.ONE, threshold=4, colluding=2)["alone"] as one:
+        for fewer in (sum_sites.spec(), sum_sites.spec(**{"privacy.colluding": None})):
+            with pytest.raises(Unfit, match=r"privacy.colluding = 1 is less than sum.colluding = 2"):
+                checked_sum(one, fewer)
+            refused(one, Join("r1", fewer.toml(), HASH, ALL))
+        for fine in (2, 3, 100):
+            checked_sum(one, sum_sites.spec(**{"privacy.colluding": fine}))
+    for fine in (None, 1, 2):
+        checked_sum(adding, sum_sites.spec(**{"privacy.colluding": fine}))
+
+
+def test_how_often_rounds_may_be_repeated_is_the_sites_to_say(adding, tmp_path):
+    for fine in (None, 0, 1):
+        checked_sum(adding, sum_sites.spec(**{"privacy.repetitions": fine}))
+    many = SUMS + '"privacy.repetitions" = 3\n'
+    with sum_sites.services(tmp_path, sites=sum_sites.ONE, agree=many)["alone"] as one:
+        checked_sum(one, sum_sites.spec(**{"privacy.repetitions": 3}))
+        with pytest.raises(Unfit, match="more than 3"):
+            checked_sum(one, sum_sites.spec(**{"privacy.repetitions": 4}))
 
 
 def test_silence_is_no_mechanism(site):

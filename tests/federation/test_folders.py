@@ -6,7 +6,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import SpecError
-from tacit.federation import certificates, folders
+from tacit.federation import certificates, demonstration, folders
 from tacit.federation.agreement import spec_of
 from tacit.federation.plan import read_plan
 from tacit.federation.site import read
@@ -75,3 +75,52 @@ def test_a_run_with_a_seed_is_refused_and_leaves_nothing(tmp_path):
     with pytest.raises(SpecError, match="follows no seed"):
         folders.make(tmp_path / "study", folders.Layout("study", {"north": ("north",)}, values={"run.seed": 0}))
     assert not (tmp_path / "study").exists()
+
+
+def test_init_for_a_secure_sum_leaves_keys_to_the_sites(tmp_path, capsys):
+    pytest.importorskip("cryptography")
+    words = ["federate", "init", str(tmp_path / "f"), "--sites", "a,b,c,d", "--agents", "d=d1,d 2", "--trust", "sum"]
+    assert main([*words, "--colluding", "2"]) == 0
+    assert "draws the signing keys of its agents itself" in capsys.readouterr().out
+    text = (tmp_path / "f" / "a" / "agent" / "site.toml").read_text()
+    assert "threshold = 4" in text
+    assert "colluding = 2" in text
+    assert "Take no key from the coordinator" in text
+    for name in ("b", "c", "d1", "d 2"):
+        assert f'# "{name}" = ""' in text
+    assert '# "a" = ""' not in text
+    assert '"privacy.trust" = "sum"' in text.partition("[agree]")[2]
+    assert '"privacy.colluding"' not in text  # [sum] says it
+    assert not list((tmp_path / "f").rglob("agent/keys"))
+    assert "tacit agent key" in (tmp_path / "f" / "a" / "README.md").read_text()
+    assert "colluding = 2" in (tmp_path / "f" / "coordinator" / "run.toml").read_text()
+
+
+def test_init_for_a_sum_over_too_few_agents_is_refused_and_leaves_nothing(tmp_path, capsys):
+    assert main(["federate", "init", str(tmp_path / "f"), "--sites", "a,b", "--trust", "sum"]) == 2
+    assert "a sum shows a single honest agent whole" in capsys.readouterr().err
+    assert not (tmp_path / "f").exists()
+
+
+def test_a_site_without_a_sum_has_no_section_of_it():
+    assert "[sum]" not in folders.site_text("n", ["north"], folders.DEFAULTS, ["south"])
+
+
+def test_a_demonstration_of_a_secure_sum_pins_at_every_site_the_keys_of_all_others(tmp_path):
+    pytest.importorskip("cryptography")
+    from tacit.guarded.masks import files
+
+    demonstration.make(tmp_path / "f", 3, "sum")
+    sites = {name: read(tmp_path / "f" / name / "agent" / "site.toml") for name in demonstration.SITES}
+    drawn = {
+        agent: files.signing_key(sites[name].sum.key_file(agent)).public
+        for name, agents in demonstration.SITES.items() for agent in agents
+    }  # fmt: skip
+    for name, agents in demonstration.SITES.items():
+        assert sites[name].sum.peers == {agent: key for agent, key in drawn.items() if agent not in agents}
+
+
+def test_try_does_not_change_the_trust_of_a_federation_that_is_there(tmp_path, capsys):
+    (tmp_path / "coordinator").mkdir()
+    assert main(["federate", "try", str(tmp_path), "--trust", "sum"]) == 2
+    assert "set privacy.trust in its coordinator/run.toml" in capsys.readouterr().err

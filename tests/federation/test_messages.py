@@ -17,12 +17,20 @@ from tacit.federation.messages import (
     REQUESTS,
     Answer,
     Ask,
+    AskSum,
+    Close,
+    Closed,
+    Given,
     Hello,
     Introduction,
     Join,
     Joined,
+    Meet,
+    Met,
     Refusal,
     Released,
+    Shares,
+    Signed,
     Unjoined,
     read,
     written,
@@ -48,11 +56,32 @@ def answers(draw):
     return Answer(draw(NAMES), draw(ROUNDS), released, tuple(names[half:]), draw(arrays(half, 2, 3)))
 
 
+WORDS = st.integers(0, 2**64 - 1)
+KEYS = st.builds(Signed, NAMES, HASHES, st.tuples(HASHES, HASHES).map("".join))
+SIGNED = st.lists(KEYS, unique_by=lambda one: one.agent, max_size=4).map(tuple)
+
+
+@st.composite
+def shares(draw):
+    names = draw(st.lists(NAMES, unique=True, max_size=4))
+    half = len(names) // 2
+    given = tuple(Given(who, draw(HASHES)) for who in names[:half])
+    words = np.array(draw(st.lists(WORDS, min_size=5 * half, max_size=5 * half)), np.uint64).reshape(half, 5)
+    return Shares(draw(NAMES), draw(ROUNDS), draw(st.integers(0, 9)), given, tuple(names[half:]), words)
+
+
 MESSAGES = st.one_of(
     st.just(Hello()),
     st.builds(Introduction, NAMES, COUNTS, st.text(st.characters(codec="utf-8"))),
     st.builds(Join, NAMES, st.text(st.characters(codec="utf-8")), HASHES, COUNTS),
-    st.builds(Joined, NAMES, st.lists(NAMES, unique=True, max_size=4).map(tuple)),
+    st.builds(Joined, NAMES, st.lists(NAMES, unique=True, max_size=4).map(tuple), SIGNED),
+    st.builds(Meet, NAMES, HASHES, SIGNED),
+    st.builds(Met, NAMES),
+    st.builds(AskSum, NAMES, HASHES, ROUNDS, st.integers(0, 2**53 - 1),
+              st.lists(NAMES, unique=True, max_size=4).map(tuple), arrays(2, 3)),
+    shares(),
+    st.builds(Close, NAMES, HASHES),
+    st.builds(Closed, NAMES),
     st.builds(Ask, NAMES, HASHES, ROUNDS, NUMBERS,
               st.dictionaries(NAMES, st.integers(0, 2**53 - 1), min_size=1, max_size=4), arrays(2, 3)),
     answers(),
@@ -68,7 +97,7 @@ def same(a, b):
         other = getattr(b, name)
         if isinstance(value, np.ndarray):
             assert value.tobytes() == other.tobytes()
-            assert value.shape == other.shape
+            assert (value.shape, value.dtype) == (other.shape, other.dtype)
         else:
             assert value == other
 
@@ -111,6 +140,83 @@ def test_a_field_of_another_type_is_refused_whatever_it_is():
                     continue  # an empty list is a list; a run without agents is refused by the site
                 with pytest.raises(Unfit):
                     read({**header, field: thing}, body, ALL)
+
+
+SIGN = Signed("a", "0" * 64, "1" * 128)
+SUMS = [
+    Joined("r", ("a",), (SIGN,)), Meet("r", "0" * 64, (SIGN,)), Met("r"),
+    AskSum("r", "0" * 64, 3, 0, ("a", "b"), np.zeros((2, 3))),
+    Shares("r", 3, 1, (Given("a", "0" * 64),), ("b",), np.zeros((1, 6), np.uint64)), Close("r", "0" * 64), Closed("r"),
+]  # fmt: skip
+ROWS = [
+    [{"agent": "a"}], [{"agent": "a", "key": "0" * 64, "signature": "1" * 128, "more": 1}], [None],
+    [{"agent": "a", "head": "0" * 63}], [{"agent": "", "head": "0" * 64}], [{"agent": 1, "head": "0" * 64}],
+    [{"agent": "a", "head": "0" * 64}] * 2, [{"agent": "a", "head": b"0" * 64}],
+    [{"agent": "a", "key": "0" * 64, "signature": "1" * 127}],
+    [{"agent": "a", "key": "0" * 62, "signature": "1" * 128}],
+    [{"agent": "a", "key": "A" * 64, "signature": "1" * 128}], [{"agent": "a", "key": "0" * 64, "signature": None}],
+    [{"agent": "a", "key": "0" * 64, "signature": "1" * 128}] * 2, [["a", "0" * 64, "1" * 128]],
+    {"agent": "a", "key": "0" * 64, "signature": "1" * 128}, ["a", "a"], [""], ["a", 3], ["a", None], "a", "ab",
+]  # fmt: skip
+
+
+def fine(field: str, thing: object) -> bool:
+    """An empty list is a list, 0 the first attempt; the name of a run is any text that can be printed, or none."""
+    if field in ("joined", "signed", "peers", "given", "refused"):
+        return thing == []
+    if field == "run":
+        return type(thing) is str and len(thing) <= LONGEST_NAME and thing.isprintable()
+    return field == "attempt" and type(thing) is int and thing == 0
+
+
+@pytest.mark.parametrize("message", SUMS, ids=lambda one: one.kind)
+def test_a_field_of_a_secure_sum_has_one_type_and_no_other(message):
+    header, body = written(message)
+    same(read(header, body, ALL), message)
+    whole = {"attempt": 0, "t": 1}
+    for field in [name for name in header if name not in ("kind", "arrays", "version")]:
+        for thing in [*THINGS, *ROWS]:
+            if fine(field, thing):
+                continue
+            with pytest.raises(Unfit):
+                read({**header, field: thing}, body, ALL)
+        if field in whole:
+            assert getattr(read({**header, field: whole[field]}, body, ALL), field) == whole[field]
+            for thing in (whole[field] - 1, float(whole[field]), str(whole[field]), True, 2**53):
+                with pytest.raises(Unfit):
+                    read({**header, field: thing}, body, ALL)
+        with pytest.raises(Unfit):
+            read({key: value for key, value in header.items() if key != field}, body, ALL)
+
+
+def test_words_pass_bit_for_bit_also_those_that_would_be_no_numbers():
+    """A masked word is any of 2^64: also what a float64 would call NaN, signalling or not, or an infinity."""
+    some = [0, 1, 2**63, 2**64 - 1, 0x7FF0000000000001, 0xFFF8000000000000, 0x7FF0000000000000, 0x8000000000000000]
+    words = np.array([some, some[::-1]], np.uint64)
+    sent = Shares("r", 1, 0, (Given("a", "0" * 64), Given("b", "0" * 64)), (), words)
+    header, body = written(sent)
+    assert body == b"".join(word.to_bytes(8, "little") for row in words.tolist() for word in row)
+    found = read(wire.parsed(json.dumps(header)), body, REPLIES)
+    assert found.words.dtype == np.uint64
+    assert found.words.tolist() == words.tolist()
+    turned = written(Shares("r", 1, 0, sent.given, (), np.asfortranarray(words)))
+    assert turned == (header, body)  # whatever the order in memory
+
+
+def test_a_model_that_holds_nan_is_read_as_it_is_and_left_to_the_gate():
+    w = np.array([[0x7FF0000000000001, 0xFFF8000000000001]], np.uint64).view(np.float64)
+    header, body = written(AskSum("r", "0" * 64, 1, 0, ("a",), w))
+    assert read(header, body, REQUESTS).w.tobytes() == w.tobytes() == body
+
+
+@pytest.mark.parametrize("change", [
+    {"arrays": {}}, {"arrays": {"w": [1, 6]}}, {"arrays": {"words": [2, 6]}}, {"arrays": {"words": [1, 6], "w": [0]}},
+    {"arrays": {"words": [1, 5]}}, {"kind": "ask sum"}, {"kind": "answer"}, {"words": [1]},
+])  # fmt: skip
+def test_words_are_one_array_of_that_name(change):
+    header, body = written(SUMS[4])
+    with pytest.raises(Unfit):
+        read(header | change, body, ALL)
 
 
 @pytest.mark.parametrize("change", [

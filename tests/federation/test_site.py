@@ -1,6 +1,9 @@
 """A site file is checked before anything is loaded, and one sentence says what is wrong with it."""
 
 import json
+import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ import pytest
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError
 from tacit.federation.site import load, read
+from tacit.guarded.masks.files import signing_key
 from tests.federation.sites import SIZES, make, records, site_text, write_table
 
 
@@ -77,6 +81,32 @@ GOOD = site_text("s", ("north",))
     (GOOD + "runs = 3", "agree.runs is a list of names"),
     (GOOD + "agents = [1]", "agree.agents is a list of names"),
     (GOOD + "values = 1", "agree.values is no key"),
+    (GOOD + '"privacy.trust" = "sum"', "allows secure sums, and nobody is pinned: add a section \\[sum\\]"),
+    (GOOD + '"privacy.trust" = "everybody"', "unknown value of privacy.trust"),
+    (GOOD + '"privacy.colluding" = 1', "set sum.colluding, not agree.privacy.colluding"),
+    (GOOD + '"privacy.repetitions" = [1, 2]', "agree.privacy.repetitions takes the largest value"),
+    ("sum = 1\n" + GOOD, "sum is a section"),
+    (GOOD + "[sum]", "sum.threshold is a whole number of at least 1"),
+    (GOOD + "[sum]\nthreshold = 3.0", "sum.threshold is a whole number"),
+    (GOOD + "[sum]\nthreshold = true", "sum.threshold is a whole number"),
+    (GOOD + "[sum]\nthreshold = 2", "sum.threshold = 2 would show an honest agent whole, .*: set it to 3 or more"),
+    (GOOD + "[sum]\nthreshold = 3\ncolluding = 2", "set it to 4 or more"),
+    (GOOD + "[sum]\nthreshold = 3\ncolluding = 0", "sum.colluding is a whole number of at least 1"),
+    (GOOD + "[sum]\nthreshold = 3\ncolluding = -1", "sum.colluding is a whole number"),
+    (GOOD + "[sum]\nthreshold = 3\nkeys = ''", "sum.keys is the folder"),
+    (GOOD + "[sum]\nthreshold = 3\nkeys = 3", "sum.keys is the folder"),
+    (GOOD + "[sum]\nthreshhold = 3", "unknown key of \\[sum\\] 'threshhold': did you mean 'threshold'"),
+    (GOOD + "[sum]\nthreshold = 3\npeers = ['south']", "sum.peers is a section"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = '{'0' * 63}'", "key of agent south in 64 hexadecimal digits"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = '{'0' * 65}'", "key of agent south in 64 hexadecimal digits"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = '{'g' * 64}'", "64 hexadecimal digits"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = '{' ' * 64}'", "64 hexadecimal digits"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = {'1' * 18}", "64 hexadecimal digits"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth.x = '{'0' * 64}'", "a name with a dot stands in quotes too"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\n'' = '{'0' * 64}'", "sum.peers names an agent"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\n\"a\\nb\" = '{'0' * 64}'", "sum.peers names an agent"),
+    (GOOD + f"[sum]\nthreshold = 3\n[sum.peers]\nsouth = '{'aA' * 32}'\neast = '{'Aa' * 32}'",
+     "south and east are pinned to one key, so that one agent would count for two"),
 ])  # fmt: skip
 def test_what_is_wrong_with_a_site_file_is_one_sentence_and_exit_code_2(tmp_path, capsys, text, says):
     path = make(tmp_path)
@@ -176,3 +206,128 @@ def test_keys_of_agree_may_stand_in_sections_of_their_own(tmp_path):
     assert (agree.runs, agree.agents) == (None, ("south",))
     with pytest.raises(SpecError, match="unknown key"):
         read(make(tmp_path, agree="run.rouns = 7"))
+
+
+# --- secure sums ---------------------------------------------------------------------------------------------------
+
+
+def test_what_a_site_asks_of_secure_sums(tmp_path):
+    assert read(make(tmp_path / "none")).sum is None
+    room = read(make(tmp_path, agree=f"[sum]\nthreshold = 4\n[sum.peers]\n'a.b' = '{'aA' * 32}'")).sum
+    assert (room.keys, room.threshold, room.colluding) == (tmp_path / "keys", 4, 1)
+    assert room.peers == {"a.b": b"\xaa" * 32}
+    assert room.key_file("../north/1") == tmp_path / "keys" / "..%2Fnorth%2F1.key"
+    assert room.key_file("a.b") != room.key_file("a")
+
+
+SUMMING = '"privacy.trust" = "sum"\n[sum]\nthreshold = 3\n'
+
+
+def test_keys_are_drawn_once_for_their_owner_alone_and_the_public_halves_can_be_pasted(tmp_path, capsys):
+    path = make(tmp_path / "site", ("north", "south"), agree=SUMMING)
+    assert main(["agent", "key", str(path)]) == 0
+    out, err = capsys.readouterr()
+    found = {file.name: file.read_text() for file in (tmp_path / "site" / "keys").iterdir()}
+    assert set(found) == {"north.key", "south.key"}
+    assert not any(secret.strip() in out + err for secret in found.values())
+    assert len(err.splitlines()) == 2
+    for file in (tmp_path / "site" / "keys").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "site" / "keys").stat().st_mode) == 0o700
+    pasted = read(make(tmp_path / "other", ("east",), agree=f"{SUMMING}[sum.peers]\n{out}")).sum.peers
+    keys = {name: signing_key(tmp_path / "site" / "keys" / f"{name}.key").public for name in ("north", "south")}
+    assert pasted == keys
+    assert main(["agent", "key", str(path)]) == 0  # again: the same, and nothing is drawn
+    assert capsys.readouterr() == (out, "")
+    (tmp_path / "site" / "keys" / "south.key").unlink()
+    assert main(["agent", "key", "--json", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["north"] == keys["north"].hex()
+    assert told["south"] != keys["south"].hex()
+    assert (tmp_path / "site" / "keys" / "north.key").read_text() == found["north.key"]
+
+
+def test_names_that_need_quotes_are_pasted_as_they_are(tmp_path, capsys):
+    path = make(tmp_path)
+    name = "St. Mary's \"old\" \\ wing/3 \u00e9"
+    text = path.read_text().replace('name = "north"\ndata', f"name = {json.dumps(name)}\ndata")
+    path.write_text(text + SUMMING)
+    assert main(["agent", "key", str(path)]) == 0
+    line = capsys.readouterr().out
+    assert list(read(make(tmp_path / "b", ("south",), agree=f"{SUMMING}[sum.peers]\n{line}")).sum.peers) == [name]
+
+
+@pytest.mark.parametrize(("agree", "damage", "says"), [
+    ("", None, "has no section [sum]"),
+    (SUMMING, lambda key: key.chmod(0o644), "others may read it: chmod 600"),
+    (SUMMING, lambda key: key.chmod(0o640), "others may read it: chmod 600"),
+    (SUMMING, lambda key: key.write_text("ssh-ed25519 AAAA"), "holds no key"),
+    (SUMMING, lambda key: key.write_text(""), "holds no key"),
+])  # fmt: skip
+def test_a_key_that_is_no_secret_is_one_sentence_and_exit_code_2(tmp_path, capsys, agree, damage, says):
+    path = make(tmp_path, agree=agree)
+    if damage is not None:
+        assert main(["agent", "key", str(path)]) == 0
+        damage(tmp_path / "keys" / "north.key")
+        capsys.readouterr()
+        assert main(["agent", "check", str(path)]) == 2
+        assert main(["agent", "serve", str(path)]) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 2)
+        assert err.count(says) == 2
+    assert main(["agent", "key", str(path)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, len(err.splitlines())) == ("", 1)
+    assert says in err
+
+
+def test_check_says_who_is_pinned_and_what_is_missing(tmp_path, capsys):
+    peers = f"[sum.peers]\neast = '{'0a' * 32}'\n"
+    path = make(tmp_path, ("north", "south"), agree=SUMMING + peers)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["agent", "check", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "no sum over fewer than 3 agents; 1 keys are known, so that no run can be joined" in text
+    assert "a run expects at least 1 agents to collude" in text
+    assert "repetitions: at most one for every 10 rounds" in text
+    assert "own agent north has no key yet: tacit agent key draws it" in text
+    assert f'pinned "east" = "{"0a" * 32}"' in text
+    assert sorted(tmp_path.rglob("*")) == before
+    assert main(["agent", "key", str(path)]) == 0
+    own = capsys.readouterr().out.splitlines()
+    assert main(["agent", "check", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "no sum over fewer than 3 agents\n" in text
+    assert all(f"own key {line}, in {tmp_path / 'keys'}" in text for line in own)
+    assert main(["agent", "check", "--json", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)["sum"]
+    assert (told["threshold"], told["colluding"], told["agreed"]) == (3, 1, True)
+    assert told["peers"] == {"east": "0a" * 32}
+    assert [f'"{name}" = "{key}"' for name, key in told["own"].items()] == own
+    path = make(tmp_path, ("north", "south"), agree=f'"privacy.repetitions" = 2\n[sum]\nthreshold = 3\n{peers}')
+    assert main(["agent", "check", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert 'no run is agreed to: [agree] would have to list "privacy.trust" = "sum"' in text
+    assert "privacy.repetitions: at most 2" in text
+    assert "repetitions: at most one" not in text
+
+
+def test_check_refuses_a_peer_with_a_key_of_this_site(tmp_path, capsys):
+    path = make(tmp_path, agree=SUMMING)
+    assert main(["agent", "key", str(path)]) == 0
+    own = capsys.readouterr().out.split('"')[3]
+    path = make(tmp_path, agree=f"{SUMMING}[sum.peers]\neast = '{own}'\n")
+    for action in ("check", "key", "serve"):
+        assert main(["agent", action, str(path)]) == 2
+    assert capsys.readouterr().err.count("east and north are pinned to one key") == 3
+
+
+def test_without_cryptography_a_site_that_adds_up_says_what_to_install_and_others_need_none(tmp_path):
+    code = "import sys; sys.modules['cryptography'] = None; from tacit.cli import main; sys.exit(main(sys.argv[1:]))"
+    path, plain = make(tmp_path / "a", agree=SUMMING), make(tmp_path / "b")
+    for action, file, fails in (("key", path, True), ("serve", path, True), ("check", plain, False)):
+        command = [sys.executable, "-c", code, "agent", action, str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == (2 if fails else 0), done.stderr
+        assert ("pip install 'tacit[secure]'" in done.stderr) == fails
+        assert len(done.stderr.splitlines()) == int(fails)

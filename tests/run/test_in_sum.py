@@ -18,7 +18,7 @@ from tacit.privacy.exact import Law
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.summed import Attempt, Peers
-from tacit.run import build, deploy, in_sum
+from tacit.run import build, deploy
 from tacit.run.presets import preset
 from tacit.run.summed import SummedEngine
 from tests.conftest import federation
@@ -258,5 +258,5 @@ def test_methods_that_need_more_than_a_sum_are_refused_from_the_command_line(alg
 
 
 def test_trusting_nobody_is_the_default():
-    assert in_sum.of(preset("sound", "objt")) is None
-    assert in_sum.of(preset("sound", "objt").with_values({"privacy.trust": "nobody"})) is None
+    assert preset("sound", "objt").in_sum is None
+    assert preset("sound", "objt").with_values({"privacy.trust": "nobody"}).in_sum is None

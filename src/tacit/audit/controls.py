@@ -11,12 +11,13 @@ import numpy as np
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.rule import Output
 from tacit.admm.updates import ascent
-from tacit.audit import mechanism
+from tacit.audit import mechanism, sum_faults
 from tacit.audit.answering import answer
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import DRAWS, along
 from tacit.audit.neighbours import Neighbours, neighbours
 from tacit.audit.suite import standard
+from tacit.audit.sum_faults import Fault
 from tacit.errors import unknown
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.problem.sensitivity import Adjacency, Declared
@@ -91,7 +92,7 @@ def clean_dual(pair: Neighbours, draws: int) -> Trials:
 
 @dataclass(frozen=True)
 class Control:
-    """A fault in the mechanism of a spec (`break_`), or something that leaves the agent beside the release (`leak`)."""
+    """A fault in the mechanism of a spec (`break_`) or in a secure sum, or what leaves beside the release (`leak`)."""
 
     name: str
     about: str
@@ -99,6 +100,7 @@ class Control:
     values: dict[str, Any] = field(default_factory=dict)
     leak: Callable[[Neighbours, int], Trials] | None = None
     draws: int | None = None  # set where the usual number of draws may miss the fault
+    fault: Fault | None = None  # of a secure sum, which needs the extra `secure`
 
     @property
     def spec(self) -> Spec:
@@ -106,6 +108,11 @@ class Control:
 
     def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
         """Test the broken mechanism against the claim of the correct mechanism, by the attacks that every spec gets."""
+        if self.fault is not None:
+            from tacit.audit import secure_sum
+
+            found = secure_sum.audit(self.spec, draws or self.draws, confidence, self.fault)
+            return replace(found, attack="control", name=self.name)
         if self.leak is None:
             found = mechanism.audit(self.spec, draws or self.draws, seed, confidence, self.break_)
             return replace(found, attack="control", name=self.name)
@@ -119,6 +126,7 @@ _STATIC = {"schedule.rho": "static", "schedule.rho_static": 1.0}  # z has units 
 _LAPLACE = {"privacy.mechanism": "laplace", "privacy.covers": "round"}
 _EXACT = {"privacy.noise": "exact"}  # at the default epsilon only the test of the noise scale shows a faint defect
 _DEPLOYED = _EXACT | {"privacy.epsilon": 8.0}  # at a larger epsilon an attack needs fewer draws
+_SUM = _DEPLOYED | {"privacy.trust": "sum"}
 
 CONTROLS = {
     control.name: control
@@ -174,6 +182,18 @@ CONTROLS = {
             lambda variant: replace(variant, mechanism=Gaussian(variant.mechanism.multiplier, variant.mechanism.norm)),
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # the visible tails of the two laws differ most here
             draws=DRAWS,
+        ),
+        *(
+            Control(name, f"a secure sum: {about}", values=_SUM, fault=fault)
+            for name, about, fault in (
+                ("halved-shares", "half the noise in every share", Fault(sum_faults.halved)),
+                ("missing-share", "an honest agent without noise", Fault(sum_faults.missing)),
+                ("same-noise", "noise used again in the next attempt and in the next round", Fault(sum_faults.stale)),
+                ("reused-mask", "the same masks in all rounds and attempts", Fault(reused=True)),
+                ("wrong-modulus", "masks of 32 bits on shares of more", Fault(mask=sum_faults.narrow)),
+                ("unmasked", "an agent that shares masks with colluding agents only", Fault(mask=sum_faults.alone)),
+                ("cut-masks", "no masks between two groups of honest agents", Fault(mask=sum_faults.cut)),
+            )
         ),
     )
 }

@@ -155,7 +155,8 @@ class Finding:
 
 def at_least(confidence: float, spec: Spec) -> float:
     """Return the confidence; for deployed agents, at least CONFIDENCE_DEPLOYED."""
-    return max(confidence, CONFIDENCE_DEPLOYED) if spec.privacy.noise == "exact" else confidence
+    deployed = spec.privacy.noise == "exact" or spec.privacy.trust == "sum"  # a sum is attacked as it is deployed
+    return max(confidence, CONFIDENCE_DEPLOYED) if deployed else confidence
 
 
 def claimed(spec: Spec, variant: Variant, rounds: int) -> Claim:

@@ -18,6 +18,7 @@ from tacit.audit.answering import Answering, Situation, answer, answering, claim
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.neighbours import Score, neighbours
 from tacit.audit.noise import Noise
+from tacit.errors import IncompatibleError
 from tacit.privacy.mechanism import Mechanism
 from tacit.run.spec import Spec
 from tacit.types import Array
@@ -50,6 +51,8 @@ def name_of(spec: Spec) -> str:
     p = spec.privacy
     words = [spec.algorithm.name, p.mechanism, p.sensitivity, p.adjacency.replace("_", " ")]
     words += ["features"] if spec.features.map != "none" else []
+    if p.trust == "sum":  # which is attacked as it is deployed
+        return ", ".join([*words, "secure sum"])
     return ", ".join([*words, "deployed"] if p.noise == "exact" else words)
 
 
@@ -61,6 +64,8 @@ def audit(
     break_: Callable[[Variant], Variant] = lambda variant: variant,
 ) -> Finding:
     """Test the mechanism of the spec against its claim. A control changes the variant by `break_`, not the claim."""
+    if spec.privacy.trust == "sum":
+        raise IncompatibleError("an agent of a secure sum releases nothing alone: call tacit.audit.secure_sum.audit.")
     spec = few_rounds(spec.checked())
     draws = draws or usual_draws(spec)
     pair, how = neighbours(spec), answering(spec)

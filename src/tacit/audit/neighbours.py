@@ -11,6 +11,7 @@ import numpy as np
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import Trust
+from tacit.audit import sum_faults
 from tacit.audit.answering import Situation
 from tacit.audit.canary import OTHERS, planted
 from tacit.privacy.lower_bounds import gaussian_scores, laplace_scores
@@ -57,6 +58,9 @@ class Neighbours:
 def neighbours(spec: Spec) -> Neighbours:
     """Return the neighbours of the spec in a tiny federation; both sides have weight 1/I, because I is public."""
     canary, tiny = planted(spec)
+    if spec.privacy.trust == "sum":  # which takes a few agents more
+        first, other = tiny.shards
+        tiny = replace(tiny, shards=(first, *(other for _ in sum_faults.NAMES[1:])), agents=sum_faults.NAMES)
     made = build.admm_setup(spec, tiny)
     whole = made.agents[0].shard
     replaced = made.agents[0].variant.adjacency is Adjacency.REPLACE_ONE

@@ -34,3 +34,8 @@ def mechanisms() -> list[Spec]:
         sound.with_values(deployed),
         sound.with_values(deployed | pure | laplace | {"privacy.epsilon": 3.0, "privacy.adjacency": "replace_one"}),
     ]
+
+
+def sums() -> list[Spec]:
+    """Return the specs of secure sums, which need the extra `secure` (tacit.audit.secure_sum)."""
+    return [standard().with_values({"privacy.noise": "exact", "privacy.epsilon": 8.0, "privacy.trust": "sum"})]

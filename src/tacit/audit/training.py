@@ -18,6 +18,7 @@ from tacit.audit.mechanism import name_of
 from tacit.audit.neighbours import score_of
 from tacit.audit.noise import Noise
 from tacit.audit.observe import Seen, observe, thin
+from tacit.errors import IncompatibleError
 from tacit.run import build
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
@@ -57,6 +58,8 @@ def audit(
     The noise of a run is measured but not tested: W or a trust region may hide some of the noise.
     A control changes the variant by `break_`, not the claim.
     """
+    if spec.privacy.trust == "sum":
+        raise IncompatibleError("no agent of a secure sum shows a run of its own: attack one attempt, the mechanism.")
     spec = spec.checked()
     base = thin(build.federation(spec) if federation is None else federation, records)
     padded, planted = _plant(spec, base, canaries, np.random.default_rng(seed))

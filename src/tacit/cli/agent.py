@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import add_actions, finish
+from tacit.jsontext import Values
 
 if TYPE_CHECKING:
     from tacit.federation.site import Site
@@ -21,7 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     serve = actions.add_parser("serve", help="answer on the socket of a site until SIGTERM")
     serve.add_argument("--log-json", action="store_true", help="log JSON lines in place of sentences")
     check = actions.add_parser("check", help="load everything, say what would be answered, and touch nothing")
-    for action, run in ((serve, run_serve), (check, run_check)):
+    key = actions.add_parser("key", help="draw the signing keys of the agents, for secure sums, where they are missing")
+    for action, run in ((serve, run_serve), (check, run_check), (key, run_key)):
         action.add_argument("file", metavar="SITE.toml", help="the site file")
         finish(action, run.__doc__, run)
 
@@ -56,7 +59,8 @@ def run_check(options: argparse.Namespace) -> int:
         key: ("at most " if key in AT_MOST else "") + ", ".join(map(str, some))
         for key, some in {**DEFAULTS, **site.agree.values}.items()
     }
-    found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree}
+    sums = _sums(site)
+    found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed)}))
         return 0
@@ -69,7 +73,83 @@ def run_check(options: argparse.Namespace) -> int:
     for key, value in agree.items():
         print(f"agree       {key}: {value}")
     print("agree       every other key: as in the preset")
+    for line in _lines_of_sums(sums) if sums else ():
+        print(f"sum         {line}")
     return 0
+
+
+def run_key(options: argparse.Namespace) -> int:
+    """Draw a signing key for each agent of a site file that has none, and print the public halves as lines for the
+    section [sum.peers] of the site files of all other institutions. A key that is there is never replaced.
+
+    Show the lines to the other institutions yourself, by a way that the coordinator cannot change: whoever replaces
+    a key on its way can take the place of the agent.
+    """
+    from tacit.errors import SpecError
+    from tacit.federation.site import read
+
+    site = read(options.file)
+    if site.sum is None:
+        raise SpecError(f"{options.file} has no section [sum], which says where keys are: add it, with a threshold.")
+    from tacit.guarded.masks import files  # needs the extra `secure`
+
+    for one in site.agents:
+        path = site.sum.key_file(one.name)
+        if not path.exists():
+            files.new_signing_key(path)
+            print(f"drew {path}: back it up, and show it to nobody", file=sys.stderr)
+    own = {name: key.public for name, key in site.sum.signing_keys(one.name for one in site.agents).items()}
+    site.sum.pinned(own)  # which refuses a peer with the key of one of these agents
+    if options.json:
+        print(jsontext.dumps({name: key.hex() for name, key in own.items()}))
+        return 0
+    for name, key in own.items():
+        print(_pin(name, key.hex()))
+    return 0
+
+
+def _pin(name: str, key: str) -> str:
+    """A line of [sum.peers]."""
+    return f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(key)}"
+
+
+def _sums(site: Site) -> Values:
+    """What a site file says of secure sums, and whose keys it has; a key file that others may read is an error."""
+    from tacit.federation.agreement import USUAL_REPEATED
+
+    room = site.sum
+    if room is None:
+        return {}
+    there = [one.name for one in site.agents if room.key_file(one.name).exists()]
+    own = {name: key.public for name, key in room.signing_keys(there).items()}
+    peers = {name: key for name, key in room.pinned(own).items() if name not in own}
+    return {
+        "threshold": room.threshold,
+        "colluding": room.colluding,
+        "agreed": "sum" in site.agree.values.get("privacy.trust", ()),
+        "rounds_for_each_repetition": None if "privacy.repetitions" in site.agree.values else USUAL_REPEATED,
+        "own": {one.name: own[one.name].hex() if one.name in own else None for one in site.agents},
+        "files": {name: str(room.key_file(name)) for name in there},
+        "peers": {name: key.hex() for name, key in peers.items()},
+    }
+
+
+def _lines_of_sums(sums: Values) -> Iterator[str]:
+    known = sum(key is not None for key in sums["own"].values()) + len(sums["peers"])
+    few = "" if known >= sums["threshold"] else f"; {known} keys are known, so that no run can be joined"
+    yield f"no sum over fewer than {sums['threshold']} agents{few}"
+    yield f"a run expects at least {sums['colluding']} agents to collude"
+    if not sums["agreed"]:
+        yield 'no run is agreed to: [agree] would have to list "privacy.trust" = "sum"'
+    if sums["rounds_for_each_repetition"]:
+        yield f"repetitions: at most one for every {sums['rounds_for_each_repetition']} rounds of a run, rounded up"
+    for name, key in sums["own"].items():
+        if key is None:
+            yield f"own agent {name} has no key yet: tacit agent key draws it"
+        else:
+            yield f"own key {_pin(name, key)}, in {sums['files'][name]}, which nobody else may read"
+    for name, key in sums["peers"].items():
+        yield f"pinned {_pin(name, key)}"
 
 
 def _spent(site: Site, agent: str) -> str:

@@ -3,7 +3,9 @@
 what is attacked:
   mechanism       a round with a worst-case record and without it, many draws of the noise; and the differences of two
                   agents and of two rounds, in which noise that is not new would cancel. Beside the attacks the scale of
-                  the noise is tested, if its law is the claimed one
+                  the noise is tested, if its law is the claimed one. A secure sum (--trust sum) is attacked by the
+                  server and a colluding agent: by the sum, by the words of one agent and of some, and by differences
+                  of two attempts, of two rounds and of two sets. It needs the extra secure
   run             a whole training run with canaries in it, each included by a coin
   reconstruction  a server that knows all but one record tries to see it; draws a picture, with matplotlib
 Without a preset, file or flag that names a method, mechanism goes through every kind of release tacit makes.
@@ -32,6 +34,7 @@ examples:
   tacit audit --config runs/patients/spec.toml --what mechanism --draws 20000
   tacit audit --preset released                      a scale read from the data: VIOLATED
   tacit audit --control clean-dual
+  tacit audit --trust sum --epsilon 8                agents behind a secure sum
   tacit audit --method fedgd --epsilon 3             a method of tacit compare; --method all for every private one
 """
 
@@ -80,17 +83,19 @@ def run(options: argparse.Namespace) -> int:
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
     spec = spec_of(options)
-    other = _is_other(spec)
-    if other and options.what not in (None, "mechanism"):
-        raise IncompatibleError(f"--what {options.what} is for the ADMM family: attack this method with mechanism.")
-    chosen = options.what or ("none" if options.control or options.method else "mechanism" if other else "all")
+    only = _only_mechanism(spec)
+    if only and options.what not in (None, "mechanism"):
+        raise IncompatibleError(f"--what {options.what} is {only}: attack this method with mechanism.")
+    chosen = options.what or ("none" if options.control or options.method else "mechanism" if only else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
     picture = _picture(options.picture) if "reconstruction" in attacks else None
     show = _Table(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
-        sure, (spec, federation) = _shared(options, attacks), _target(spec, options, attacks)
-        findings = show.findings(_attack(options, attacks, spec, federation, sure))
+        spec, federation = _target(spec, options, attacks)
+        mechanisms = _mechanisms(options, spec) if "mechanism" in attacks else []
+        sure = _shared(options, len(mechanisms) + ("run" in attacks))
+        findings = show.findings(_attack(options, attacks, mechanisms, spec, federation, sure))
         recovered = _reconstruct(spec, federation, picture, show) if "reconstruction" in attacks else []
         findings += show.findings(_methods(options, sure))
         controls = show.findings(_controls(options, sure))
@@ -115,18 +120,41 @@ def _is_other(spec: Spec) -> bool:
     return isinstance(METHODS[spec.algorithm.name], Entry)
 
 
-def _shared(options: argparse.Namespace, attacks: list[str]) -> float:
+def _only_mechanism(spec: Spec) -> str:
+    """Whom the other attacks are for, where the spec has only the attack on the mechanism; else nothing."""
+    if _is_other(spec):
+        return "for the ADMM family"
+    return "for agents that answer alone, and a secure sum shows none of them" if spec.privacy.trust == "sum" else ""
+
+
+def _mechanisms(options: argparse.Namespace, spec: Spec) -> list[Spec]:
+    """The specs whose mechanisms are attacked: the one that is named, or one of every kind."""
+    from tacit.audit import suite
+
+    if _named(options):
+        return [spec]
+    return suite.mechanisms() + (suite.sums() if _can_sum("no attack on a secure sum") else [])
+
+
+def _can_sum(otherwise: str) -> bool:
+    """Whether secure sums can be attacked here. What is left out otherwise is said."""
+    try:
+        import tacit.guarded.masks.primitives  # noqa: F401
+    except MissingDependency as error:
+        print(f"{otherwise}: {error}", file=sys.stderr)
+        return False
+    return True
+
+
+def _shared(options: argparse.Namespace, attacks: int) -> float:
     """The confidence of one finding, such that all findings together have CONFIDENCE.
 
     Many claims are tight and the attacks nearly reach them: at 95 % each, a row of seven would cry wolf every few runs.
     """
-    from tacit.audit import methods, suite
+    from tacit.audit import methods
     from tacit.audit.finding import CONFIDENCE
 
-    mechanisms = 1 if _named(options) else len(suite.mechanisms())
-    others = methods.chosen(options.method, _budget(options))
-    count = ("mechanism" in attacks) * mechanisms + ("run" in attacks) + len(others)
-    return 1 - (1 - CONFIDENCE) / max(1, count)
+    return 1 - (1 - CONFIDENCE) / max(1, attacks + len(methods.chosen(options.method, _budget(options))))
 
 
 def _target(spec: Spec, options: argparse.Namespace, attacks: list[str]) -> tuple[Spec, Federation | None]:
@@ -140,15 +168,24 @@ def _target(spec: Spec, options: argparse.Namespace, attacks: list[str]) -> tupl
 
 
 def _attack(
-    options: argparse.Namespace, attacks: list[str], spec: Spec, federation: Federation | None, sure: float
+    options: argparse.Namespace,
+    attacks: list[str],
+    mechanisms: list[Spec],
+    spec: Spec,
+    federation: Federation | None,
+    sure: float,
 ) -> Iterator[Finding]:
-    from tacit.audit import mechanism, methods, suite, training
+    from tacit.audit import mechanism, methods, training
     from tacit.audit.finding import at_least
 
-    if "mechanism" in attacks and _is_other(spec):
-        yield methods.audit_spec(spec, options.draws or methods.DRAWS, _seed(options), sure)
-    elif "mechanism" in attacks:
-        for one in [spec] if _named(options) else suite.mechanisms():
+    for one in mechanisms:
+        if _is_other(one):
+            yield methods.audit_spec(one, options.draws or methods.DRAWS, _seed(options), sure)
+        elif one.privacy.trust == "sum":
+            from tacit.audit import secure_sum
+
+            yield secure_sum.audit(one, options.draws, at_least(sure, one))
+        else:
             yield mechanism.audit(one, options.draws, _seed(options), at_least(sure, one))
     if "run" in attacks:
         canaries, enough = options.canaries or training.CANARIES, at_least(sure, spec)
@@ -173,7 +210,10 @@ def _methods(options: argparse.Namespace, sure: float) -> Iterator[Finding]:
 def _controls(options: argparse.Namespace, sure: float) -> Iterator[Finding]:
     from tacit.audit.controls import CONTROLS, control
 
-    for one in CONTROLS.values() if options.controls else map(control, options.control):
+    chosen = list(CONTROLS.values()) if options.controls else [control(name) for name in options.control]
+    if options.controls and not _can_sum("no controls of a secure sum"):
+        chosen = [one for one in chosen if one.fault is None]
+    for one in chosen:
         yield one.audit(options.draws, _seed(options), sure)
 
 
@@ -225,7 +265,7 @@ class _Table:
         self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
     ) -> None:
         if not self.silent:
-            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<26} {detects:<8} {verdict}".rstrip(), flush=True)
+            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip(), flush=True)
 
 
 def _picture(asked: Path | None) -> Path | None:

@@ -2,6 +2,7 @@
 
 examples:
   tacit federate try                                     a real federation on this machine, in two minutes
+  tacit federate try --trust sum                         the same behind a secure sum
   tacit federate init study --sites north,south --address fl.example.org --config run.toml
   tacit federate link study/coordinator                  the coordinator: SuperLink, door, run, each in its terminal
   tacit federate door study/coordinator
@@ -33,6 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--sites", required=True, metavar="A,B,...", help="names of the institutions")
     init.add_argument("--agents", metavar="A=X,Y;...", help="agents of a site (default: one, of the site's name)")
     init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys of tacit train")
+    _add_trust(init)
+    init.add_argument("--colluding", type=int, metavar="C", help="agents that may collude in a sum (default 1)")
     init.add_argument("--name", metavar="NAME", help="of the federation (default: the name of DIR)")
     init.add_argument("--address", default="localhost", metavar="HOST", help="where sites reach the coordinator")
     init.add_argument("--port", type=int, metavar="PORT", help="its one port that sites reach (default 9092)")
@@ -67,7 +70,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rehearse.add_argument("folder", type=Path, nargs="?", default=DEMONSTRATION, metavar="DIR",
                           help="of `init`; where it is new or empty, a demonstration is made there")  # fmt: skip
     rehearse.add_argument("--rounds", type=int, metavar="T", help="rounds of a demonstration that is made (default 10)")
+    _add_trust(rehearse)
     finish(rehearse, run_try.__doc__, run_try)
+
+
+def _add_trust(action: argparse.ArgumentParser) -> None:
+    action.add_argument("--trust", metavar="WHOM", help="nobody (default) or sum: what an agent adds is hidden")
 
 
 def run_init(options: argparse.Namespace) -> int:
@@ -76,6 +84,8 @@ def run_init(options: argparse.Namespace) -> int:
     from tacit.federation import folders
 
     values = toml.read(options.config) if options.config else {}
+    given = {"privacy.trust": options.trust, "privacy.colluding": options.colluding}
+    values |= {key: value for key, value in given.items() if value is not None}
     base = options.config.parent if options.config else Path()
     layout = folders.Layout(
         options.name or options.folder.absolute().name, folders.parsed_sites(options.sites, options.agents),
@@ -89,6 +99,8 @@ def run_init(options: argparse.Namespace) -> int:
         return 0
     print(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
     print("Send each site its own folder and nothing else. It holds the private key of its node.")
+    if values.get("privacy.trust") == "sum":
+        print("Each site draws the signing keys of its agents itself (tacit agent key) and shows them to the others.")
     return 0
 
 
@@ -179,11 +191,13 @@ def run_try(options: argparse.Namespace) -> int:
     from tacit.federation.rehearsal import LOGS, Rehearsal
 
     folder, show = options.folder, _shown(options)
-    if not demonstration.is_one(folder):
-        demonstration.make(folder, options.rounds or demonstration.ROUNDS)
+    was = demonstration.is_one(folder)
+    if not was:
+        demonstration.make(folder, options.rounds or demonstration.ROUNDS, options.trust)
         show({"text": f"made a demonstration in {folder}: {len(demonstration.SITES)} sites, four hospitals"})
-    elif options.rounds:
-        raise SpecError(f"{folder} holds a federation: set run.rounds in its coordinator/run.toml, and drop --rounds.")
+    for flag, key in (("rounds", "run.rounds"), ("trust", "privacy.trust")) if was else ():
+        if getattr(options, flag):
+            raise SpecError(f"{folder} holds a federation: set {key} in its coordinator/run.toml, and drop --{flag}.")
     with Rehearsal(folder) as rehearsal:
         rehearsal.begin(show)
         out = rehearsal.train(show)

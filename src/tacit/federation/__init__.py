@@ -1,10 +1,13 @@
 """Agents elsewhere: each institution runs its own agents, and a coordinator runs the loop.
 
 wire          a message as bytes, in the standard library alone
-messages      the types of all messages, and the one way from bytes to a checked value
+kinds         the types of all messages
+messages      messages as bytes, and the one way from bytes to a checked value
 site          the site file: what an institution holds, limits and agrees to
+sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
 agreement     what a run may ask of a site, key by key
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
+run_service   its agents in one run, each answering by itself; sum_service: in a run behind a secure sum
 mapped        the records of a site after a feature map
 listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing

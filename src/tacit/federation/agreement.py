@@ -4,10 +4,15 @@ A spec has some seventy keys, and most of them could weaken what a site promises
 computing. So nothing is allowed by being left out: a key that the site names has one of the values that the site lists
 (or, where less is safer, at most that value), and every other key has the value of its preset. Three keys are for the
 site alone to decide and can neither be asked nor agreed: where records come from, what noise is, and who keeps account.
+
+In a secure sum an agent adds a share of the noise alone. So a run trusts one only where [agree] lists privacy.trust =
+sum and the site file has a section [sum], whose `colluding` the run must expect at least, because more is safer here.
+Where [agree] does not say how often rounds may be repeated, it is one in ten of the run's rounds, rounded up.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -26,7 +31,7 @@ from tacit.types import Federation
 LONGEST_SPEC = 1 << 14  # characters; a complete spec has some 2,000
 # of the TOML that tacit writes: a parser takes seconds for 16,000 characters of nested keys
 _LINE = re.compile(r"(\[[a-z_]+\]|[a-z_][a-z0-9_]* = [^\[{].*)?")
-AT_MOST = ("run.rounds", "privacy.epsilon", "privacy.dp_delta")
+AT_MOST = ("run.rounds", "privacy.epsilon", "privacy.dp_delta", "privacy.repetitions")
 DEFAULTS: Mapping[str, tuple[Any, ...]] = {"run.preset": ("sound",), "algorithm.name": ("objt", "objp")}
 
 # keys of [data] that change records after they are loaded; the others say how to load records, which a site does itself
@@ -34,6 +39,8 @@ _CHANGES = ("intercept", "row_norm", "row_bound", "row_mode")
 _PATHS = ("source", "test", "schema")
 UNREAD = {f"data.{each.name}" for each in fields(DataSpec) if each.name not in (*_CHANGES, *_PATHS)}
 UNREAD |= {"run.seed", "run.record_every"}  # of simulated noise, and of the coordinator's own records
+OF_SUMS = ("privacy.trust", "privacy.colluding", "privacy.repetitions")
+USUAL_REPEATED = 10  # rounds of a run for each that may be asked again, where the site does not say
 OURS = {"data.source", "run.name", "privacy.noise", "privacy.ledger", "privacy.limit", "privacy.data_id"}
 
 
@@ -63,20 +70,43 @@ class Agreement:
         if sum(count for _, count in agents) < self.fewest_records:
             raise Unfit(f"the run has fewer records than agree.fewest_records = {self.fewest_records}.")
 
-    def check_spec(self, spec: Spec, run: str, federation: Federation) -> None:
-        """Refuse a spec with any key that is neither agreed nor that of its preset, for the label of these records."""
+    def check_spec(self, spec: Spec, run: str, federation: Federation, colluding: int | None = None) -> None:
+        """Refuse a spec with any key that is neither agreed nor that of its preset, for the label of these records.
+
+        `colluding` is that of the section [sum]; None: the site file has none.
+        """
         values = spec.values()
+        self._check_trust(spec, colluding)
         for key, allowed in {**DEFAULTS, **self.values}.items():
-            _check(key, values[key], allowed)
+            if key not in OF_SUMS:
+                _check(key, values[key], allowed)
         if spec.run.name != run:
             raise Unfit(f"the spec of run {run!r} has another run.name.")
         if not spec.data.source.startswith(GIVEN) or spec.privacy.noise != "exact":
             raise Unfit(f"a federation has data.source = {GIVEN}NAME and privacy.noise = exact.")
         usual = fitted_to(federation, preset(spec.run.preset, spec.algorithm.name, GIVEN)).values()
-        named = {*DEFAULTS, *self.values, *UNREAD, "data.source", "run.name", "privacy.noise"}
+        named = {*DEFAULTS, *self.values, *UNREAD, *OF_SUMS, "data.source", "run.name", "privacy.noise"}
         for key, value in values.items():
             if key not in named:
                 _check(key, value, (usual.get(key),))
+
+    def _check_trust(self, spec: Spec, colluding: int | None) -> None:
+        """Refuse a secure sum that was not agreed, or with more to fear than was agreed."""
+        p = spec.privacy
+        _check("privacy.trust", p.trust or "nobody", self.values.get("privacy.trust", ("nobody",)))
+        if p.trust != "sum":
+            for key, value in (("privacy.colluding", p.colluding), ("privacy.repetitions", p.repetitions)):
+                if value is not None:
+                    raise Unfit(f"{key} = {value} is of a secure sum, which agree.privacy.trust would have to allow.")
+            return
+        if colluding is None:
+            raise Unfit("the run trusts a secure sum, and the site file pins nobody: it would need a section [sum].")
+        asked = spec.in_sum
+        assert asked is not None, "the run trusts a secure sum"
+        if asked.colluding < colluding:
+            raise Unfit(f"privacy.colluding = {asked.colluding} is less than sum.colluding = {colluding}.")
+        usual = math.ceil(spec.run.rounds / USUAL_REPEATED)
+        _check("privacy.repetitions", asked.repetitions, self.values.get("privacy.repetitions", (usual,)))
 
 
 def _check(key: str, value: Any, allowed: tuple[Any, ...]) -> None:
@@ -123,6 +153,8 @@ def _allowed(key: str, value: Any, source: str) -> tuple[Any, ...]:
     some = tuple(value) if isinstance(value, list) else (value,)
     if key in OURS | UNREAD or key in {f"data.{name}" for name in _PATHS}:
         raise SpecError(f"{source}: {key} is not for a run to ask: drop it from [agree].")
+    if key == "privacy.colluding":
+        raise SpecError(f"{source}: how many agents may collude is said once: set sum.colluding, not agree.{key}.")
     if not some or (key in AT_MOST and len(some) > 1):
         wanted = "the largest value" if key in AT_MOST else "a value, or several"
         raise SpecError(f"{source}: agree.{key} takes {wanted}.")

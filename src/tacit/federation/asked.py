@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 from pathlib import Path
 
@@ -23,6 +24,7 @@ TRANSFORMS = ("data.intercept", "data.row_norm", "data.row_bound", "data.row_mod
 OF_TEST = (
     "test", "schema", "class_names", "label_column", "target_low", "target_high", "low", "high",
 )  # fmt: skip  of [data], what says how the coordinator reads its test records
+ROUNDS_A_REPETITION = 10  # of a secure sum, where run.toml does not say how many repetitions are paid for
 AT_SITES = ("privacy.ledger", "privacy.limit", "privacy.data_id")
 
 
@@ -54,7 +56,10 @@ def spec_of(values: Values, name: str, federation: Federation, run: str | None =
     spec = fitted_to(federation, known.with_values(chosen | always).checked())
     rounds = chosen.get("run.rounds") or federated_rounds(spec, federation)  # rounds take seconds here
     given = run or spec.run.name or secrets.token_hex(8)
-    return spec.with_values({"run.name": given, "run.rounds": rounds})
+    known_later = {"run.name": given, "run.rounds": rounds}
+    if spec.privacy.trust == "sum" and spec.privacy.repetitions is None:
+        known_later["privacy.repetitions"] = math.ceil(rounds / ROUNDS_A_REPETITION)
+    return spec.with_values(known_later)
 
 
 def test_records(folder: Path, values: Values) -> Federation | None:

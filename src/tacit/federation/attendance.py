@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -45,6 +45,67 @@ class Attendance:
     def of(self, p: int) -> dict[str, int]:
         """Return the counts of one agent, by name."""
         return {each.name: int(getattr(self, each.name)[p]) for each in fields(self)}
+
+    def save(self) -> dict[str, Array]:
+        """Return the arrays, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class SumAttendance:
+    """Counts by agent, (P,) each, where a secure sum is trusted: attempts are asked, rounds answered or missed.
+
+    `spoiled` counts answers to attempts that came to no sum, which are paid for like any other; `dropped` counts
+    attempts that came to none because of this agent, the last of them in round `dropped_at`.
+    """
+
+    asked: Array
+    answered: Array
+    spoiled: Array
+    missed: Array
+    refused: Array
+    in_a_row: Array
+    dropped: Array
+    dropped_at: Array
+
+    @classmethod
+    def zero(cls, n_agents: int) -> SumAttendance:
+        """Return the counts before the first round."""
+        return cls(*(np.zeros(n_agents, np.int64) for _ in fields(cls)))
+
+    def asking(self, peers: Array) -> SumAttendance:
+        """Return the counts when an attempt begins."""
+        return replace(self, asked=self.asked + peers)
+
+    def failed(self, t: int, gave: Array, dropped: Array, refused: Array) -> SumAttendance:
+        """Return the counts after an attempt at round t that came to no sum."""
+        return replace(
+            self, spoiled=self.spoiled + gave, dropped=self.dropped + dropped, refused=self.refused + refused,
+            dropped_at=np.where(dropped, t, self.dropped_at),
+        )  # fmt: skip
+
+    def after(self, gave: Array) -> SumAttendance:
+        """Return the counts after a round whose sum is over those who gave."""
+        return replace(
+            self, answered=self.answered + gave, missed=self.missed + ~gave,
+            in_a_row=np.where(gave, 0, self.in_a_row + 1),
+        )  # fmt: skip
+
+    def may_return(self, t: int) -> Array:
+        """Whether each agent may be asked in round t: one that drops out again and again waits twice as long each time.
+
+        So an agent that comes and goes costs the run repetitions as the logarithm of its rounds, and not all of them.
+        """
+        return np.asarray((self.dropped == 0) | (t - self.dropped_at >= 2.0 ** (self.dropped - 1)))
+
+    @property
+    def released(self) -> Array:
+        """The releases that the server has of each agent."""
+        return np.asarray(self.answered + self.spoiled)
+
+    def of(self, p: int) -> dict[str, int]:
+        """Return the counts of one agent, by name."""
+        return {each.name: int(getattr(self, each.name)[p]) for each in fields(self) if each.name != "dropped_at"}
 
     def save(self) -> dict[str, Array]:
         """Return the arrays, by name."""

@@ -1,7 +1,8 @@
 """The coordinator of a federation: it reads its folder, gathers the sites, and starts or resumes the run.
 
 The run is an ordinary one (tacit.run): its directory, records, checkpoint and result are those of `tacit train`. What
-differs is the engine, tacit.federation.remote, and that a checkpoint is on disk before any question leaves.
+differs is the engine, tacit.federation.remote or (where a secure sum is trusted) tacit.federation.sum_remote, and that
+a checkpoint is on disk before any question leaves.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join
-from tacit.federation.opening import FILE, Gathered, Opening
+from tacit.federation.opening import FILE, Gathered, Opening, read_meet
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import Board
+from tacit.federation.sum_remote import SumRemote
 from tacit.guarded.agent import expected_trace, scale_of
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.mean import Mean
 from tacit.jsontext import Values
 from tacit.lock import locked
 from tacit.rounds import Trace, mean_trace
@@ -72,6 +75,8 @@ def train(
             run = Run(case.spec, case.federation, case.setup, directory)
             host = partial(_host, case, opening, board)
             result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+            if case.setup.in_sum is not None:
+                opening.closed(case.join, case.sites)
         except InputError as error:
             directory.discard()  # unless a round was done
             board.ended(f"stopped: {error}")
@@ -122,6 +127,17 @@ class Case:
         assert spec.run.name is not None  # tacit.federation.asked names every run
         return Join(spec.run.name, spec.toml(), agreed, agents)
 
+    @property
+    def sites(self) -> dict[str, list[str]]:
+        """Return the agents of each site, by name."""
+        return {name: [who for who, _ in agents] for name, agents in self.gathered.sites.items()}
+
+    @property
+    def mean(self) -> Mean:
+        """Return what totals of a secure sum move, before the first round."""
+        half = next(iter(deploy.halves(self.spec, self.setup)))
+        return Mean.zero(half, deploy.summed(self.spec, self.setup), dict(self.gathered.agents))
+
     @cached_property
     def _scales(self) -> list[tuple[AdmmHalf, float]]:
         return [(half, scale_of(half)) for half in deploy.halves(self.spec, self.setup)]
@@ -145,21 +161,39 @@ def _case(
         )
     federation = build.transformed(spec, hollow)
     setup = build.admm_setup(spec, federation)
-    asked.check_order(spec, plan.faults.missing)
+    if setup.in_sum is None:  # a sum reuses nothing of agents that are missing
+        asked.check_order(spec, plan.faults.missing)
     return Case(plan, gathered, spec, federation, setup)
 
 
-def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _files: ExitStack) -> Remote:
+def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _files: ExitStack) -> Remote | SumRemote:
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
-    join, sites = case.join, {name: [who for who, _ in agents] for name, agents in case.gathered.sites.items()}
     run.check_data()
-    if not (run.directory and run.directory.saved()):
-        opening.joined(join, sites)
-    remote = Remote(
-        join, sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier, case.plan.faults,
-        opening.log, board.asking, opening.clock,
-    )  # fmt: skip
+    remote = (_remote if case.setup.in_sum is None else _sum_remote)(case, opening, board, run)
     board.begin(run, remote)
     run.told_by_host = partial(board.told, remote)
     return remote
+
+
+def _remote(case: Case, opening: Opening, board: Board, run: Run) -> Remote:
+    if not (run.directory and run.directory.saved()):
+        opening.joined(case.join, case.sites)
+    return Remote(
+        case.join, case.sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier,
+        case.plan.faults, opening.log, board.asking, opening.clock,
+    )  # fmt: skip
+
+
+def _sum_remote(case: Case, opening: Opening, board: Board, run: Run) -> SumRemote:
+    assert run.directory is not None
+    assert case.setup.in_sum is not None
+    join = case.join
+    if run.directory.saved():
+        meet = read_meet(join, run.directory.path)
+    else:
+        meet = opening.met(join, case.sites, run.directory)
+    return SumRemote(
+        join, meet, case.sites, case.mean, case.setup.in_sum, opening.carrier, case.plan.faults, opening.log,
+        board.asking, lambda remote: run.checkpoint(remote.save(0)), opening.clock,
+    )  # fmt: skip

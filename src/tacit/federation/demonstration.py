@@ -8,8 +8,9 @@ import tempfile
 from importlib import resources
 from pathlib import Path
 
-from tacit.federation import folders
+from tacit.federation import folders, sum_files
 from tacit.federation.folders import COORDINATOR, Layout, records_name
+from tacit.jsontext import Values
 
 SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "abroad": ("switzerland", "va")}
 ROUNDS = 10  # of some seven seconds each
@@ -17,8 +18,11 @@ HELD_OUT = 5  # every so many-th patient of a hospital is a test record of the c
 _AGENT = re.compile(r"(?:^#.*\n)*^\[columns\.hospital\]\n(?:.+\n)*", re.MULTILINE)
 
 
-def make(folder: Path, rounds: int = ROUNDS) -> None:
-    """Write the folders, the records of each hospital at its site, and test records at the coordinator."""
+def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
+    """Write the folders, the records of each hospital at its site, and test records at the coordinator.
+
+    Where the run trusts a secure sum, the signing keys of all agents are drawn here: one machine plays all parties.
+    """
     heart = resources.files("tacit.data").joinpath("_heart")
     header, *rows = csv.reader(heart.joinpath("heart.csv").read_text().splitlines())
     at = header.index("hospital")
@@ -31,12 +35,15 @@ def make(folder: Path, rounds: int = ROUNDS) -> None:
         schema.write_text(_AGENT.sub("", heart.joinpath("schema.toml").read_text()))
         test = [row for table in tables.values() for row in table[HELD_OUT - 1 :: HELD_OUT]]
         _write(Path(draft) / "test.csv", without, test)
-        values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
+        values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
+        values |= {"privacy.trust": trust} if trust else {}
         folders.make(folder, Layout("hearts", SITES, values=values, base=Path(draft)))
     for site, agents in SITES.items():
         for agent in agents:
             kept = [row for n, row in enumerate(tables[agent], start=1) if n % HELD_OUT]
             _write(folder / site / "agent" / "records" / f"{records_name(agent)}.csv", without, kept)
+    if trust == "sum":
+        sum_files.draw(folder, SITES)
 
 
 def is_one(folder: Path) -> bool:

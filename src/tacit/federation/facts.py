@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from tacit.errors import DataError, Unfit
 from tacit.federation.messages import Counts
 from tacit.federation.wire import Malformed, parsed
 from tacit.privacy.chain import canonical
+from tacit.run import deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.spec import Spec
 from tacit.types import ColumnFeatures, Federation, Shard, Target
@@ -76,9 +78,12 @@ def among(own: Federation, agents: Counts) -> Federation:
 def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, setup: AdmmSetup) -> str:
     """The hash of what all parties agree on: spec, public facts, agents, feature map, shape, penalties and bound.
 
+    Where a secure sum is trusted, its public numbers are part of it: agents with different grids add up to nothing.
     `federation` is the one that has passed the feature map, and `setup` is made of it.
     """
     ends = (setup.rho(1), setup.rho(spec.run.rounds), setup.agents[0].constant_bound)
-    numbers = [setup.shape, [end.hex() for end in ends]]
+    numbers: list[Any] = [setup.shape, [end.hex() for end in ends]]
+    if setup.in_sum is not None:
+        numbers.append([number.hex() for number in map(float, astuple(deploy.summed(spec, setup)))])
     told = canonical([spec.toml(), json.loads(text), agents, federation.recipe, numbers])
     return hashlib.sha256(told.encode()).hexdigest()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 from tacit import toml
 from tacit.data.sources import NAMED
 from tacit.errors import InputError, RunDirectoryError, SpecError
-from tacit.federation import certificates, commands
+from tacit.federation import certificates, commands, sum_files
 from tacit.federation.agreement import OURS, UNREAD
 from tacit.federation.asked import OF_TEST, TRANSFORMS
 from tacit.federation.plan import FEDERATION, PLAIN, RUN
@@ -81,7 +81,7 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
 def make(folder: Path, layout: Layout) -> None:
     """Write all folders; `folder` must be new or empty. Nothing is left where something is wrong."""
     values = DEFAULTS | dict(layout.values)
-    _check(values)
+    sum_files.check(_check(values), layout.sites)
     certificates.check_host(layout.address)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RunDirectoryError(f"{folder} is not empty: name a new folder.")
@@ -153,7 +153,8 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
     for name in ("agent", "node"):  # the two accounts of a site see nothing of each other but the socket
         (folder / name).chmod(0o700)
     own = values | _copied(folder / "agent", layout, values, "data.schema")
-    (folder / "agent" / "site.toml").write_text(site_text(site, agents, own))
+    others = [agent for name, theirs in layout.sites.items() if name != site for agent in theirs]
+    (folder / "agent" / "site.toml").write_text(site_text(site, agents, own, others))
     link = f"{layout.address}:{layout.port}" if ":" not in layout.address else f"[{layout.address}]:{layout.port}"
     node = {"node.superlink": link, "node.socket": "../socket/agent.sock", "node.port": RUNTIME}
     (folder / "node" / commands.NODE).write_text(toml.text(node))
@@ -161,15 +162,16 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
     (folder / "node" / "node.key.pub").rename(folder / "node" / "node.pub")
     words = {"site": site, "name": layout.name, "address": layout.address, "port": layout.port, "link": link,
              "agents": ", ".join(agents)}  # fmt: skip
+    words["sum"] = _text("sum.md") if values.get("privacy.trust") == "sum" else ""
     _fill(folder, {"README.md": "site.md", "agent.service": "agent.service", "node.service": "node.service",
                    "compose.yaml": "site.yaml"}, **words)  # fmt: skip
 
 
-def site_text(site: str, agents: Iterable[str], values: Values) -> str:
-    """site.toml: what the site holds, its limit, and agreement to the run that `values` are of."""
+def site_text(site: str, agents: Iterable[str], values: Values, others: Collection[str] = ()) -> str:
+    """site.toml: what the site holds, its limit, and agreement to the run that `values` are of; `others` are agents."""
     spec = Spec().with_values(values)
     known = {key: value for key, value in values.items() if key.removeprefix("data.") in SHARED}
-    agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS}
+    agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS | _OF_SUM}
     agreed |= {"privacy.epsilon": spec.privacy.epsilon, "privacy.dp_delta": spec.privacy.dp_delta}
     agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
     ending = "csv"
@@ -181,24 +183,27 @@ def site_text(site: str, agents: Iterable[str], values: Values) -> str:
         lines += [f"data = {_quoted(f'records/{records_name(agent)}.{ending}')}", f"data_id = {_quoted(agent)}"]
     lines += ["", "[agree]  # a run may ask for this, with these numbers at most; everything else is the preset's"]
     lines += [f"{json.dumps(key)} = {_value(key, value)}" for key, value in agreed.items()]
+    lines += sum_files.section(spec, others)
     return "\n".join(lines) + "\n"
 
 
 _PATHS = {"data.schema", "data.test"}
+_OF_SUM = {"privacy.colluding"}  # [sum] says it
 _OF_RUN = {*TRANSFORMS, *(f"data.{name}" for name in OF_TEST)}
 
 
-def _check(values: Values) -> None:
-    """Refuse values that no run of a federation could have."""
+def _check(values: Values) -> Spec:
+    """Return the spec of these values; refuse those that no run of a federation could have."""
     for key, kind in (("run.preset", str), ("algorithm.name", str)):
         if type(values[key]) is not kind:
             raise SpecError(f"{key} takes a name, got {values[key]!r}.")
-    preset(values["run.preset"], values["algorithm.name"]).with_values(dict(values)).checked()
+    spec = preset(values["run.preset"], values["algorithm.name"]).with_values(dict(values)).checked()
     for key in ("privacy.ledger", "privacy.limit", "privacy.data_id", "run.name"):
         if key in values:
             raise SpecError(f"{key} is for each site to say, in its site.toml: drop it from the run.")
     if "run.seed" in values:
         raise SpecError("agents in a federation draw exact noise, which follows no seed: drop run.seed from the run.")
+    return spec
 
 
 def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:

@@ -7,6 +7,9 @@ from datetime import datetime, timezone
 from typing import IO, Any, TypeAlias
 
 from tacit import jsontext
+from tacit.errors import TacitError
+
+LONGEST_REASON = 1000  # characters of a line
 
 Log: TypeAlias = Callable[..., None]  # log("what happened, as a sentence", site="north", t=3)
 
@@ -24,3 +27,9 @@ def to(stream: IO[str], as_json: bool = False) -> Log:
         print(line, file=stream, flush=True)
 
     return log
+
+
+def reason(error: Exception) -> str:
+    """Why something was refused, for the owner; what a caller wrote in it cannot move the owner's cursor."""
+    said = "".join(letter if letter.isprintable() else "?" for letter in f"{error}"[:LONGEST_REASON])
+    return said if isinstance(error, TacitError) else f"{type(error).__name__}: {said}"

@@ -1,7 +1,11 @@
-"""Before the first round: the sites introduce themselves, and join the run or say that they do not."""
+"""Before the first round: the sites introduce themselves, and join the run or say that they do not.
+
+Where the run trusts a secure sum, they meet as well: each is given the signed keys of all agents.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,11 +18,27 @@ from tacit.errors import DataError, IncompatibleError, RunDirectoryError, Suspen
 from tacit.federation import messages
 from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log
-from tacit.federation.messages import Counts, Hello, Introduction, Join, Joined, Message, Refusal
+from tacit.federation.messages import (
+    Close,
+    Closed,
+    Counts,
+    Hello,
+    Introduction,
+    Join,
+    Joined,
+    Meet,
+    Message,
+    Met,
+    Refusal,
+    Signed,
+    Unjoined,
+)
 from tacit.federation.plan import Faults, Plan, Site
 from tacit.run.directory import RunDirectory, write_whole
 
 FILE = "federation.json"
+KEYS = "keys.json"
+CLOSING = 10.0  # seconds that sites have to hear that a run has ended
 AT_MOST = 1.0  # seconds between two looks at the clock
 
 M = TypeVar("M", bound=Message)
@@ -91,30 +111,82 @@ class Opening:
             self.log(f"the run begins without site {name}: it is not here", site=name)
         return _agreeing({name: (site, found[name]) for name, site in sites.items() if name in found})
 
-    def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> None:
-        """Let every site join the run; stop where one refuses, before anything is released."""
-        ready = set()
+    def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> dict[str, tuple[Signed, ...]]:
+        """Let every site join the run; stop where one refuses, before anything is released. Return the signed keys."""
+        ready: dict[str, tuple[Signed, ...]] = {}
         for name, reply in self._replies(sites, join, (Joined, Refusal)):
             if isinstance(reply, Refusal) or (isinstance(reply, Joined) and set(reply.joined) != set(sites[name])):
                 raise IncompatibleError(
                     f"site {name} does not join the run, and nothing was released: ask there why (its log says so; its "
                     "site file limits what may be asked), change run.toml or the site file, and start again."
                 )
-            ready.add(name)
+            assert isinstance(reply, Joined)
+            ready[name] = reply.signed
             self.log(f"site {name} has joined the run {join.run}", site=name)
         if missing := [name for name in sites if name not in ready]:
             raise Suspended(
                 f"the run does not begin: {', '.join(missing)} did not join in time. Nothing was released; see to "
                 "them, and resume the run."
             )
+        return ready
+
+    def met(self, join: Join, sites: Mapping[str, Sequence[str]], directory: RunDirectory) -> Meet:
+        """Let every site join, and meet all others; return what they were told, which the run's directory keeps."""
+        signed = self.joined(join, sites)
+        for name, agents in sites.items():
+            if {one.agent for one in signed[name]} != set(agents):
+                raise IncompatibleError(
+                    f"site {name} does not send a key for each of its agents, so that it cannot take part in a secure "
+                    "sum, and nothing was released: give its site.toml a section [sum], and start again."
+                )
+        meet = Meet(join.run, join.agreed, tuple(one for some in signed.values() for one in some))
+        left: dict[str, Sequence[str]] = dict(sites)
+        for _ in range(2):  # a service that is started again in between joins again
+            left = self._met(meet, left)
+            if not left:
+                write_meet(meet, directory)
+                return meet
+            self.joined(join, left)
+        raise Suspended(
+            f"the run does not begin: {', '.join(left)} did not stay long enough to meet the others. Nothing was "
+            "released; see to them, and resume the run."
+        )
+
+    def _met(self, meet: Meet, sites: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+        """Introduce all agents to these sites; return those that have been started again meanwhile."""
+        silent, again = dict(sites), {}
+        for name, reply in self._replies(sites, meet, (Met, Refusal, Unjoined)):
+            if isinstance(reply, Refusal):
+                raise IncompatibleError(
+                    f"site {name} does not take the keys of the others, and nothing was released: ask there why (its "
+                    "log says so). Its site.toml must pin the signing keys of all other agents, as their owners show "
+                    "them; then start again."
+                )
+            del silent[name]
+            if isinstance(reply, Unjoined):
+                again[name] = sites[name]
+            else:
+                self.log(f"site {name} has met the agents of the other sites", site=name)
+        if silent:
+            raise Suspended(
+                f"the run does not begin: {', '.join(silent)} did not meet the others in time. Nothing was released; "
+                "see to them, and resume the run."
+            )
+        return again
+
+    def closed(self, join: Join, sites: Mapping[str, Sequence[str]]) -> None:
+        """Tell every site that the run has ended; whoever does not hear it keeps keys that nobody asks for."""
+        for name, _ in self._replies(sites, Close(join.run, join.agreed), (Closed, Refusal, Unjoined), CLOSING):
+            self.log(f"site {name} has closed the run {join.run}", site=name)
 
     def _replies(
-        self, sites: Mapping[str, object], request: Message, wanted: tuple[type[Message], ...]
-    ) -> Iterator[tuple[str, Message]]:
+        self, sites: Mapping[str, object], request: Message, wanted: tuple[type[Message], ...],
+        seconds: float | None = None,
+    ) -> Iterator[tuple[str, Message]]:  # fmt: skip
         """Send a request to all sites, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
         left = dict(sites)
-        while left and self.clock() < began + self.faults.start_deadline:
+        while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
@@ -131,6 +203,21 @@ class Opening:
                 if name in left and ours:
                     del left[name]
                     yield name, reply
+
+
+def write_meet(meet: Meet, directory: RunDirectory) -> None:
+    """Keep the signed keys in the directory of the run, which is resumed with the same; they are public."""
+    text = jsontext.dumps([dataclasses.asdict(one) for one in meet.signed], indent=1) + "\n"
+    write_whole(directory.path / KEYS, lambda file: file.write(text.encode()))
+
+
+def read_meet(join: Join, path: Path) -> Meet:
+    """Read what `write_meet` wrote."""
+    try:
+        found = json.loads((path / KEYS).read_text(encoding="utf-8"))
+        return Meet(join.run, join.agreed, tuple(Signed(**one) for one in found))
+    except (OSError, ValueError, TypeError) as error:
+        raise RunDirectoryError(f"{path / KEYS} is damaged ({error}): restore it, or start anew.") from None
 
 
 def _agreeing(found: Mapping[str, tuple[Site, Introduction]]) -> Gathered:

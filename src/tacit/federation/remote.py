@@ -24,7 +24,7 @@ from tacit.federation.attendance import Attendance
 from tacit.federation.carrier import Carrier
 from tacit.federation.exchange import Post, Question, is_model, unfit
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Answer, Join
+from tacit.federation.messages import Answer, Ask, Join
 from tacit.federation.plan import Faults
 from tacit.rounds import Trace
 from tacit.types import Array
@@ -63,7 +63,10 @@ class Remote:
         self.heads = [""] * len(self.names)
         self.reasons: dict[str, str] = {}
         self.t = 0
-        self.post = Post(carrier, join, faults.resend, log, clock, {}, {}, dict.fromkeys(self.sites, 0), {})
+        self.join = join
+        self.post: Post[Ask, Answer] = Post(
+            carrier, join, faults.resend, log, clock, Answer, {}, {}, dict.fromkeys(self.sites, 0), {}
+        )
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask all sites; Suspended where the rule of [faults] says that the run cannot go on."""
@@ -94,40 +97,44 @@ class Remote:
             if old is not None and not old.refused and msg.t - old.t < GIVEN_UP:
                 self.post.out[site] = replace(old, sent=None)  # at the start of a round, in any case
                 continue
-            accepted = {name: int(self.account.accepted[self.place[name]]) for name in agents}
-            self.post.out[site] = Question(msg.t, msg.w, msg.rho, accepted, now)
+            self.post.out[site] = Question(self._ask(agents, msg.t, msg.w, msg.rho), now)
             asked += agents
         return asked
 
-    def _hear(self, site: str, question: Question, answer: Answer | str, found: Round) -> None:
+    def _ask(self, agents: Sequence[str], t: int, w: Array, rho: float) -> Ask:
+        accepted = {name: int(self.account.accepted[self.place[name]]) for name in agents}
+        return Ask(self.join.run, self.join.agreed, t, rho, accepted, w)
+
+    def _hear(self, site: str, question: Question[Ask], answer: Answer | str, found: Round) -> None:
         """Take the answer of a site, or say why it is none."""
-        wrong = answer if isinstance(answer, str) else unfit(question, answer, self.shape)
+        ask = question.asked
+        wrong = answer if isinstance(answer, str) else unfit(ask, answer, self.shape)
         if wrong is not None or isinstance(answer, str):
-            self.log(f"round {question.t}: site {site} does not answer: {wrong}", site=site, t=question.t)
-            found.reasons |= dict.fromkeys(question.accepted, str(wrong))
+            self.log(f"round {ask.t}: site {site} does not answer: {wrong}", site=site, t=ask.t)
+            found.reasons |= dict.fromkeys(ask.accepted, str(wrong))
             self.post.out[site] = replace(question, refused=True, sent=self.post.out[site].sent)
             return
         del self.post.out[site]
-        for name in question.accepted:
+        for name in ask.accepted:
             found.reasons.pop(name, None)  # of an earlier message
-        silent_ones = set(question.accepted) - {one.agent for one in answer.released}
+        silent_ones = set(ask.accepted) - {one.agent for one in answer.released}
         found.reasons |= dict.fromkeys(silent_ones, "it refuses to answer")
         for row, one in zip(answer.z, answer.released, strict=True):
             p = self.place[one.agent]
             if not is_model(row):
                 found.reasons[one.agent] = "it sent a model that is not finite, or far too large"
                 continue
-            taken = Taken(p, question.t, question.w, question.rho, row)
+            taken = Taken(p, ask.t, ask.w, ask.rho, row)
             if one.dual != self.account.hash_of_dual(taken):
                 raise Suspended(
-                    f"round {question.t}: agent {one.agent} of site {site} has another dual than the coordinator, so "
+                    f"round {ask.t}: agent {one.agent} of site {site} has another dual than the coordinator, so "
                     "that they do not compute the same: the run is saved after the round before. Check that both "
                     "have the same version of tacit, and resume."
                 )
             found.taken.append(taken)
             found.heads[one.agent] = one.head
-        for name in silent_ones | (set(found.reasons) & set(question.accepted)):
-            self.log(f"round {question.t}: agent {name}: {found.reasons[name]}", site=site, agent=name, t=question.t)
+        for name in silent_ones | (set(found.reasons) & set(ask.accepted)):
+            self.log(f"round {ask.t}: agent {name}: {found.reasons[name]}", site=site, agent=name, t=ask.t)
 
     def _conclude(self, msg: Broadcast, asked: Sequence[str], found: Round, seconds: float) -> Replies:
         account = self.account.after(found.taken)
@@ -175,8 +182,8 @@ class Remote:
             **self.attendance.save(),
             "heads": np.array(self.heads, dtype=f"U{HEAD}"),
             "out_t": np.array([0 if q is None or q.refused else q.t for q in out]),
-            "out_w": np.stack([blank if q is None else q.w for q in out]),
-            "out_rho": np.array([0.0 if q is None else q.rho for q in out]),
+            "out_w": np.stack([blank if q is None else q.asked.w for q in out]),
+            "out_rho": np.array([0.0 if q is None else q.asked.rho for q in out]),
         }
 
     def load(self, _r: int, saved: dict[str, Array]) -> None:
@@ -186,7 +193,6 @@ class Remote:
         self.heads = [str(head) for head in saved["heads"]]
         rows = zip(self.sites.items(), saved["out_t"].tolist(), saved["out_w"], saved["out_rho"].tolist(), strict=True)
         self.post.out = {
-            site: Question(t, w, rho, {name: int(self.account.accepted[self.place[name]]) for name in agents},
-                           self.clock())
+            site: Question(self._ask(agents, t, w, rho), self.clock())
             for (site, agents), t, w, rho in rows if t
         }  # fmt: skip

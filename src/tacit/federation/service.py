@@ -12,57 +12,51 @@ import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tacit.errors import TacitError, Unfit
+from tacit.errors import Unfit
 from tacit.federation import facts, wire
 from tacit.federation.agreement import spec_of
-from tacit.federation.log import Log, silent
+from tacit.federation.log import Log, reason, silent
 from tacit.federation.mapped import MappedRecords
 from tacit.federation.messages import (
     REQUESTS,
-    Answer,
     Ask,
+    AskSum,
+    Close,
+    Closed,
     Hello,
     Introduction,
     Join,
     Joined,
+    Meet,
     Message,
     Refusal,
-    Released,
     Unjoined,
     is_name,
     read,
     written,
 )
+from tacit.federation.run_service import JoinedRun, Loaded, Office
 from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
-from tacit.guarded.gate import Question
+from tacit.guarded.half import AdmmHalf
 from tacit.machine import cores
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.terms import Key
+from tacit.privacy.summed import Summed
+from tacit.privacy.terms import Terms
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.ledgers import allow_files, file_of
 from tacit.run.spec import Spec
-from tacit.types import Array, Federation
+from tacit.types import Federation
+
+if TYPE_CHECKING:
+    from tacit.federation.sum_service import Sums
 
 RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
-LONGEST_REASON = 1000  # characters of a line of the log
 THREADS = 2  # a core: while one agent waits for the disk, another computes
-
-
-@dataclass(frozen=True, eq=False)
-class JoinedRun:
-    """A run that the agents of this site have joined; `lock` lets one request in at a time."""
-
-    join: Join
-    shape: tuple[int, int]
-    agents: dict[str, Resident]
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Service:
@@ -74,12 +68,14 @@ class Service:
         self.mapped = MappedRecords(self.own)
         self.public = facts.public(self.own)
         self._files = ExitStack()
-        self._runs: OrderedDict[str, JoinedRun] = OrderedDict()
+        self._runs: OrderedDict[str, Loaded] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
             allow_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
-            self._threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
+            threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
+            self._office = Office(self._ledgers, threads, self.log)
+            self._sums = None if site.sum is None else _sums(site, self._office)
         except BaseException:
             self._files.close()
             raise
@@ -113,7 +109,7 @@ class Service:
             run = getattr(message, "run", "")
             return written(self._reply(message))
         except Exception as error:  # whatever it is, its text stays here
-            self.log(f"refused a message: {_reason(error)}", event="refused", run=run)
+            self.log(f"refused a message: {reason(error)}", event="refused", run=run)
             return written(Refusal(run))
 
     def answer_unread(self, header: wire.Header) -> tuple[wire.Header, bytes]:
@@ -122,7 +118,7 @@ class Service:
         Where the service has just been started, that is the question of an honest coordinator: join again.
         """
         run = header.get("run")
-        if header.get("kind") == Ask.kind and is_name(run) and self._found(run) is None:
+        if header.get("kind") in (Ask.kind, AskSum.kind) and is_name(run) and self._found(run) is None:
             return written(self._unjoined(run))
         self.log("refused a message whose body is larger than any model here", event="refused")
         return written(Refusal())
@@ -135,12 +131,16 @@ class Service:
         if isinstance(message, Join):
             with self._joining:  # one at a time: each may have to compute features of all records
                 return self._joined(message)
-        assert isinstance(message, Ask)
+        assert isinstance(message, Ask | Meet | AskSum | Close)
         run = self._found(message.run)
         if run is None:
-            return self._unjoined(message.run)
+            closed = self._sums.closed(message) if self._sums and isinstance(message, Close) else None
+            return closed or self._unjoined(message.run)
         with run.lock:
-            return self._answered(run, message)
+            reply = run.reply(message)
+        if isinstance(reply, Closed):
+            self._drop(run)
+        return reply
 
     def _unjoined(self, run: str) -> Unjoined:
         self.log(f"was asked in run {run!r}, which is not loaded", event="unjoined", run=run)
@@ -155,15 +155,16 @@ class Service:
                 self._runs[join.run] = known
                 while len(self._runs) > RUNS_KEPT:
                     self._runs.popitem(last=False)
-            who = list(known.agents)
+            who = list(known.names)
             told = f"{', '.join(who)} joined run {join.run!r} of {len(join.agents)} agents"
             self.log(told, event="joined", run=join.run, agents=who)
-        return Joined(join.run, tuple(known.agents))
+        return Joined(join.run, known.names, known.signed)
 
-    def _made(self, join: Join) -> JoinedRun:
+    def _made(self, join: Join) -> Loaded:
         self.site.agree.check_run(join.run, self.own.agents, join.agents)
         spec = spec_of(join.spec)
-        self.site.agree.check_spec(spec, join.run, self.own)
+        colluding = None if self.site.sum is None else self.site.sum.colluding
+        self.site.agree.check_spec(spec, join.run, self.own, colluding)
         federation = self.mapped.of(spec, join.agents)
         setup = build.admm_setup(spec, federation)
         if facts.agreed(spec, self.public, join.agents, federation, setup) != join.agreed:
@@ -171,55 +172,41 @@ class Service:
                 "this site arrives at another hash of the run than the coordinator: install the same version of tacit "
                 "everywhere, and compare what is public of the records."
             )
-        return JoinedRun(join, setup.shape, self._agents(join, spec, federation, setup))
+        numbers = None if setup.in_sum is None else deploy.summed(spec, setup)
+        agreed = self._agreed(join, spec, federation, setup, numbers)
+        if setup.in_sum is None or numbers is None:
+            data_ids = {one.name: one.data_id for one in self.site.agents}
+            agents = {
+                name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
+                for name, (half, terms) in agreed.items()
+            }
+            return JoinedRun(join, setup.shape, agents, self._office)
+        assert self._sums is not None, "the agreement asks for a section [sum]"
+        return self._sums.joined(join, setup.shape, agreed, numbers, setup.in_sum)
 
-    def _agents(self, join: Join, spec: Spec, federation: Federation, setup: AdmmSetup) -> dict[str, Resident]:
-        """The agents of this site in a run. All of their ledgers are asked before the first agent joins."""
+    def _agreed(
+        self, join: Join, spec: Spec, federation: Federation, setup: AdmmSetup, numbers: Summed | None
+    ) -> dict[str, tuple[AdmmHalf, Terms]]:
+        """What the agents of this site agree to. All of their ledgers are asked before the first agent joins."""
         here = [p for p, shard in enumerate(federation.shards) if shard.here]
-        names = [federation.agents[p] for p in here]
         halves = deploy.halves(spec, replace(setup, agents=tuple(setup.agents[p] for p in here)))
-        agreed = {
-            name: (half, replace(deploy.terms(spec, half), spec=join.agreed))
-            for name, half in zip(names, halves, strict=True)
-        }
         data_ids = {one.name: one.data_id for one in self.site.agents}
+        agreed = {}
+        for name, half in zip([federation.agents[p] for p in here], halves, strict=True):
+            terms = deploy.terms(spec, half) if numbers is None else deploy.sum_terms(spec, half, numbers)
+            agreed[name] = half, replace(terms, spec=join.agreed)
         for name, (half, terms) in agreed.items():
             ours = spec.with_values({"privacy.data_id": data_ids[name]})
             deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
             _ = half.sums  # made now, so that the first round takes no longer than the others
-        return {
-            name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
-            for name, (half, terms) in agreed.items()
-        }
+        return agreed
 
-    def _answered(self, run: JoinedRun, ask: Ask) -> Message:
-        """The answers of all agents that are asked, side by side; of those that refuse, the name alone leaves."""
-        for name in ask.accepted:
-            if name not in run.agents:
-                raise Unfit(f"agent {name!r} is not one of this site in run {run.join.run!r}.")
-        asked = [name for name in run.agents if name in ask.accepted]
-        found = dict(zip(asked, self._threads.map(lambda name: self._one(run.agents[name], ask), asked), strict=True))
-        refused = tuple(name for name, one in found.items() if one is None)
-        given = [one for one in found.values() if one is not None]
-        told = f"round {ask.t} of run {ask.run!r}: {len(given)} answered, {len(refused)} refused"
-        self.log(told, event="answered", run=ask.run, round=ask.t, refused=list(refused))
-        if not given:
-            return Refusal(ask.run)
-        return Answer(ask.run, ask.t, tuple(one for one, _ in given), refused, np.stack([z for _, z in given]))
+    def _drop(self, run: Loaded) -> None:
+        with self._listed:
+            if self._runs.get(run.join.run) is run:
+                del self._runs[run.join.run]
 
-    def _one(self, resident: Resident, ask: Ask) -> tuple[Released, Array] | None:
-        agent = resident.agent
-        body = {"w": ask.w, "rho": ask.rho, "accepted": ask.accepted[agent.name]}
-        try:
-            leaving, dual = resident.respond(Question(ask.run, ask.agreed, ask.t, body))
-            head = self._ledgers[agent.name].head_after(Key(agent.data_id, ask.run, ask.t))
-            return Released(agent.name, dual, head), leaving.body["z"]
-        except Exception as error:  # of one agent: the others answer
-            told = f"agent {agent.name} does not answer round {ask.t}: {_reason(error)}"
-            self.log(told, event="refused", run=ask.run, round=ask.t, agent=agent.name)
-            return None
-
-    def _found(self, name: str) -> JoinedRun | None:
+    def _found(self, name: str) -> Loaded | None:
         with self._listed:
             if name in self._runs:
                 self._runs.move_to_end(name)
@@ -236,7 +223,7 @@ class Service:
         return ledger
 
 
-def _reason(error: Exception) -> str:
-    """Why something was refused, for the owner; what a caller wrote in it cannot move the owner's cursor."""
-    said = "".join(letter if letter.isprintable() else "?" for letter in f"{error}"[:LONGEST_REASON])
-    return said if isinstance(error, TacitError) else f"{type(error).__name__}: {said}"
+def _sums(site: Site, office: Office) -> Sums:
+    from tacit.federation.sum_service import Sums  # needs the extra `secure`
+
+    return Sums(site, office)

@@ -5,6 +5,7 @@
     [data]      keys of the section [data] of a spec that all agents of the site share: schema, class_names, ...
     [[agent]]   name, data (a file or folder), data_id (the name of the data in the ledger, for good)
     [agree]     what runs may ask (tacit.federation.agreement)
+    [sum]       whom the site adds up with in secure sums (tacit.federation.sum_room); without it, it takes part in none
 
 Paths are taken from the folder of the file.
 """
@@ -24,6 +25,7 @@ from tacit.errors import DataError, IncompatibleError, InputError, SpecError, un
 from tacit.federation import facts
 from tacit.federation.agreement import Agreement, agreement
 from tacit.federation.messages import LONGEST_NAME
+from tacit.federation.sum_room import KEYS, SumRoom, sum_room
 from tacit.jsontext import Values
 from tacit.privacy.history import Limit
 from tacit.run.spec import Spec
@@ -60,18 +62,23 @@ class Site:
     data: DataSpec
     agents: tuple[Holding, ...]
     agree: Agreement
+    sum: SumRoom | None = None  # of a site that takes part in secure sums
 
 
 def read(path: str | Path) -> Site:
     """Read a site file; one sentence says what is wrong with one that is."""
     source, folder = str(path), Path(path).absolute().parent
     document = toml.loads(toml.text_of(path), source)
-    _known(source, "section", document, ("site", "limit", "data", "agent", "agree"))
+    _known(source, "section", document, ("site", "limit", "data", "agent", "agree", "sum"))
     site = _section(source, document, "site", ("name", "socket", "ledger", "callers", "group", "pace"))
     limit = _section(source, document, "limit", ("epsilon", "dp_delta"))
     socket = folder / _text(source, "site.socket", site.get("socket"))
     if len(str(socket).encode()) > LONGEST_SOCKET:
         raise SpecError(f"{source}: {socket} is longer than the {LONGEST_SOCKET} bytes of a socket: name a short path.")
+    agree = agreement(_section(source, document, "agree"), source)
+    room = sum_room(_section(source, document, "sum", KEYS), source, folder) if "sum" in document else None
+    if room is None and "sum" in agree.values.get("privacy.trust", ()):
+        raise SpecError(f"{source}: agree.privacy.trust allows secure sums, and nobody is pinned: add a section [sum].")
     return Site(
         name=_text(source, "site.name", site.get("name")),
         socket=socket,
@@ -82,7 +89,8 @@ def read(path: str | Path) -> Site:
         limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in ("epsilon", "dp_delta"))),
         data=_data(source, folder, _section(source, document, "data", SHARED)),
         agents=_holdings(source, folder, document.get("agent")),
-        agree=agreement(_section(source, document, "agree"), source),
+        agree=agree,
+        sum=room,
     )  # fmt: skip
 
 

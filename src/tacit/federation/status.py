@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from tacit import jsontext
 from tacit.admm import compatible
 from tacit.errors import RunDirectoryError
 from tacit.federation.plan import Plan
 from tacit.federation.remote import Remote
+from tacit.federation.sum_remote import SumRemote
 from tacit.jsontext import Values
 from tacit.measures import MEASURES, measured
 from tacit.privacy.budget import upward
@@ -29,6 +30,9 @@ FILE = "status.json"
 OFTEN = 1.0  # seconds between two writings
 
 
+Host: TypeAlias = Remote | SumRemote
+
+
 class Board:
     """The writer of the file. It never stops a run: where the file cannot be written, the run goes on without it."""
 
@@ -37,10 +41,10 @@ class Board:
         self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
         self.written = -float("inf")
         self.release: Release | None = None
-        self.remote: Remote | None = None
+        self.remote: Host | None = None
         self.dp_delta = 1.0
 
-    def begin(self, run: Run, remote: Remote) -> None:
+    def begin(self, run: Run, remote: Host) -> None:
         """Say of which run the rest is said, and who knows of its agents."""
         self.remote = remote
         assert isinstance(run.setup, AdmmSetup)
@@ -56,7 +60,7 @@ class Board:
         self.said["sites"] = {site.name: {"here": site.name not in sites} for site in self.plan.sites}
         self._write()
 
-    def asking(self, _remote: Remote) -> None:
+    def asking(self, _remote: Host) -> None:
         """Say whom the coordinator waits for in a round."""
         if time.monotonic() - self.written >= OFTEN:
             self._tell()
@@ -76,19 +80,20 @@ class Board:
         self.said["state"] = state
         self._tell()
 
-    def told(self, remote: Remote) -> dict[str, Any]:
+    def told(self, remote: Host) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
         heads = {name: head for name, head in zip(remote.names, remote.heads, strict=True) if head}
         took_part = {name: self._agent(remote, name) | {"site": site}
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
-        return {"ledger_heads": heads, "took_part": took_part}
+        return {"ledger_heads": heads, "took_part": took_part} | _repeated(remote)
 
     def _tell(self) -> None:
         if self.remote is not None:
             self.said |= {"asking": self.remote.t, "sites": self._sites(self.remote)}
+            self.said |= {"sum": self.remote.standing} if isinstance(self.remote, SumRemote) else {}
         self._write()
 
-    def _sites(self, remote: Remote) -> Values:
+    def _sites(self, remote: Host) -> Values:
         now, clock = time.time(), remote.clock()
         sites = {}
         for site, agents in remote.sites.items():
@@ -103,7 +108,7 @@ class Board:
             }
         return sites
 
-    def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
+    def _agent(self, remote: Host, name: str) -> dict[str, Any]:
         """Return the counts of an agent, and the price of the releases that came and of all that it was asked for.
 
         An answer may be paid for and lost: the agent's own ledger is between the two.
@@ -129,7 +134,14 @@ def _price(release: Release, releases: int, dp_delta: float) -> float:
     return deploy.price([(release, releases)], dp_delta) if releases else 0.0
 
 
-def _reason(remote: Remote, name: str) -> dict[str, str]:
+def _repeated(remote: Host) -> dict[str, Any]:
+    """Return how often a round of a secure sum was asked again, and how often it could have been."""
+    if isinstance(remote, Remote):
+        return {}
+    return {"repetitions": {"used": remote.stage.repeated, "declared": remote.in_sum.repetitions}}
+
+
+def _reason(remote: Host, name: str) -> dict[str, str]:
     return {"reason": remote.reasons[name]} if name in remote.reasons else {}
 
 
@@ -155,12 +167,19 @@ def lines(status: Values, now: float | None = None) -> list[str]:
     said = [f"{status['federation']}: {status['state']} (as of {_ago(now, status.get('at'))})"]
     if status.get("of") is not None:
         said.append(f"run {status['run']}: {status['round']} of {status['of']} rounds")
+    if "sum" in status:
+        said.append(_summed(status["sum"]))
     tested = [f"{one.name} {one.shown(status[one.key])}" for one in MEASURES if status.get(one.key) is not None]
     said += [", ".join(tested)] if tested else []
     for site, of in status.get("sites", {}).items():
         said.append(f"site {site}: {_site(of, now)}")
         said += [f"  {name}: {_counted(agent, status.get('dp_delta'))}" for name, agent in of.get("agents", {}).items()]
     return said
+
+
+def _summed(of: Values) -> str:
+    counted = f"{of['repeated']} repetitions used, {of['repetitions_left']} left"
+    return f"secure sum: attempt {of['attempt']} over {len(of['set'])} agents ({', '.join(of['set'])}); {counted}"
 
 
 def _site(of: Values, now: float) -> str:
@@ -176,7 +195,8 @@ def _counted(agent: Values, dp_delta: float | None) -> str:
     spent = f"({upward(agent['epsilon'])}, {dp_delta:g}) spent in {agent['released']} releases"
     if agent["asked"] > agent["released"]:  # it may have paid for an answer that was lost
         spent += f", at most {upward(agent['epsilon_at_most'])} in the {agent['asked']} that it was asked for"
-    counts = f"answered {agent['answered']}, missed {agent['missed']}, late {agent['late']}, refused {agent['refused']}"
+    shown = ("answered", "missed", "late", "spoiled", "refused")
+    counts = ", ".join(f"{name} {agent[name]}" for name in shown if name in agent)
     return f"{counts}; {spent}" + (f"; {agent['reason']}" if "reason" in agent else "")
 
 

@@ -3,8 +3,8 @@
     tacit 0 0 1 | length of the header, 4 bytes | length of the body, 8 bytes | header | body
 
 The header is an object with the key "kind", and with "arrays": the name and the shape of each array in the body, in
-order. Numbers in the body are float64, little endian, in C order. Lengths are checked before anything is kept, so that
-nobody can make the reader allocate more than it allows.
+order. Numbers in the body are float64 or uint64, little endian, in C order. Lengths are checked before anything is
+kept, so that nobody can make the reader allocate more than it allows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARK = b"tacit\0\0\1"  # the last byte is the version
 PREFIX = struct.Struct(">8sIQ")
 LARGEST_HEADER = 4 << 20
 LARGEST_SKIPPED = 1 << 28  # bytes of a body that is not kept
-ITEM = 8  # bytes of a float64
+ITEM = 8  # bytes of a float64 or a uint64
 
 Header = dict[str, Any]
 

@@ -19,7 +19,7 @@ from tacit.guarded.gate import Gate, Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import masker as masks
 from tacit.guarded.mean import asked_of, attempt_of, value_at
-from tacit.privacy.summed import Peers, Summed
+from tacit.privacy.summed import Attempt, Peers, Summed
 from tacit.privacy.terms import Key, Terms
 from tacit.types import Array
 
@@ -68,11 +68,15 @@ class Summand:
             masked = masker.asked(to, self.half.dimension)  # which refuses peers that it does not know, and too few
 
             def make() -> Array:
-                value = value_at(self.half, t, body["w"])
-                return masker.mask(to, attempt.share(value).view(np.int64).ravel(), lambda _, answer: answer)
+                share = self._share(attempt, to, value_at(self.half, t, body["w"]))
+                return masker.mask(to, share.view(np.int64).ravel(), lambda _, answer: answer)
 
             # the ledger is the claim: it answers an attempt once, and only what is on disk leaves
             key = Key(self.data_id, self.terms.run, t, to.attempt)
             question_of_both = f"{asked.fingerprint}{masked}"
             kept = self.store.release(key, question_of_both, self.half.release, make, self.half.adjacency)
         return Outgoing(key.run, t, {"words": kept})
+
+    def _share(self, attempt: Attempt, _to: masks.Question, value: Array) -> Array:
+        """The value with fresh noise, before masks."""
+        return attempt.share(value)

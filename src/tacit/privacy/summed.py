@@ -70,6 +70,10 @@ class InSum:
     colluding: int = 1
     repetitions: int = 0
 
+    def whole_noises(self, n_agents: int) -> float:
+        """How many times the noise of one release enters a round: P / (P - c) times, and not P times."""
+        return n_agents / Peers(n_agents, self.colluding).honest
+
 
 @dataclass(frozen=True)
 class Peers:

@@ -127,7 +127,7 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
 
 def budget_of(spec: Spec) -> Budget:
     """Return the total budget that noise is calibrated for, and the secure sum that the spec trusts."""
-    return Budget(spec.privacy.epsilon, accounted_delta(spec), in_sum.of(spec))
+    return Budget(spec.privacy.epsilon, accounted_delta(spec), spec.in_sum)
 
 
 def _check_gap(spec: Spec, facts: Facts, method: Method) -> None:

@@ -33,7 +33,8 @@ from tacit.problem.sensitivity import (
     from_row_norm,
     from_row_norms,
 )
-from tacit.run import in_sum, rules
+from tacit.run import rules
+from tacit.run.in_sum import check as check_sum
 from tacit.run.spec import ScheduleSpec, Spec
 from tacit.schedule import LARGEST_STEP, Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
 from tacit.types import Federation, Norm, Shard
@@ -70,7 +71,8 @@ class AdmmSetup:
 
 def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
-    in_sum.check(spec, federation)
+    if spec.in_sum is not None:
+        check_sum(spec, federation)
     require(spec.run.engine, spec.run.device)
     spec = _settled(spec, federation)
     agents = tuple(_agent(spec, federation, problem, shard, p) for p, shard in enumerate(federation.shards))
@@ -79,7 +81,7 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
     server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum)
-    return AdmmSetup(agents, server, federation.public_classes, problem, in_sum.of(spec))
+    return AdmmSetup(agents, server, federation.public_classes, problem, spec.in_sum)
 
 
 def _agent(spec: Spec, federation: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
@@ -126,7 +128,7 @@ def _calibrate(release: Release, epsilon: float, dp_delta: float, rounds: int) -
 
 def accounted_delta(spec: Spec) -> float:
     """Return dp_delta less the share that discrete noise may add to the delta of continuous noise."""
-    discrete = spec.privacy.noise == "exact" or in_sum.trusted(spec)  # a sum is of integers, simulated or not
+    discrete = spec.privacy.noise == "exact" or spec.in_sum is not None  # a sum is of integers, simulated or not
     return kept_delta(spec.privacy.dp_delta, discrete)
 
 
@@ -137,7 +139,7 @@ def kept_delta(dp_delta: float, discrete: bool) -> float:
 
 def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
-    p, behind = spec.privacy, in_sum.of(spec)
+    p, behind = spec.privacy, spec.in_sum
     if p.mechanism == "gaussian":
         count = spec.run.rounds + (behind.repetitions if behind else 0)
         found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), count)
@@ -204,7 +206,7 @@ def _noise(spec: Spec, federation: Federation) -> float:
         return 0.0
     whole = _calibrate(GaussianRelease(1.0), spec.privacy.epsilon, accounted_delta(spec), 1)
     assert isinstance(whole, GaussianRelease)
-    noises = in_sum.whole_noises(in_sum.of(spec), federation.n_agents)
+    noises = spec.in_sum.whole_noises(federation.n_agents) if spec.in_sum else federation.n_agents
     return whole.multiplier * math.sqrt(noises) / federation.n_records
 
 
@@ -254,11 +256,10 @@ def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     """Return the first step on sum_p f_p from score_noise: w gathers the sum of the agents' noise."""
     law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
     scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
-    behind = in_sum.of(spec)
-    if behind is None:
+    if spec.in_sum is None:
         std = law * math.sqrt(sum(scale**2 for scale in scales))
     else:  # the noise of one agent, shared out
-        std = max(scales) * math.sqrt(in_sum.whole_noises(behind, len(agents)))
+        std = max(scales) * math.sqrt(spec.in_sum.whole_noises(len(agents)))
     score_noise, momentum, most = spec.schedule.score_noise, spec.algorithm.momentum, LARGEST_STEP
     assert score_noise is not None, "a settled spec has one"
     assert momentum is not None, "a settled spec has one"

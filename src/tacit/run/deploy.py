@@ -222,7 +222,7 @@ def check_ledger(
     except Refused as error:
         raise Refused(f"agent {name}: {error}") from None
     if book.limit is not None:
-        releases = sum(book.spent.get(data_id, {}).values()) + ours.rounds - released
+        releases = sum(book.spent.get(data_id, {}).values()) + ours.releases - released
         _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
 
 

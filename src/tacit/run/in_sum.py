@@ -1,4 +1,4 @@
-"""Whether a run trusts a secure sum (privacy.trust = sum), what it then agrees on, and who cannot have one."""
+"""Who cannot go behind a secure sum (privacy.trust = sum), and why."""
 
 from __future__ import annotations
 
@@ -6,33 +6,11 @@ import math
 
 from tacit.errors import IncompatibleError
 from tacit.methods.registry import METHODS
-from tacit.privacy.summed import InSum, Peers
+from tacit.privacy.summed import InSum
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
 ENGINES = ("fast", "plain")  # names that a run behind a sum may give: its own engine computes in float64
-
-
-def trusted(spec: Spec) -> bool:
-    """Tell whether a run trusts a secure sum; in specs of earlier versions the name of the method alone says so."""
-    own = METHODS[spec.algorithm.name].values.get("privacy.trust")
-    return (own if spec.privacy.trust is None else spec.privacy.trust) == "sum"
-
-
-def of(spec: Spec) -> InSum | None:
-    """Return what a run agrees on that trusts a secure sum; None where it trusts nobody."""
-    p = spec.privacy
-    if trusted(spec):
-        return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
-    for key, value in (("colluding", p.colluding), ("repetitions", p.repetitions)):
-        if value is not None:
-            raise IncompatibleError(f"privacy.{key} is of a secure sum: add --trust sum, or drop it.")
-    return None
-
-
-def whole_noises(found: InSum | None, n_agents: int) -> float:
-    """Return how many times the noise of one release enters a round: once an agent, or P / (P - c) times in a sum."""
-    return n_agents if found is None else n_agents / Peers(n_agents, found.colluding).honest
 
 
 def check_agents(found: InSum, n_agents: int) -> None:
@@ -71,9 +49,8 @@ def check_method(spec: Spec) -> None:
 
 def check(spec: Spec, federation: Federation) -> None:
     """Refuse a run of the ADMM family that needs more of its agents than a sum, and say why."""
-    a, p, found = spec.algorithm, spec.privacy, of(spec)
-    if found is None:
-        return
+    a, p, found = spec.algorithm, spec.privacy, spec.in_sum
+    assert found is not None, "the run trusts a secure sum"
     check_agents(found, federation.n_agents)
     why = {
         "an exact step solves for each agent's own model, and no sum of gradients gives that: use objt or objp":

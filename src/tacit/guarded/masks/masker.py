@@ -140,9 +140,13 @@ class Masker:
         total = np.zeros(length, np.uint64)
         zeros, words = np.zeros(length, _WORD), np.empty(length, _WORD)
         for peer in near:
-            stream(expanded(self.secrets[peer], bytes.fromhex(asked)), zeros, words)
+            self.fill(peer, asked, zeros, words)
             (np.add if self.agent < peer else np.subtract)(total, words, out=total)  # unsigned: wraps
         return total
+
+    def fill(self, peer: str, asked: str, zeros: Array, words: Array) -> None:
+        """Make the mask that is shared with a peer, before its sign; the peer makes the same."""
+        stream(expanded(self.secrets[peer], bytes.fromhex(asked)), zeros, words)
 
 
 def unmasked(answers: Sequence[Array], bits: int) -> Array:

@@ -1,0 +1,69 @@
+"""What `tacit federate init` and `try` write of secure sums: [sum] of a site file, and keys where one machine is all.
+
+A signing key is drawn at the site of its agent, and its public half is learned from its owner. Whoever draws the keys
+of all agents can play all of them: `draw` is for a demonstration, where one person owns everything anyway.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from tacit.federation.site import read
+from tacit.run import in_sum
+from tacit.run.spec import Spec
+
+_TOLD = """\
+# Secure sums: what this site adds is hidden among what the others add. Signing keys are drawn here, by
+# `tacit agent key site.toml`, and never leave; it prints the public halves. Show them to the other institutions by a
+# way that you both trust, and write theirs below. Take no key from the coordinator: it could play all but your agents.
+"""
+
+
+def check(spec: Spec, sites: Mapping[str, Collection[str]]) -> None:
+    """Refuse a federation whose agents are too few for a sum."""
+    found = spec.in_sum
+    if found is not None:
+        in_sum.check_agents(found, sum(map(len, sites.values())))
+
+
+def section(spec: Spec, others: Collection[str]) -> list[str]:
+    """The lines of [sum] in a site file, for a run with this spec; none where it trusts nobody."""
+    found = spec.in_sum
+    if found is None:
+        return []
+    return [
+        "",
+        _TOLD + "[sum]",
+        'keys = "keys"  # folder of the signing keys of the agents here',
+        f"threshold = {found.colluding + 2}  # fewest agents in any sum; at least colluding + 2",
+        f"colluding = {found.colluding}  # at least so many of them may tell the coordinator all that they know",
+        "[sum.peers]  # the public signing key of every agent elsewhere, 64 hexadecimal digits, as its owner shows it",
+        *(f'# {_quoted(name)} = ""' for name in others),
+    ]
+
+
+def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
+    """Draw the signing keys of all agents of a demonstration, and pin them at all sites."""
+    from tacit.guarded.masks import files  # needs the extra `secure`
+
+    public: dict[str, str] = {}
+    for site, agents in sites.items():
+        room = read(_file(folder, site)).sum
+        assert room is not None, "the site file was written for a secure sum"
+        public |= {agent: files.new_signing_key(room.key_file(agent)).public.hex() for agent in agents}
+    for site, agents in sites.items():
+        path = _file(folder, site)
+        text = path.read_text()
+        for agent in set(public) - set(agents):
+            text = text.replace(f'# {_quoted(agent)} = ""', f'{_quoted(agent)} = "{public[agent]}"')
+        path.write_text(text)
+
+
+def _file(folder: Path, site: str) -> Path:
+    return folder / site / "agent" / "site.toml"
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)

@@ -1,0 +1,232 @@
+"""The engine of a federation that trusts a secure sum: a round is one sum over a set of agents, in one attempt or more.
+
+Attempt 0 is asked of the agents that are there. It ends when each of them has given its masked words. Where one is
+missing at the deadline, refuses, or sends what is no answer, the words of the others add up to nothing: attempt 1 is
+asked of the others, as a new release of each, and so on while repetitions are left and `colluding` + 2 agents. Agents
+that come back take part from the next round on.
+
+What is asked is on disk before it is asked: a checkpoint is written at the end of every round, and here before every
+attempt but the first (`keep`). It has the number of the attempt and the set (tacit.federation.stage). So a coordinator
+that is started again asks the same attempt of the same set, and ledgers answer it again, free of cost.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tacit.admm.messages import Broadcast, Replies
+from tacit.errors import Suspended
+from tacit.federation.attendance import SumAttendance
+from tacit.federation.carrier import Carrier
+from tacit.federation.exchange import Post, Question
+from tacit.federation.log import Log, silent
+from tacit.federation.messages import AskSum, Join, Meet, Shares
+from tacit.federation.plan import Faults
+from tacit.federation.stage import Heard, Stage, mask_of, unfit
+from tacit.guarded.mean import Mean, attempt_of
+from tacit.privacy.summed import Attempt, InSum, Peers
+from tacit.types import Array
+
+SILENT = "no answer came in time"
+
+
+class SumRemote:
+    """An engine for one run (tacit.engine.registry.Engine); `sites` lists the agents of each site."""
+
+    path = "federation, secure sum"
+
+    def __init__(
+        self, join: Join, meet: Meet, sites: Mapping[str, Sequence[str]], mean: Mean, in_sum: InSum, carrier: Carrier,
+        faults: Faults, log: Log = silent, watch: Callable[[SumRemote], None] = lambda _: None,
+        keep: Callable[[SumRemote], None] = lambda _: None, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.names = [name for name, _ in join.agents]
+        self.place = {name: p for p, name in enumerate(self.names)}
+        self.join, self.sites, self.in_sum, self.faults = join, dict(sites), in_sum, faults
+        self.log, self.watch, self.keep, self.clock = log, watch, keep, clock
+        self.stage = Stage.first(self.names, mean)
+        self.t, self.asking, self.skipped_at = 0, False, 0
+        self.reasons: dict[str, str] = {}  # of agents that are missing
+        self.gone: set[str] = set()  # agents that refused: they are asked again when the coordinator is started again
+        self.post: Post[AskSum, Shares] = Post(
+            carrier, join, faults.resend, log, clock, Shares, {}, {}, dict.fromkeys(self.sites, 0), {}, meet
+        )
+
+    @property
+    def left(self) -> int:
+        """The repetitions that are left."""
+        return self.in_sum.repetitions - self.stage.repeated
+
+    @property
+    def heads(self) -> list[str]:
+        """The head of each agent's ledger, as far as the coordinator knows."""
+        return [self.stage.heads[name] for name in self.names]
+
+    @property
+    def attendance(self) -> SumAttendance:
+        """The counts, the attempt that is under way among them."""
+        counts = self.stage.attendance
+        return counts.asking(self._mask(self.stage.peers)) if self.asking else counts
+
+    @property
+    def standing(self) -> dict[str, Any]:
+        """Who is in the set, and how many attempts are used and left."""
+        stage = self.stage
+        told = {"set": list(stage.peers), "attempt": stage.attempt}
+        return told | {"repeated": stage.repeated, "repetitions_left": self.left}
+
+    def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
+        """Ask for a sum until there is one; Suspended where the run cannot go on."""
+        (msg,) = msgs
+        self.t, began = msg.t, self.clock()
+        self.post.there.clear()
+        if self.left:
+            for site, agents in self.sites.items():
+                if not set(agents) & set(self.stage.peers):
+                    self.post.introduce(site)  # whoever answers is there again
+        while True:
+            heard = self._asked(msg)
+            missing = [name for name in self.stage.peers if name not in heard.words]
+            if not missing:
+                return [self._conclude(msg, heard, began)]
+            self._go_on_without(missing, heard)
+
+    def _asked(self, msg: Broadcast) -> Heard:
+        """Ask the attempt that is next, and return what came of it before the deadline."""
+        stage, began, heard = self.stage, self.clock(), Heard()
+        ask = AskSum(self.join.run, self.join.agreed, msg.t, stage.attempt, stage.peers, msg.w)
+        asked = [site for site, agents in self.sites.items() if set(agents) & set(stage.peers)]
+        self.post.out = {site: Question(ask, began) for site in asked}
+        self.asking = True
+        while self.post.awaited and (left := began + self.faults.deadline - self.clock()) > 0:
+            due = self.post.send_what_is_due()
+            for site, question, answer in self.post.answers(min(due, left)):
+                self._hear(site, question.asked, answer, heard)
+            self.watch(self)
+        return heard
+
+    def _hear(self, site: str, ask: AskSum, answer: Shares | str, heard: Heard) -> None:
+        """Take the words of a site, or say why they are none."""
+        own = [name for name in self.sites[site] if name in ask.peers]
+        wrong = answer if isinstance(answer, str) else unfit(own, answer, self._numbers(ask.peers), ask.w.size)
+        if wrong is not None or isinstance(answer, str):
+            self._log(f"site {site} does not answer: {wrong}", site=site)
+            heard.reasons |= dict.fromkeys(own, str(wrong))
+            self.post.out[site] = replace(self.post.out[site], refused=True)
+            return
+        del self.post.out[site]
+        for name in own:
+            heard.reasons.pop(name, None)  # of an earlier message
+        for row, one in zip(answer.words, answer.given, strict=True):
+            heard.words[one.agent], heard.heads[one.agent] = row, one.head
+        for name in set(own) - set(heard.words):
+            heard.reasons[name] = "it refuses to answer"
+            self._log(f"agent {name} refuses to answer", site=site, agent=name)
+
+    def _go_on_without(self, missing: Sequence[str], heard: Heard) -> None:
+        """Make the next attempt one of those who have given; Suspended where that cannot be."""
+        stage, least = self.stage, self.in_sum.colluding + 2
+        self.reasons |= dict.fromkeys(missing, SILENT) | heard.reasons
+        said = ", ".join(f"{name} ({self.reasons[name]})" for name in missing)
+        peers = tuple(name for name in stage.peers if name in heard.words)
+        if not peers and self.skipped_at != self.t:
+            # the number of the attempt may be taken: by a coordinator whose checkpoint is lost. Nobody has paid for it
+            self.skipped_at, peers = self.t, tuple(name for name in stage.peers if name in heard.reasons)
+        if self.faults.missing == "stop":
+            why = 'missing = "stop"'
+        elif len(peers) < least:
+            why = f"a sum with {self.in_sum.colluding} colluding agents needs {least}, and {len(peers)} have answered"
+        elif not self.left:
+            why = f"the {self.in_sum.repetitions} repetitions that were declared are used up"
+        else:
+            self._repeat(peers, heard)
+            self._log(f"asks {len(peers)} agents, {self.left} repetitions left: no words came from {said}")
+            return
+        new = bool(heard.reasons) and self.left > 0  # who refuses an attempt once refuses it again
+        if new:
+            self._repeat(stage.peers, heard)
+        raise Suspended(
+            f"round {self.t}, attempt {stage.attempt}: no words came from {said}, and {why}. What was done is saved: "
+            f"see to them, and resume the run; it then asks {'a new attempt' if new else 'the same attempt again'}."
+        )
+
+    def _conclude(self, msg: Broadcast, heard: Heard, began: float) -> Replies:
+        stage = self.stage
+        peers, numbers = stage.peers, self._numbers(stage.peers)
+        residues = np.add.reduce([heard.words[name] for name in peers], dtype=np.uint64)
+        if not numbers.holds(residues):
+            self._stop_at_garbage(heard)
+        attendance = self.attendance.after(self._mask(peers))
+        self._check_missed(attendance)
+        mean = stage.mean.after(msg, numbers.total(residues), peers)
+        back = self._returning(attendance, msg.t + 1)
+        for name in back:
+            self._log(f"agent {name} is back, and takes part from the next round on", agent=name)
+        for name in {*back, *peers}:
+            self.reasons.pop(name, None)
+        self.stage, self.asking = stage.ended({*peers, *back}, attendance, mean, heard.heads), False
+        return mean.replies(msg, len(peers), self.in_sum.colluding, {"exchange": self.clock() - began})
+
+    def _stop_at_garbage(self, heard: Heard) -> None:
+        """Suspend the run: masks hide who it was. Every further attempt would be spoiled by the same agent."""
+        attempt, new = self.stage.attempt, self.left > 0
+        if new:
+            self._repeat(self.stage.peers, heard)
+        then = f"resuming asks a new attempt, and {self.left} repetitions are left after that" if new else (
+            "no repetition is left, so that a new run is needed"
+        )  # fmt: skip
+        raise Suspended(
+            f"round {self.t}, attempt {attempt}: the words of {len(self.stage.peers)} agents add up to what no honest "
+            "sum is: somebody has sent garbage, or has another version of tacit, and masks hide who. It has cost each "
+            "agent this one attempt and nothing beyond it. Compare versions and logs of the sites, or stop the service "
+            f"of one to leave it out; {then}."
+        )
+
+    def _check_missed(self, attendance: SumAttendance) -> None:
+        away = [name for name, n in zip(self.names, attendance.in_a_row, strict=True) if n > self.faults.most_missed]
+        if away:
+            raise Suspended(
+                f"round {self.t}: more than {self.faults.most_missed} rounds in a row without {', '.join(away)}. "
+                "What was done is saved: see to them, and resume the run."
+            )
+
+    def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
+        """Note on disk that the next attempt is one of these peers, before anybody is asked."""
+        left_out = set(self.stage.peers) - set(peers)
+        self.gone |= left_out & set(heard.reasons)
+        attendance = self.attendance.failed(
+            self.t, self._mask(heard.words), self._mask(left_out), self._mask(heard.reasons)
+        )
+        self.stage, self.asking = self.stage.repeating(peers, attendance, heard.heads), False
+        self.keep(self)
+
+    def _returning(self, attendance: SumAttendance, t: int) -> list[str]:
+        """Who takes part again from round t on; nobody where it could cost a repetition that there is not."""
+        if not self.left:
+            return []
+        may = attendance.may_return(t)
+        there = [name for site in self.post.there for name in self.sites[site]]
+        away = [name for name in there if name not in self.stage.peers and name not in self.gone]
+        return [name for name in away if may[self.place[name]]]
+
+    def _numbers(self, peers: Sequence[str]) -> Attempt:
+        return attempt_of(self.stage.mean.summed, Peers(len(peers), self.in_sum.colluding))
+
+    def _mask(self, names: Collection[str]) -> Array:
+        return mask_of(names, self.names)
+
+    def _log(self, text: str, **told: Any) -> None:
+        self.log(f"round {self.t}, attempt {self.stage.attempt}: {text}", t=self.t, **told)
+
+    def save(self, _r: int) -> dict[str, Array]:
+        """Return all that the next attempt needs."""
+        return self.stage.save(self.names)
+
+    def load(self, _r: int, saved: dict[str, Array]) -> None:
+        """Go on from what `save` gave."""
+        self.stage = self.stage.load(self.names, saved)
