@@ -266,6 +266,9 @@ def test_a_sweep_with_a_run_that_is_refused_leaves_nothing(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "code"), [
     (["--algorithm", "fedgd", "--draws", "200"], 0),
+    (["--algorithm", "fedgd", "--trust", "sum", "--draws", "200"], 0),
+    (["--algorithm", "onemessage", "--trust", "sum", "--colluding", "5", "--draws", "200"], 0),
+    (["--algorithm", "dpsgd", "--trust", "sum"], 2),
     (["--algorithm", "dp-fedavg", "--set", "method.rate=0.3", "--draws", "200"], 0),
     (["--algorithm", "onemessage", "--set", "method.balance=2", "--draws", "200"], 0),
     (["--algorithm", "onemessage", "--adjacency", "replace_one"], 2),

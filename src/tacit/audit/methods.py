@@ -71,6 +71,9 @@ def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float 
     assert isinstance(entry, Entry)
     build.check_applies(entry, spec)
     budget = build.budget_of(spec)
+    if budget.in_sum is not None:  # one agent of the tiny data does not collude: it holds the unit
+        few = min(budget.in_sum.colluding, present.n_agents - 1)
+        budget = replace(budget, in_sum=replace(budget.in_sum, colluding=few))
     if not budget.private:
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
     method = _short(entry, present, budget, choice_of(entry, spec.values()))
