@@ -113,4 +113,4 @@ def promised(facts: Facts, agreed: InSum | None, alone: Promise) -> Promise:
 
 def noises(facts: Facts, agreed: InSum | None) -> float:
     """How many times the noise of one release is in a total: once for each agent, or P / (P - c) times in a sum."""
-    return facts.n_agents if agreed is None else facts.n_agents / Peers(facts.n_agents, agreed.colluding).honest
+    return facts.n_agents if agreed is None else agreed.whole_noises(facts.n_agents)
