@@ -783,9 +783,6 @@ MUTANTS = (
     Mutant("agents with different grids add up", "federation/facts.py",
            "    if setup.in_sum is not None:\n", "    if False:\n",
            ADDED + "test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed"),
-    Mutant("a service that was started again does not meet the others", "federation/exchange.py",
-           "            self.introduce(site)\n", "            pass\n",
-           ADDED + "test_a_service_that_is_started_again_joins_and_meets_again_and_costs_nothing"),
 )  # fmt: skip
 
 

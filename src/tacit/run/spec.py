@@ -162,9 +162,12 @@ class Spec:
     def in_sum(self) -> InSum | None:
         """What the run agrees on if it trusts a secure sum; in earlier versions the name of a method alone said so."""
         p, named = self.privacy, METHODS[self.algorithm.name].values.get("privacy.trust")
-        if (named if p.trust is None else p.trust) != "sum":
-            return None
-        return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
+        if (named if p.trust is None else p.trust) == "sum":
+            return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
+        for key in ("colluding", "repetitions"):
+            if getattr(p, key) is not None:
+                raise SpecError(f"privacy.{key} is of a secure sum: add --trust sum, or drop it.")
+        return None
 
     def toml(self) -> str:
         """Return the complete spec as TOML; a key that is absent is unset."""
@@ -192,9 +195,6 @@ class Spec:
             raise SpecError(f"data.test_fraction must be at least 0 and below 1, got {self.data.test_fraction}.")
         if not 0 <= (self.algorithm.momentum or 0.0) < 1:
             raise SpecError(f"algorithm.momentum must be at least 0 and below 1, got {self.algorithm.momentum}.")
-        for key in ("colluding", "repetitions"):
-            if getattr(self.privacy, key) is not None and self.in_sum is None:
-                raise SpecError(f"privacy.{key} is of a secure sum: add --trust sum, or drop it.")
         if not 0 < self.privacy.dp_delta < 1:
             raise SpecError(f"privacy.dp_delta must lie between 0 and 1, got {self.privacy.dp_delta}.")
         return self
