@@ -75,7 +75,7 @@ class Info:
     trace: Trace | None = None
     violation: Callable[[], float] | None = None  # sum_p |w - z_p|_1, computed on call: it passes over every z_p
     seen: tuple[Array, ...] = ()  # everything of this round that parties who are not trusted saw
-    sent: float = 0.0  # bytes that an agent sent, on average, in float32
+    sent: float = 0.0  # bytes that an agent sent, on average: of float32, or of words of a secure sum
 
 
 class Server(Protocol[Q, A]):

@@ -260,3 +260,31 @@ def test_methods_that_need_more_than_a_sum_are_refused_from_the_command_line(alg
 def test_trusting_nobody_is_the_default():
     assert preset("sound", "objt").in_sum is None
     assert preset("sound", "objt").with_values({"privacy.trust": "nobody"}).in_sum is None
+
+
+def test_a_word_of_a_sum_is_counted_as_eight_bytes():
+    over, seeded = federation(4), SOUND.with_values({"run.seed": 0})
+    hidden, shown = (tacit.train(seeded.with_values({"privacy.trust": whom}), over) for whom in ("sum", "nobody"))
+    assert hidden.summary["sent_bytes"] == 2 * shown.summary["sent_bytes"] > 0
+
+
+@pytest.mark.parametrize("words", [
+    ["compare", "--data", "synthetic", "--agents", "2", "--methods", "objt", "--trust", "sum"],
+    ["audit", "--method", "fedgd", "--trust", "sum"],
+    ["audit", "--trust", "sum", "--colluding", "2"],
+])  # fmt: skip
+def test_commands_that_cannot_keep_a_sum_say_so_in_one_line_and_write_nothing(words, tmp_path, capsys):
+    out = ["--out", str(tmp_path / "out")] if words[0] == "compare" else []
+    assert main([*words, *out, "-qq"]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_failure_of_a_graph_of_masks_is_part_of_delta():
+    many = SOUND.with_values({"data.agents": 120, "data.records": 2000, "privacy.noise": "exact"})
+    small = many.with_values({"privacy.dp_delta": 1e-9})
+    with pytest.raises(IncompatibleError, match="more than is kept back"):
+        tacit.train(small)
+    deploy.check(many, build.setup(many, build.federation(many)))
+    few = small.with_values({"data.agents": 100})
+    deploy.check(few, build.setup(few, build.federation(few)))

@@ -47,6 +47,6 @@ class Consensus:
         w = replies.heard(heavy_ball(w, state.own["moved"], self.momentum) if self.momentum else w)
         step = math.sqrt(np.square(w - state.w).sum())  # a norm through BLAS would wake its threads beside an engine's
         apart = None if replies.violation is None else partial(replies.violation, w)
-        info = Info(msg.t, step, msg.rho, replies.trace, apart, sent=4.0 * z.size)
+        info = Info(msg.t, step, msg.rho, replies.trace, apart, sent=replies.number_bytes * z.size)
         own = {"z_mean": z, "dual_mean": ascent(dual, w, z, msg.rho)}
         return state.next(w, **own, **({"moved": w - state.w} if self.momentum else {})), info

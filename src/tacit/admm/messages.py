@@ -74,6 +74,7 @@ class Replies:
     violation: Callable[[Array], float] | None  # w -> sum_p |w - z_p|_1; None where single z_p are hidden
     trace: Trace
     precision: type[np.floating[Any]] = np.float64  # in which agents compute
+    number_bytes: float = 4.0  # of one number that an agent sent: float32, or a masked word
     dual_mean: Array | None = None  # of the lambda_p that these z_p were made with, if an agent has missed a round
 
     def heard(self, w: Array) -> Array:

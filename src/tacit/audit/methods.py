@@ -85,7 +85,8 @@ def _tested(
     entry: Entry, method: Method, present: Task, budget: Budget, draws: int, seed: int, confidence: float
 ) -> Finding:
     seen = attack(method, present, without(present, method.promise(present).unit), draws, seed)
-    return weigh("method", entry.name, claimed(method, present, budget), seen, confidence)
+    behind = ", secure sum" if budget.in_sum is not None else ""
+    return weigh("method", entry.name + behind, claimed(method, present, budget), seen, confidence)
 
 
 def claimed(method: Method, of: Task, budget: Budget) -> Claim:

@@ -31,6 +31,7 @@ from tacit.audit.mechanism import Sight
 from tacit.audit.neighbours import neighbours
 from tacit.audit.sum_faults import CANARY, COLLUDING, HONEST, PART, Fault
 from tacit.audit.sum_views import Asked, Coalition, coalition
+from tacit.errors import SpecError
 from tacit.run.spec import Spec
 from tacit.types import Array
 
@@ -72,6 +73,8 @@ def audit(spec: Spec, draws: int | None = None, confidence: float = CONFIDENCE, 
 
 def _short(spec: Spec) -> Spec:
     """Return the spec with its whole budget in one round, of a small federation of deployed agents."""
+    if spec.privacy.colluding not in (None, len(COLLUDING)):
+        raise SpecError(f"the audit of a sum attacks with {len(COLLUDING)} colluding agent: drop --colluding.")
     own = {"privacy.noise": "exact", "privacy.colluding": len(COLLUDING), "privacy.repetitions": 0, "run.rounds": 1}
     return spec.with_values(own | {"run.seed": None}).checked()
 

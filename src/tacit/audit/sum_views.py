@@ -23,7 +23,7 @@ from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import masker as masks
 from tacit.guarded.summand import Summand
-from tacit.privacy.summed import Attempt, Peers, Summed
+from tacit.privacy.summed import Attempt, Peers, Summed, attempt_of
 from tacit.privacy.terms import Memory, Terms
 from tacit.run import deploy
 from tacit.run.meeting import summands
@@ -76,7 +76,7 @@ class Coalition:
 
     def attempt(self, asked: Asked) -> Attempt:
         """What the agents of the set agree on."""
-        return mean.attempt_of(self.summed, Peers(len(asked.peers), len(COLLUDING)))
+        return attempt_of(self.summed, Peers(len(asked.peers), len(COLLUDING)))
 
     def seen(self, asked: Asked) -> Array:
         """Return the words of each honest agent of the set without the masks that the coalition knows: (m, d)."""

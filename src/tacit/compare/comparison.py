@@ -19,10 +19,12 @@ from tacit.measures import AUC, ERROR, judge
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
+from tacit.privacy.summed import InSum
 from tacit.record import RecordFile
 from tacit.run import build, guarantee, ranks, sweep, train
 from tacit.run.directory import check_writable
 from tacit.run.hosted import is_curated
+from tacit.run.in_sum import check_agents
 from tacit.run.run import Result, Run
 from tacit.run.spec import Spec
 from tacit.run.train import Patience
@@ -52,7 +54,10 @@ def records_in(out: Path) -> RecordFile:
 
 def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standing]:
     """The standing of every method at every budget. Records that are in `out` already are read, and not made again."""
-    settle = partial(_settle, records_in(out), tune.Splits(plan.base), hear)
+    splits = tune.Splits(plan.base)
+    if plan.trust == "sum":
+        check_agents(InSum(), splits["trial"].n_agents)  # once, and before anything is written
+    settle = partial(_settle, records_in(out), splits, hear)
     try:
         return [_standing(plan, who, budget, settle) for who, budget in _contestants(plan)]
     except Interrupted as stop:

@@ -84,6 +84,7 @@ def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, setup:
     ends = (setup.rho(1), setup.rho(spec.run.rounds), setup.agents[0].constant_bound)
     numbers: list[Any] = [setup.shape, [end.hex() for end in ends]]
     if setup.in_sum is not None:
-        numbers.append([number.hex() for number in map(float, astuple(deploy.summed(spec, setup)))])
+        shared = (*astuple(deploy.summed(spec, setup)), *astuple(setup.in_sum))
+        numbers.append([number.hex() for number in map(float, shared)])
     told = canonical([spec.toml(), json.loads(text), agents, federation.recipe, numbers])
     return hashlib.sha256(told.encode()).hexdigest()

@@ -28,8 +28,8 @@ from tacit.federation.log import Log, silent
 from tacit.federation.messages import AskSum, Join, Meet, Shares
 from tacit.federation.plan import Faults
 from tacit.federation.stage import Heard, Stage, mask_of, unfit
-from tacit.guarded.mean import Mean, attempt_of
-from tacit.privacy.summed import Attempt, InSum, Peers
+from tacit.guarded.mean import Mean
+from tacit.privacy.summed import Attempt, InSum, Peers, attempt_of
 from tacit.types import Array
 
 SILENT = "no answer came in time"

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +26,7 @@ from tacit.guarded.half import AdmmHalf
 from tacit.message import Form, Names, Numbers, Whole
 from tacit.privacy.exact import Law
 from tacit.privacy.noise import stream
-from tacit.privacy.summed import Attempt, Peers, Summed
+from tacit.privacy.summed import Peers, Summed, attempt_of
 from tacit.rounds import Trace
 from tacit.types import Array
 
@@ -40,12 +39,6 @@ def public(halves: Sequence[AdmmHalf], releases: int) -> Summed:
     most = max(len(half.agent.shard) for half in halves)
     sensitivity = max(half.sensitivity for half in halves)  # it has room for what float64 adds to a sum
     return Summed(first.multiplier, sensitivity, most * sensitivity, first.dimension, releases)
-
-
-@lru_cache(maxsize=256)
-def attempt_of(summed: Summed, peers: Peers) -> Attempt:
-    """What the agents of an attempt agree on."""
-    return summed.attempt(peers)
 
 
 class Adds(Protocol):
@@ -119,7 +112,8 @@ class Mean:
 
     def replies(self, msg: Broadcast, present: int, colluding: int, seconds: dict[str, float]) -> Replies:
         """What the server concludes the round with; how far single agents are from w is hidden."""
-        return Replies(self.own.z, None, self._trace(msg, Peers(present, colluding), seconds))
+        trace = self._trace(msg, Peers(present, colluding), seconds)
+        return Replies(self.own.z, None, trace, number_bytes=8.0)
 
     def _trace(self, msg: Broadcast, peers: Peers, seconds: dict[str, float]) -> Trace:
         scale = self.summed.scale * math.sqrt(peers.present / peers.honest)  # of the whole sum

@@ -18,8 +18,8 @@ from tacit.guarded.agent import Outgoing, Store, or_refused
 from tacit.guarded.gate import Gate, Question
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks import masker as masks
-from tacit.guarded.mean import asked_of, attempt_of, value_at
-from tacit.privacy.summed import Attempt, Peers, Summed
+from tacit.guarded.mean import asked_of, value_at
+from tacit.privacy.summed import Attempt, Peers, Summed, attempt_of
 from tacit.privacy.terms import Key, Terms
 from tacit.types import Array
 

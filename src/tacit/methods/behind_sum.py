@@ -26,7 +26,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from tacit.methods.promise import Promise
 from tacit.methods.promise import behind_sum as promise_of
 from tacit.methods.task import Facts, Task
 from tacit.privacy.noise import stream
-from tacit.privacy.summed import Attempt, InSum, Peers, Summed, gap, releases
+from tacit.privacy.summed import Attempt, InSum, Peers, Summed, attempt_of, gap, releases
 from tacit.types import Array
 
 
@@ -48,7 +47,7 @@ class BehindSum:
     @property
     def attempt(self) -> Attempt:
         """What the agents agree on."""
-        return _attempt(self.summed, self.peers)
+        return attempt_of(self.summed, self.peers)
 
     @property
     def std(self) -> float:
@@ -72,11 +71,6 @@ class BehindSum:
         return self.attempt.total(residues)
 
 
-@lru_cache(maxsize=256)
-def _attempt(summed: Summed, peers: Peers) -> Attempt:
-    return summed.attempt(peers)
-
-
 class NeedsSums(ABC):
     """A method whose server needs no more of its agents than the sum of their values."""
 
@@ -97,7 +91,7 @@ def behind(
     largest = max(facts.sizes) * sensitivity
     summed = Summed(multiplier, sensitivity, largest, dimension, counted(rounds, agreed))
     peers = Peers(facts.n_agents, agreed.colluding)
-    _attempt(summed, peers)
+    attempt_of(summed, peers)
     return BehindSum(summed, peers)
 
 

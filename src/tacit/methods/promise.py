@@ -49,7 +49,7 @@ class Promise:
         c, n = self.coalition
         return (
             f"a secure sum: it holds against the server and any {c} of the {n} agents together, if the other {n - c} "
-            "follow the protocol"
+            "follow the protocol, and X25519 and ChaCha20 hold"
         )
 
     def total(self, rounds: int, dp_delta: float) -> Guarantee | None:

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -173,6 +173,12 @@ class Summed:
         bound = bound_steps(self.largest, step)
         most = reach(bound, share, peers.present, self.dimension, self.releases)
         return Attempt(step, share, bound, modulus(most), most)
+
+
+@lru_cache(maxsize=256)
+def attempt_of(numbers: Summed, peers: Peers) -> Attempt:
+    """`Summed.attempt`, made once."""
+    return numbers.attempt(peers)
 
 
 def releases(rounds: int, repetitions: int) -> int:

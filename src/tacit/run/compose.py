@@ -20,7 +20,7 @@ from tacit.methods.promise import Promise, Trusted, Unit, behind_sum
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
-from tacit.privacy.summed import InSum
+from tacit.privacy.summed import InSum, releases
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import (
@@ -141,7 +141,7 @@ def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p, behind = spec.privacy, spec.in_sum
     if p.mechanism == "gaussian":
-        count = spec.run.rounds + (behind.repetitions if behind else 0)
+        count = releases(spec.run.rounds, behind.repetitions if behind else 0)
         found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), count)
         assert isinstance(found, GaussianRelease)
         return Gaussian(found.multiplier)

@@ -21,6 +21,7 @@ from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.guarded import mean
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, scale_of
 from tacit.guarded.half import AdmmHalf
+from tacit.guarded.masks.graph import ALL_PAIRS, FAILURE
 from tacit.guarded.mean import Adds
 from tacit.guarded.sums import Sums, numpy_sums
 from tacit.privacy import lattice
@@ -125,7 +126,9 @@ def check(spec: Spec, setup: Setup) -> None:
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        again = setup.in_sum.repetitions if setup.in_sum else 0
+        again, numbers = 0, None
+        if setup.in_sum is not None:
+            again, numbers = setup.in_sum.repetitions, summed(spec, setup)
         for half in halves(spec, setup):
             cap = _cap(half.release, rounds + again, p.dp_delta)
             if p.limit and cap > p.limit:
@@ -133,7 +136,7 @@ def check(spec: Spec, setup: Setup) -> None:
                     f"the run costs up to epsilon = {upward(cap)} and every ledger would allow {p.limit:g}, so that it "
                     "could not end: lower --epsilon, or raise --limit."
                 )
-            _check_gap(half, max(cap, p.limit or 0.0), rounds + again, p.dp_delta)
+            _check_gap(half, max(cap, p.limit or 0.0), rounds + again, p.dp_delta, numbers)
         if p.ledger:
             allow_files(len(setup.agents))
 
@@ -269,10 +272,17 @@ def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:
     return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None
 
 
-def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float) -> None:
-    """Refuse a run whose kept-back delta does not cover the `gap` of its releases to continuous noise."""
-    gap = lattice.gap(Law.LAPLACE, scale_of(half), half.dimension)  # Laplace noise has the larger gap of both laws
+def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float, numbers: Summed | None = None) -> None:
+    """Refuse a run whose kept-back delta does not cover the `gap` of its releases to continuous noise.
+
+    Laplace noise has the larger gap of both laws, and larger than that of a sum of shares (tacit.privacy.summed). A sum
+    over many agents has masks by a graph, which fail with a probability that is counted too.
+    """
+    scale = scale_of(half) if numbers is None else numbers.scale
+    gap = lattice.gap(Law.LAPLACE, scale, half.dimension)
     cost = (1 + math.exp(min(epsilon, 700))) * releases * gap
+    if numbers is not None and half.agent.problem.n_agents > ALL_PAIRS:
+        cost += 2.0**-FAILURE
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
             f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "

@@ -174,7 +174,7 @@ def guarantee(spec: Spec, setup: Setup) -> str:
 def _repeated(promise: Promise) -> str:
     """Return how often rounds may be asked again, where a secure sum is trusted."""
     again = sum(n for _, n in promise.once) if promise.coalition else 0
-    return f" and up to {again} repetitions" if again else ""
+    return f" and up to {again} repetition{'s' if again > 1 else ''}" if again else ""
 
 
 def _counted(rounds: int) -> str:

@@ -55,11 +55,12 @@ def check(spec: Spec, federation: Federation) -> None:
     why = {
         "an exact step solves for each agent's own model, and no sum of gradients gives that: use objt or objp":
             a.rule == "exact",
+        "without noise there is nothing to share: give a finite epsilon, or drop --trust sum": math.isinf(p.epsilon),
         "a hidden z_p carries a share of the noise alone, and a gradient at z_p would show more of a record than one "
-        "at w: set algorithm.linearize_at = w, as the sound preset does": a.linearize_at != "w",
+        "at w: use --preset sound, or set algorithm.linearize_at = w": a.linearize_at != "w",
         "noise on each agent's solution is not noise on a sum: use objt or objp": a.perturbation != "objective",
         "shares of Gaussian noise add up to Gaussian noise, and others do not add up to their own law: set "
-        "privacy.mechanism = gaussian and a finite epsilon": p.mechanism != "gaussian" or math.isinf(p.epsilon),
+        "privacy.mechanism = gaussian": p.mechanism != "gaussian",
         "a round may be asked again, so that a budget is for the whole run: set privacy.covers = run":
             p.covers != "run",
         "agents weigh their records differently with algorithm.gradient_weight = local: drop it":

@@ -144,7 +144,7 @@ class Run:
     @property
     def fingerprint(self) -> str:
         """Return a hash of the spec and the data: a run must be resumed with the spec and the data of its start."""
-        told = repr((sorted(self.spec.values().items()), self.federation.agents, self.federation.checksum))
+        told = repr((self.spec.toml(), self.federation.agents, self.federation.checksum))  # unset keys say nothing
         return hashlib.sha256(told.encode()).hexdigest()
 
     def check_data(self) -> None:

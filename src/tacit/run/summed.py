@@ -15,9 +15,9 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Replies
 from tacit.guarded.gate import Question
-from tacit.guarded.mean import Adds, Mean, attempt_of
+from tacit.guarded.mean import Adds, Mean
 from tacit.machine import cores
-from tacit.privacy.summed import Peers
+from tacit.privacy.summed import Peers, attempt_of
 from tacit.types import Array
 
 THREADS = 2  # a core: while one agent waits for the disk, another computes

@@ -41,8 +41,8 @@ probability that it fails.
 What masks do not do:
 
 * Two sums over different sets differ by what left: S less one agent gives that agent away, if it adds the same numbers
-  twice. Every attempt needs fresh noise and is paid for. `Masker.mask` writes each (round, attempt) down, once,
-  before anything leaves.
+  twice. Every attempt needs fresh noise and is paid for. Each (round, attempt) is claimed once, before anything
+  leaves: a deployed agent's claim is the entry of its ledger (tacit.guarded.summand).
 * The sum has the noise that the honest agents put in; how much is the caller's account.
 * One agent that sends garbage spoils the sum, and everybody can see no more than that it is spoilt.
 * Whoever reads an agent's run key, then or later, strips its masks: keep it with mode 0600, delete it with the run.

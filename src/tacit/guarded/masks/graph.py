@@ -18,8 +18,8 @@ connection apart; here one event is both, and there are no secret shares that wo
 **Who draws the seed.** Nobody: it is a digest of run, round, attempt, names and keys, and a server chooses sets, while
 colluding agents choose keys. It may try many in search of a bad graph. To a random oracle each trial is a fresh circle,
 so 2^GRINDING trials multiply the bound, and `degree` keeps the product below 2^-FAILURE. All rounds and attempts of all
-runs are among these trials. For 1,000 agents that takes 40 neighbours where 100 collude, 82 where 333 do and 126
-where 500 do; without the search it would be 18, 36 and 58.
+runs are among these trials. For 1,000 agents that takes 82 neighbours where a third colludes and 126 where a half does;
+without the search it would be 36 and 58. 2^-FAILURE is part of the delta of a run with such a graph.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ def holds(n: int, colluding: int, degree: int, bits: int) -> bool:
 
 @lru_cache(maxsize=256)
 def degree(n: int, colluding: int) -> int:
-    """How many neighbours each of n agents has: the smallest even number that is safe, or n - 1."""
+    """How many neighbours each of n agents has: the smallest even number that is safe, or n - 1.
+
+    A third of the agents is taken to collude, if no more are: the noise is shared out for `colluding` of them, and one
+    more takes a little of it off, but one more neighbour than was reckoned with would open a chosen answer whole.
+    """
     if n > ALL_PAIRS:
         for even in range(2, n - 1, 2):
-            if holds(n, colluding, even, FAILURE + GRINDING):
+            if holds(n, max(colluding, n // 3), even, FAILURE + GRINDING):
                 return even
     return n - 1
 
