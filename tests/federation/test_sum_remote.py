@@ -123,7 +123,7 @@ def test_attempts_are_counted_as_the_ledgers_have_them(run):
     assert {(t, attempt): peers for _, t, attempt, peers in room.attempts if t == 3} == {
         (3, 0): tuple(EVERYBODY), (3, 1): ("east", "mid", "south", "west"),
     }  # fmt: skip
-    told = "asks 4 agents, 1 repetitions left: no words came from north (no answer came in time)"
+    told = "asks 4 agents, 1 repetition left: no words came from north (no answer came in time)"
     assert any(told in line for line in said)
     assert result.summary["repetitions"] == {"used": 1, "declared": 2}
     others = [(1, 0), (2, 0), (3, 0), (3, 1), (4, 0), (5, 0), (6, 0)]
@@ -172,7 +172,7 @@ def test_a_run_without_repetitions_left_is_suspended_and_asks_the_same_again(run
     def fate(_way, who, header):
         return [] if away[0] and who == "alone" and header.get("t") == 3 else [QUICK]
 
-    with pytest.raises(Suspended, match=r"the 0 repetitions that were declared are used up.*the same attempt again"):
+    with pytest.raises(Suspended, match=r"no repetition is left of the 0 .*the same attempt again"):
         run(fate, repetitions=0)
     away[0] = False
     result, room = run(room=run.room, repetitions=0)
@@ -198,8 +198,60 @@ def test_too_few_agents_suspend_the_run_and_the_same_attempt_is_asked_again_free
 def test_missing_agents_suspend_the_run_where_the_rule_is_to_stop_or_they_miss_too_many_rounds(run):
     with pytest.raises(Suspended, match='missing = "stop"'):
         run(down("alone", [3]), faults=FAULTS + 'missing = "stop"')
-    with pytest.raises(Suspended, match="more than 1 rounds in a row without north"):
-        run(down("alone", range(3, 9)), faults=FAULTS.replace("100\n", "1\n"), name="d")
+    with pytest.raises(Suspended, match="more than 1 round in a row without a sign of life of north"):
+        run(absent("alone", range(3, 9)), faults=FAULTS.replace("100\n", "1\n"), name="d")
+
+
+def absent(site, rounds):
+    """A fate: nothing at all reaches the site, or comes from it, from the first of these rounds to the last."""
+    now = [0]
+
+    def fate(_way, who, header):
+        now[0] = header.get("t", now[0])
+        return [] if who == site and now[0] in rounds else [QUICK]
+
+    return fate
+
+
+def test_a_run_that_was_suspended_for_an_absent_agent_goes_on_when_it_is_back(run):
+    away, once = [True], FAULTS.replace("100\n", "1\n")
+    gone = absent("alone", range(3, 20))
+
+    def fate(way, who, header):
+        return gone(way, who, header) if away[0] else [3.0 if who == "alone" else QUICK]  # slower than all others
+
+    for start in ({"fate": fate}, {}):
+        with pytest.raises(Suspended, match=r"a sign of life of north.*raise faults\.most_missed"):
+            run(faults=once, rounds=10, repetitions=3, room=run.room if not start else None, **start)
+    away[0] = False
+    result, room = run(room=run.room, faults=once, rounds=10, repetitions=3)
+    told = result.summary["took_part"]["north"]
+    assert (told["missed"], told["in_a_row"]) == (2, 0)
+    assert result.summary["repetitions"]["used"] == 1
+    assert all(len(set(rounds)) == len(rounds) <= 11 for rounds in paid(room).values())
+
+
+USUAL = FAULTS.replace("most_missed = 100\n", "")
+
+
+def test_an_agent_that_we_keep_out_is_not_away(run):
+    """A default run outlives one missed round, its last repetition, one refusal, and an agent that waits."""
+    said = []
+    result, _ = run(down("alone", [2]), faults=USUAL, rounds=10, repetitions=1, said=said)
+    told = result.summary["took_part"]["north"]
+    assert (told["missed"], told["in_a_row"]) == (9, 0)
+    assert sum("agent north is back, and stays out: no repetition is left" in line for line in said) == 1
+    refused, _ = run(change=forged(only("pair", t=2), _refusal), faults=USUAL, rounds=12, repetitions=3, name="d")
+    assert refused.summary["took_part"]["south"]["missed"] == 11
+    flapping, _ = run(down("alone", [2, 4, 7, 12]), faults=USUAL, rounds=22, repetitions=8, name="e")
+    assert flapping.summary["took_part"]["north"]["dropped"] == 4
+
+
+def test_a_run_without_repetitions_left_is_still_suspended_where_an_agent_is_away_for_good(run):
+    with pytest.raises(Suspended, match="more than 5 rounds in a row without a sign of life of north"):
+        run(absent("alone", range(2, 20)), faults=USUAL, rounds=10, repetitions=1)
+    result, _ = run(faults=FAULTS, rounds=10, repetitions=1, room=run.room)  # most_missed was raised
+    assert result.summary["took_part"]["north"]["in_a_row"] == 9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -313,7 +365,7 @@ def test_garbage_spoils_one_attempt_and_no_budget_beyond_it(run):
         top = int(answer.words.max()).bit_length() - 1
         yield replace(answer, words=rng.integers(0, 1 << top, answer.words.shape, dtype=np.uint64))
 
-    with pytest.raises(Suspended, match=r"somebody has sent garbage.*resuming asks a new attempt, and 1 repetitions"):
+    with pytest.raises(Suspended, match=r"somebody has sent garbage.*after that 1 repetition can"):
         run(change=forged(only("pair"), garbage))
     result, room = run(room=run.room)
     assert result.summary["repetitions"]["used"] == 1
