@@ -12,6 +12,7 @@ from tacit import toml
 from tacit.errors import IncompatibleError, RunDirectoryError, Suspended
 from tacit.federation import status
 from tacit.federation.attendance import SumAttendance
+from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Given, Refusal, Unjoined, read, written
 from tacit.federation.opening import KEYS
 from tacit.federation.service import Service
@@ -427,6 +428,26 @@ def test_an_answer_that_is_none_is_named_and_the_others_go_on_without_that_site(
     assert all(len(sets[t, 0]) == 3 for t in (4, 5, 6))  # who refused is asked again by a new process alone
     told = result.summary["took_part"]
     assert (told["south"]["refused"], told["south"]["answered"], told["mid"]["answered"]) == (1, 2, ROUNDS)
+
+
+@pytest.mark.parametrize("change", [_wide, _later, _refusal, None])
+def test_one_message_that_is_no_answer_costs_nobody_a_repetition(run, change):
+    left = [ASKED_AGAIN]
+
+    def forge(site, header, reply):
+        if header["kind"] == "ask sum" and header["t"] == 3 and site == "pair" and left[0]:
+            left[0] -= 1
+            for one in change(read(*reply, REPLIES)) if change else ():
+                yield written(one)
+            if change is None:
+                yield {"kind": "nonsense"}, b""
+        else:
+            yield reply
+
+    result, room = run(change=forge)
+    assert left == [0]
+    assert result.summary["repetitions"]["used"] == 0
+    assert all(rounds == [(t, 0) for t in range(1, ROUNDS + 1)] for rounds in paid(room).values())
 
 
 def test_a_site_that_lies_about_an_agent_that_refuses_loses_that_agent_alone(run):

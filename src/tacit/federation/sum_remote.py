@@ -77,9 +77,7 @@ class SumRemote:
     @property
     def standing(self) -> dict[str, Any]:
         """Who is in the set, and how many attempts are used and left."""
-        stage = self.stage
-        told = {"set": list(stage.peers), "attempt": stage.attempt}
-        return told | {"repeated": stage.repeated, "repetitions_left": self.left}
+        return self.stage.standing | {"repetitions_left": self.left}
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask for a sum until there is one; Suspended where the run cannot go on."""
@@ -111,15 +109,17 @@ class SumRemote:
     def _hear(self, site: str, ask: AskSum, answer: Shares | str, heard: Heard) -> None:
         """Take the words of a site, or say why they are none."""
         own = [name for name in self.sites[site] if name in ask.peers]
-        wrong = answer if isinstance(answer, str) else unfit(own, answer, self._numbers(ask.peers), ask.w.size)
-        if wrong is not None or isinstance(answer, str):
-            self._log(f"site {site} does not answer: {wrong}", site=site)
-            heard.reasons |= dict.fromkeys(own, str(wrong))
+        if isinstance(answer, Shares) and (wrong := unfit(own, answer, self._numbers(ask.peers), ask.w.size)):
+            if self.post.asks_again(site):
+                return
+            answer = wrong
+        if isinstance(answer, str):
+            self._log(f"site {site} does not answer: {answer}", site=site)
+            heard.reasons |= dict.fromkeys(own, answer)
             self.post.out[site] = replace(self.post.out[site], refused=True)
             return
         del self.post.out[site]
-        for name in own:
-            heard.reasons.pop(name, None)  # of an earlier message
+        heard.forgive(own)  # what came earlier
         for row, one in zip(answer.words, answer.given, strict=True):
             heard.words[one.agent], heard.heads[one.agent] = row, one.head
         for name in set(own) - set(heard.words):
@@ -179,7 +179,11 @@ class SumRemote:
         A round may be over before the answer to a probe comes: whoever would stop the run has one more deadline.
         """
         end, sent = self.clock() + self.faults.deadline, self.clock()
-        while away := self._away(attendance := self.attendance.after(self._mask(peers), self._mask(self._there))):
+        while True:
+            attendance = self.attendance.after(self._mask(peers), self._mask(self._there))
+            away = [self.names[p] for p in np.flatnonzero(attendance.in_a_row > self.faults.most_missed)]
+            if not away:
+                return attendance
             if self.clock() >= end:
                 raise sum_stops.away(self.t, self.faults.most_missed, away)
             if self.clock() >= sent + self.faults.resend:
@@ -188,10 +192,6 @@ class SumRemote:
             for _ in self.post.answers(min(AT_MOST, self.faults.resend)):
                 pass  # every question has its answer: what still comes is a sign of life, or nothing
             self.watch(self)
-        return attendance
-
-    def _away(self, attendance: SumAttendance) -> list[str]:
-        return [name for name, n in zip(self.names, attendance.in_a_row, strict=True) if n > self.faults.most_missed]
 
     @property
     def _there(self) -> list[str]:
@@ -230,6 +230,10 @@ class SumRemote:
         self.kept_out |= set(back)
         return []
 
+    @property
+    def _place(self) -> str:
+        return f"round {self.t}, attempt {self.stage.attempt}"
+
     def _numbers(self, peers: Sequence[str]) -> Attempt:
         return attempt_of(self.stage.mean.summed, Peers(len(peers), self.in_sum.colluding))
 
@@ -238,10 +242,6 @@ class SumRemote:
 
     def _log(self, text: str, **told: Any) -> None:
         self.log(f"{self._place}: {text}", t=self.t, **told)
-
-    @property
-    def _place(self) -> str:
-        return f"round {self.t}, attempt {self.stage.attempt}"
 
     def save(self, _r: int) -> dict[str, Array]:
         """Return all that the next attempt needs."""
