@@ -12,9 +12,10 @@ from tacit import toml
 from tacit.errors import IncompatibleError, RunDirectoryError, Suspended
 from tacit.federation import status
 from tacit.federation.attendance import SumAttendance
+from tacit.federation.closing import KEYS, Kept
+from tacit.federation.coordinator import close_all
 from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Given, Refusal, Unjoined, read, written
-from tacit.federation.opening import KEYS
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.federation.sum_remote import SumRemote
@@ -572,7 +573,7 @@ def test_status_says_who_is_in_the_set_and_what_is_left(run):
     told = status.read(room.where)
     assert told["sum"] == {"set": EVERYBODY, "attempt": 0, "repeated": 1, "repetitions_left": 1}
     said = "\n".join(status.lines(told))
-    assert "secure sum: attempt 0 over 5 agents (east, mid, north, south, west); 1 repetitions used, 1 left" in said
+    assert "secure sum: attempt 0 over 5 agents (east, mid, north, south, west); 1 repetition used, 1 left" in said
     assert "answered 6, missed 0, spoiled 1, refused 0" in said
 
 
@@ -603,9 +604,73 @@ def test_a_site_that_does_not_hear_of_the_end_keeps_nobody_waiting(run):
     def fate(_way, who, header):
         return [] if who == "alone" and header["kind"] == "close" else [QUICK]
 
-    result, room = run(fate)
+    result, room = run(fate, said=(said := []))
     assert result.summary["rounds"] == ROUNDS
     assert room.now < 60
+    (path,) = (room.where / "runs").iterdir()
+    assert Kept.read(path).closed == ("pair", "two")
+    assert not any("site alone has closed" in line for line in said)
+
+
+def left_of_keys(quick):
+    return sorted(path.parent.parent.name for path in quick.rglob("*.runkey"))
+
+
+@pytest.mark.parametrize("again", ["the same run, by a process that finds it finished", "another run"])
+def test_a_coordinator_that_is_killed_before_the_end_was_told_tells_it_when_it_starts_again(run, quick, again):
+    dead = [True]
+
+    def fate(_way, _who, header):
+        if dead[0] and header["kind"] == "close":
+            raise Killed
+        return [QUICK]
+
+    with pytest.raises(Killed):
+        run(fate, repetitions=0, rounds=2)
+    room, said = run.room, []
+    assert left_of_keys(quick) == ["alone", "pair", "pair", "two", "two"]
+    dead[0] = False
+    room.events.clear()
+    if again == "another run":
+        run(room=room, repetitions=0, rounds=2, said=said)
+        assert len(list((room.where / "runs").iterdir())) == 2
+    else:
+        close_all(room.where, room, lambda text, **_: said.append(text), room.clock)
+    assert left_of_keys(quick) == []
+    assert all(set(Kept.read(path).closed) == set(room.services) for path in (room.where / "runs").iterdir())
+    assert sum("has closed the run" in line for line in said) == (6 if again == "another run" else 3)
+    close_all(room.where, None, clock=room.clock)  # nothing is left to send
+
+
+def test_a_site_that_was_down_at_the_end_is_told_of_it_before_the_next_run(run, quick):
+    deaf = [True]
+
+    def fate(_way, who, header):
+        return [] if deaf[0] and who == "alone" and header["kind"] == "close" else [QUICK]
+
+    _, room = run(fate, repetitions=0, rounds=2)
+    assert left_of_keys(quick) == ["alone"]
+    deaf[0] = False
+    ((path),) = (room.where / "runs").iterdir()
+    (path / "federation.json").rename(quick / "kept")
+    said = []
+    close_all(room.where, room, lambda text, **_: said.append(text), room.clock)
+    assert any("cannot be closed" in line for line in said)
+    (quick / "kept").rename(path / "federation.json")
+    close_all(room.where, room, clock=room.clock)
+    assert left_of_keys(quick) == []
+
+
+@pytest.mark.parametrize("reply", [Refusal, Unjoined])
+def test_a_site_that_does_not_say_that_it_has_closed_has_not(run, reply):
+    def change(site, header, answer):
+        yield written(reply(header["run"])) if header["kind"] == "close" and site == "pair" else answer
+
+    _, room = run(change=change, rounds=2, said=(said := []))
+    (path,) = (room.where / "runs").iterdir()
+    assert Kept.read(path).closed == ("alone", "two")
+    assert any("site pair knows nothing of the run" in line for line in said)
+    assert not any("site pair has closed" in line for line in said)
 
 
 def test_keys_that_are_damaged_are_named(run):

@@ -85,9 +85,11 @@ class Heard:
     heads: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose words were refused
 
-    def forgive(self, some: Collection[str]) -> None:
-        """Drop the reasons of some agents."""
-        self.reasons = {name: why for name, why in self.reasons.items() if name not in some}
+    def take(self, own: Collection[str], answer: Shares) -> None:
+        """Take the words of a site, whose agents are `own`; what it sent before is forgiven."""
+        self.reasons = {name: why for name, why in self.reasons.items() if name not in own}
+        for row, one in zip(answer.words, answer.given, strict=True):
+            self.words[one.agent], self.heads[one.agent] = row, one.head
 
 
 def mask_of(some: Collection[str], names: Sequence[str]) -> Array:

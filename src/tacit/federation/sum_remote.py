@@ -75,9 +75,9 @@ class SumRemote:
         return counts.asking(self._mask(self.stage.peers)) if self.asking else counts
 
     @property
-    def standing(self) -> dict[str, Any]:
-        """Who is in the set, and how many attempts are used and left."""
-        return self.stage.standing | {"repetitions_left": self.left}
+    def present(self) -> list[str]:
+        """The sites with agents in the set."""
+        return [site for site, agents in self.sites.items() if set(agents) & set(self.stage.peers)]
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask for a sum until there is one; Suspended where the run cannot go on."""
@@ -96,8 +96,7 @@ class SumRemote:
         """Ask the attempt that is next, and return what came of it before the deadline."""
         stage, began, heard = self.stage, self.clock(), Heard()
         ask = AskSum(self.join.run, self.join.agreed, msg.t, stage.attempt, stage.peers, msg.w)
-        asked = [site for site, agents in self.sites.items() if set(agents) & set(stage.peers)]
-        self.post.out = {site: Question(ask, began) for site in asked}
+        self.post.out = {site: Question(ask, began) for site in self.present}
         self.asking = True
         while self.post.awaited and (left := began + self.faults.deadline - self.clock()) > 0:
             due = self.post.send_what_is_due()
@@ -119,9 +118,7 @@ class SumRemote:
             self.post.out[site] = replace(self.post.out[site], refused=True)
             return
         del self.post.out[site]
-        heard.forgive(own)  # what came earlier
-        for row, one in zip(answer.words, answer.given, strict=True):
-            heard.words[one.agent], heard.heads[one.agent] = row, one.head
+        heard.take(own, answer)
         for name in set(own) - set(heard.words):
             heard.reasons[name] = "it refuses to answer"
             self._log(f"agent {name} refuses to answer", site=site, agent=name)
@@ -201,7 +198,7 @@ class SumRemote:
     def _probe(self, agents: Collection[str]) -> None:
         """Let the sites of these agents meet the others once more: whoever answers is there."""
         for site, own in self.sites.items():
-            if set(own) & set(agents) and not set(own) & set(self.stage.peers):
+            if set(own) & set(agents) and site not in self.present:
                 self.post.introduce(site)
 
     def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
