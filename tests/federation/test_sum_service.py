@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.errors import DataError, SpecError
 from tacit.federation import facts
 from tacit.federation import service as services_module
@@ -638,6 +639,27 @@ def test_a_run_that_nobody_ended_loses_its_keys_when_it_is_over_and_another_run_
         one = party.reopened("alone")
         assert told(one, last) == Unjoined("r1")
         assert told(one, party.join) == Refusal("r1")
+
+
+def test_an_owner_sees_the_keys_of_runs_that_nobody_ended_and_deletes_them(tmp_path, capsys):
+    with begun(tmp_path) as party:
+        words_of(party, party.ask())
+        told(party["pair"], small.join(party["alone"], "r2", chosen=spec("r2"), agents=party.join.agents))
+    file = str(tmp_path / "pair" / "site.toml")
+    assert main(["agent", "check", file]) == 0
+    text = capsys.readouterr().out
+    assert f"run key of run r1, answered to round 1 of {ROUNDS}\n" in text
+    assert "4 run keys in all" in text  # two of a run that was joined and not met, which no ledger knows
+    assert main(["agent", "check", "--json", file]) == 0
+    found = json.loads(capsys.readouterr().out)["sum"]["run_keys"]
+    assert found == {"count": 4, "runs": {"r1": {"answered": 1, "rounds": ROUNDS}}}
+    assert main(["agent", "key", "--forget-runs", file]) == 0
+    assert capsys.readouterr().out == "deleted 4 run keys\n"
+    assert run_keys(party["pair"]) == []
+    assert run_keys(party["alone"])
+    assert len(list((tmp_path / "pair" / "keys").iterdir())) == 2
+    assert main(["agent", "check", file]) == 0
+    assert "run key" not in capsys.readouterr().out
 
 
 def test_whoever_waits_while_a_run_ends_finds_it_gone(tmp_path):
