@@ -261,7 +261,7 @@ def test_names_that_need_quotes_are_pasted_as_they_are(tmp_path, capsys):
     ("", None, "has no section [sum]"),
     (SUMMING, lambda key: key.chmod(0o644), "others may read it: chmod 600"),
     (SUMMING, lambda key: key.chmod(0o640), "others may read it: chmod 600"),
-    (SUMMING, lambda key: key.write_text("ssh-ed25519 AAAA"), "holds no key"),
+    (SUMMING, lambda key: key.write_text("ssh-ed25519 AAAA"), "holds no key, which has 64 hexadecimal digits"),
     (SUMMING, lambda key: key.write_text(""), "holds no key"),
 ])  # fmt: skip
 def test_a_key_that_is_no_secret_is_one_sentence_and_exit_code_2(tmp_path, capsys, agree, damage, says):
@@ -287,8 +287,8 @@ def test_check_says_who_is_pinned_and_what_is_missing(tmp_path, capsys):
     before = sorted(tmp_path.rglob("*"))
     assert main(["agent", "check", str(path)]) == 0
     text = capsys.readouterr().out
-    assert "no sum over fewer than 3 agents; 1 keys are known, so that no run can be joined" in text
-    assert "a run expects at least 1 agents to collude" in text
+    assert "no sum over fewer than 3 agents; 1 key known, so that no run can be joined" in text
+    assert "a run expects at least 1 agent to collude" in text
     assert "repetitions: at most one for every 10 rounds" in text
     assert "own agent north has no key yet: tacit agent key draws it" in text
     assert f'pinned "east" = "{"0a" * 32}"' in text
@@ -319,7 +319,16 @@ def test_check_refuses_a_peer_with_a_key_of_this_site(tmp_path, capsys):
     path = make(tmp_path, agree=f"{SUMMING}[sum.peers]\neast = '{own}'\n")
     for action in ("check", "key", "serve"):
         assert main(["agent", action, str(path)]) == 2
-    assert capsys.readouterr().err.count("east and north are pinned to one key") == 3
+    assert capsys.readouterr().err.count(f"{path}: sum.peers: east and north are pinned to one key") == 3
+
+
+def test_keys_are_drawn_before_the_records_are_there(tmp_path, capsys):
+    path = make(tmp_path, agree=SUMMING)
+    (tmp_path / "north.csv").unlink()
+    assert main(["agent", "check", str(path)]) == 2
+    assert "the data of agent north are not at" in capsys.readouterr().err
+    assert main(["agent", "key", str(path)]) == 0
+    assert (tmp_path / "keys" / "north.key").exists()
 
 
 def test_without_cryptography_a_site_that_adds_up_says_what_to_install_and_others_need_none(tmp_path):

@@ -12,8 +12,10 @@ from tacit import toml
 from tacit.errors import IncompatibleError, RunDirectoryError, Suspended
 from tacit.federation import status
 from tacit.federation.attendance import SumAttendance
+from tacit.federation.closing import KEYS, Kept
+from tacit.federation.coordinator import close_all
+from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Given, Refusal, Unjoined, read, written
-from tacit.federation.opening import KEYS
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.federation.sum_remote import SumRemote
@@ -123,7 +125,7 @@ def test_attempts_are_counted_as_the_ledgers_have_them(run):
     assert {(t, attempt): peers for _, t, attempt, peers in room.attempts if t == 3} == {
         (3, 0): tuple(EVERYBODY), (3, 1): ("east", "mid", "south", "west"),
     }  # fmt: skip
-    told = "asks 4 agents, 1 repetitions left: no words came from north (no answer came in time)"
+    told = "asks 4 agents, 1 repetition left: no words came from north (no answer came in time)"
     assert any(told in line for line in said)
     assert result.summary["repetitions"] == {"used": 1, "declared": 2}
     others = [(1, 0), (2, 0), (3, 0), (3, 1), (4, 0), (5, 0), (6, 0)]
@@ -172,7 +174,7 @@ def test_a_run_without_repetitions_left_is_suspended_and_asks_the_same_again(run
     def fate(_way, who, header):
         return [] if away[0] and who == "alone" and header.get("t") == 3 else [QUICK]
 
-    with pytest.raises(Suspended, match=r"the 0 repetitions that were declared are used up.*the same attempt again"):
+    with pytest.raises(Suspended, match=r"no repetition is left of the 0 .*the same attempt again"):
         run(fate, repetitions=0)
     away[0] = False
     result, room = run(room=run.room, repetitions=0)
@@ -198,8 +200,60 @@ def test_too_few_agents_suspend_the_run_and_the_same_attempt_is_asked_again_free
 def test_missing_agents_suspend_the_run_where_the_rule_is_to_stop_or_they_miss_too_many_rounds(run):
     with pytest.raises(Suspended, match='missing = "stop"'):
         run(down("alone", [3]), faults=FAULTS + 'missing = "stop"')
-    with pytest.raises(Suspended, match="more than 1 rounds in a row without north"):
-        run(down("alone", range(3, 9)), faults=FAULTS.replace("100\n", "1\n"), name="d")
+    with pytest.raises(Suspended, match="more than 1 round in a row without a sign of life of north"):
+        run(absent("alone", range(3, 9)), faults=FAULTS.replace("100\n", "1\n"), name="d")
+
+
+def absent(site, rounds):
+    """A fate: nothing at all reaches the site, or comes from it, from the first of these rounds to the last."""
+    now = [0]
+
+    def fate(_way, who, header):
+        now[0] = header.get("t", now[0])
+        return [] if who == site and now[0] in rounds else [QUICK]
+
+    return fate
+
+
+def test_a_run_that_was_suspended_for_an_absent_agent_goes_on_when_it_is_back(run):
+    away, once = [True], FAULTS.replace("100\n", "1\n")
+    gone = absent("alone", range(3, 20))
+
+    def fate(way, who, header):
+        return gone(way, who, header) if away[0] else [3.0 if who == "alone" else QUICK]  # slower than all others
+
+    for start in ({"fate": fate}, {}):
+        with pytest.raises(Suspended, match=r"a sign of life of north.*raise faults\.most_missed"):
+            run(faults=once, rounds=10, repetitions=3, room=run.room if not start else None, **start)
+    away[0] = False
+    result, room = run(room=run.room, faults=once, rounds=10, repetitions=3)
+    told = result.summary["took_part"]["north"]
+    assert (told["missed"], told["in_a_row"]) == (2, 0)
+    assert result.summary["repetitions"]["used"] == 1
+    assert all(len(set(rounds)) == len(rounds) <= 11 for rounds in paid(room).values())
+
+
+USUAL = FAULTS.replace("most_missed = 100\n", "")
+
+
+def test_an_agent_that_we_keep_out_is_not_away(run):
+    """A default run outlives one missed round, its last repetition, one refusal, and an agent that waits."""
+    said = []
+    result, _ = run(down("alone", [2]), faults=USUAL, rounds=10, repetitions=1, said=said)
+    told = result.summary["took_part"]["north"]
+    assert (told["missed"], told["in_a_row"]) == (9, 0)
+    assert sum("agent north is back, and stays out: no repetition is left" in line for line in said) == 1
+    refused, _ = run(change=forged(only("pair", t=2), _refusal), faults=USUAL, rounds=12, repetitions=3, name="d")
+    assert refused.summary["took_part"]["south"]["missed"] == 11
+    flapping, _ = run(down("alone", [2, 4, 7, 12]), faults=USUAL, rounds=22, repetitions=8, name="e")
+    assert flapping.summary["took_part"]["north"]["dropped"] == 4
+
+
+def test_a_run_without_repetitions_left_is_still_suspended_where_an_agent_is_away_for_good(run):
+    with pytest.raises(Suspended, match="more than 5 rounds in a row without a sign of life of north"):
+        run(absent("alone", range(2, 20)), faults=USUAL, rounds=10, repetitions=1)
+    result, _ = run(faults=FAULTS, rounds=10, repetitions=1, room=run.room)  # most_missed was raised
+    assert result.summary["took_part"]["north"]["in_a_row"] == 9
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -313,7 +367,7 @@ def test_garbage_spoils_one_attempt_and_no_budget_beyond_it(run):
         top = int(answer.words.max()).bit_length() - 1
         yield replace(answer, words=rng.integers(0, 1 << top, answer.words.shape, dtype=np.uint64))
 
-    with pytest.raises(Suspended, match=r"somebody has sent garbage.*resuming asks a new attempt, and 1 repetitions"):
+    with pytest.raises(Suspended, match=r"somebody has sent garbage.*after that 1 repetition can"):
         run(change=forged(only("pair"), garbage))
     result, room = run(room=run.room)
     assert result.summary["repetitions"]["used"] == 1
@@ -375,6 +429,26 @@ def test_an_answer_that_is_none_is_named_and_the_others_go_on_without_that_site(
     assert all(len(sets[t, 0]) == 3 for t in (4, 5, 6))  # who refused is asked again by a new process alone
     told = result.summary["took_part"]
     assert (told["south"]["refused"], told["south"]["answered"], told["mid"]["answered"]) == (1, 2, ROUNDS)
+
+
+@pytest.mark.parametrize("change", [_wide, _later, _refusal, None])
+def test_one_message_that_is_no_answer_costs_nobody_a_repetition(run, change):
+    left = [ASKED_AGAIN]
+
+    def forge(site, header, reply):
+        if header["kind"] == "ask sum" and header["t"] == 3 and site == "pair" and left[0]:
+            left[0] -= 1
+            for one in change(read(*reply, REPLIES)) if change else ():
+                yield written(one)
+            if change is None:
+                yield {"kind": "nonsense"}, b""
+        else:
+            yield reply
+
+    result, room = run(change=forge)
+    assert left == [0]
+    assert result.summary["repetitions"]["used"] == 0
+    assert all(rounds == [(t, 0) for t in range(1, ROUNDS + 1)] for rounds in paid(room).values())
 
 
 def test_a_site_that_lies_about_an_agent_that_refuses_loses_that_agent_alone(run):
@@ -499,7 +573,7 @@ def test_status_says_who_is_in_the_set_and_what_is_left(run):
     told = status.read(room.where)
     assert told["sum"] == {"set": EVERYBODY, "attempt": 0, "repeated": 1, "repetitions_left": 1}
     said = "\n".join(status.lines(told))
-    assert "secure sum: attempt 0 over 5 agents (east, mid, north, south, west); 1 repetitions used, 1 left" in said
+    assert "secure sum: attempt 0 over 5 agents (east, mid, north, south, west); 1 repetition used, 1 left" in said
     assert "answered 6, missed 0, spoiled 1, refused 0" in said
 
 
@@ -530,9 +604,73 @@ def test_a_site_that_does_not_hear_of_the_end_keeps_nobody_waiting(run):
     def fate(_way, who, header):
         return [] if who == "alone" and header["kind"] == "close" else [QUICK]
 
-    result, room = run(fate)
+    result, room = run(fate, said=(said := []))
     assert result.summary["rounds"] == ROUNDS
     assert room.now < 60
+    (path,) = (room.where / "runs").iterdir()
+    assert Kept.read(path).closed == ("pair", "two")
+    assert not any("site alone has closed" in line for line in said)
+
+
+def left_of_keys(quick):
+    return sorted(path.parent.parent.name for path in quick.rglob("*.runkey"))
+
+
+@pytest.mark.parametrize("again", ["the same run, by a process that finds it finished", "another run"])
+def test_a_coordinator_that_is_killed_before_the_end_was_told_tells_it_when_it_starts_again(run, quick, again):
+    dead = [True]
+
+    def fate(_way, _who, header):
+        if dead[0] and header["kind"] == "close":
+            raise Killed
+        return [QUICK]
+
+    with pytest.raises(Killed):
+        run(fate, repetitions=0, rounds=2)
+    room, said = run.room, []
+    assert left_of_keys(quick) == ["alone", "pair", "pair", "two", "two"]
+    dead[0] = False
+    room.events.clear()
+    if again == "another run":
+        run(room=room, repetitions=0, rounds=2, said=said)
+        assert len(list((room.where / "runs").iterdir())) == 2
+    else:
+        close_all(room.where, room, lambda text, **_: said.append(text), room.clock)
+    assert left_of_keys(quick) == []
+    assert all(set(Kept.read(path).closed) == set(room.services) for path in (room.where / "runs").iterdir())
+    assert sum("has closed the run" in line for line in said) == (6 if again == "another run" else 3)
+    close_all(room.where, None, clock=room.clock)  # nothing is left to send
+
+
+def test_a_site_that_was_down_at_the_end_is_told_of_it_before_the_next_run(run, quick):
+    deaf = [True]
+
+    def fate(_way, who, header):
+        return [] if deaf[0] and who == "alone" and header["kind"] == "close" else [QUICK]
+
+    _, room = run(fate, repetitions=0, rounds=2)
+    assert left_of_keys(quick) == ["alone"]
+    deaf[0] = False
+    ((path),) = (room.where / "runs").iterdir()
+    (path / "federation.json").rename(quick / "kept")
+    said = []
+    close_all(room.where, room, lambda text, **_: said.append(text), room.clock)
+    assert any("cannot be closed" in line for line in said)
+    (quick / "kept").rename(path / "federation.json")
+    close_all(room.where, room, clock=room.clock)
+    assert left_of_keys(quick) == []
+
+
+@pytest.mark.parametrize("reply", [Refusal, Unjoined])
+def test_a_site_that_does_not_say_that_it_has_closed_has_not(run, reply):
+    def change(site, header, answer):
+        yield written(reply(header["run"])) if header["kind"] == "close" and site == "pair" else answer
+
+    _, room = run(change=change, rounds=2, said=(said := []))
+    (path,) = (room.where / "runs").iterdir()
+    assert Kept.read(path).closed == ("alone", "two")
+    assert any("site pair knows nothing of the run" in line for line in said)
+    assert not any("site pair has closed" in line for line in said)
 
 
 def test_keys_that_are_damaged_are_named(run):

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.cli import main
 from tacit.errors import DataError, SpecError
 from tacit.federation import facts
 from tacit.federation import service as services_module
@@ -342,8 +343,9 @@ def test_what_was_met_stays_and_the_owner_is_told_of_other_keys(tmp_path):
         assert told(one, party.meet()) == Met("r1")
         assert told(one, party.meet(signed=party.signed[::-1])) == Met("r1")
         before = dict(one._runs["r1"].agents)
-        for file in party["pair"].site.ledger.glob("*.runkey"):
-            file.unlink()  # the keys of the others are lost
+        party["pair"].close()
+        for file in party["pair"].site.ledger.iterdir():
+            file.unlink()  # the keys of the others are lost, and what their ledgers knew of the run
         lost = party.reopened("pair")
         fresh = {each.agent: each for each in told(lost, party.join).signed}
         other = tuple(fresh.get(each.agent, each) for each in party.signed)
@@ -595,10 +597,10 @@ def test_the_end_of_a_run_deletes_its_keys_and_what_is_stored_of_it_and_not_its_
         assert told(one, question) == Unjoined("r1")
         assert told(one, party.close()) == Closed("r1")  # the reply may have been lost
         assert spent(party)["north"] == [(1, 0)]
-        (fresh,) = told(one, party.join).signed
-        assert fresh.key != party.signed[0].key
-        assert told(one, party.meet(signed=(fresh, *party.signed[1:]))) == Met("r1")
-        assert told(one, question) == Refusal("r1")  # answered before, under a key that is gone
+        assert told(one, party.join) == Refusal("r1")  # a double that came late: it draws no key
+        assert told(party.reopened("alone"), party.join) == Refusal("r1")
+        assert run_keys(one) == []
+        assert told(party["alone"], question) == Unjoined("r1")
         assert spent(party)["north"] == [(1, 0)]
         assert len(run_keys(party["pair"])) == 2
 
@@ -617,6 +619,47 @@ def test_a_run_ends_after_a_restart_by_what_its_ledger_knows(tmp_path):
         assert len(run_keys(one)) == 1
         assert told(one, party.close()) == Closed("r1")
         assert run_keys(one) == []
+
+
+def test_a_run_that_nobody_ended_loses_its_keys_when_it_is_over_and_another_run_meets(tmp_path):
+    lines = []
+    with begun(tmp_path, log=lambda text, **_: lines.append(text)) as party:
+        last = party.ask(t=ROUNDS)
+        words_of(party, party.ask(t=ROUNDS - 1))
+        one, kept = party["alone"], run_keys(party["alone"])
+        for name in ("r2", "r3"):
+            if name == "r3":
+                words = told(one, last).words
+            again = small.join(one, name, chosen=spec(name), agents=party.join.agents)
+            signed = tuple(each for each_site in party.services.values() for each in told(each_site, again).signed)
+            assert told(one, replace(party.meet(signed=signed), run=name, agreed=again.agreed)) == Met(name)
+            assert (kept[0] in run_keys(one), len(run_keys(one))) == (name == "r2", 2)
+        np.testing.assert_array_equal(told(one, last).words, words)  # of a run that is loaded
+        assert any("its key of run 'r1', which is over, is deleted" in line for line in lines)
+        one = party.reopened("alone")
+        assert told(one, last) == Unjoined("r1")
+        assert told(one, party.join) == Refusal("r1")
+
+
+def test_an_owner_sees_the_keys_of_runs_that_nobody_ended_and_deletes_them(tmp_path, capsys):
+    with begun(tmp_path) as party:
+        words_of(party, party.ask())
+        told(party["pair"], small.join(party["alone"], "r2", chosen=spec("r2"), agents=party.join.agents))
+    file = str(tmp_path / "pair" / "site.toml")
+    assert main(["agent", "check", file]) == 0
+    text = capsys.readouterr().out
+    assert f"run key of run r1, answered to round 1 of {ROUNDS}\n" in text
+    assert "4 run keys in all" in text  # two of a run that was joined and not met, which no ledger knows
+    assert main(["agent", "check", "--json", file]) == 0
+    found = json.loads(capsys.readouterr().out)["sum"]["run_keys"]
+    assert found == {"count": 4, "runs": {"r1": {"answered": 1, "rounds": ROUNDS}}}
+    assert main(["agent", "key", "--forget-runs", file]) == 0
+    assert capsys.readouterr().out == "deleted 4 run keys\n"
+    assert run_keys(party["pair"]) == []
+    assert run_keys(party["alone"])
+    assert len(list((tmp_path / "pair" / "keys").iterdir())) == 2
+    assert main(["agent", "check", file]) == 0
+    assert "run key" not in capsys.readouterr().out
 
 
 def test_whoever_waits_while_a_run_ends_finds_it_gone(tmp_path):

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from tacit.jsontext import Values
 
 if TYPE_CHECKING:
     from tacit.federation.site import Site
+    from tacit.privacy.ledger import Ledger
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     serve.add_argument("--log-json", action="store_true", help="log JSON lines in place of sentences")
     check = actions.add_parser("check", help="load everything, say what would be answered, and touch nothing")
     key = actions.add_parser("key", help="draw the signing keys of the agents, for secure sums, where they are missing")
+    key.add_argument("--forget-runs", action="store_true", help="delete the keys of all runs instead (see below)")
     for action, run in ((serve, run_serve), (check, run_check), (key, run_key)):
         action.add_argument("file", metavar="SITE.toml", help="the site file")
         finish(action, run.__doc__, run)
@@ -84,15 +87,23 @@ def run_key(options: argparse.Namespace) -> int:
 
     Show the lines to the other institutions yourself, by a way that the coordinator cannot change: whoever replaces
     a key on its way can take the place of the agent.
+
+    --forget-runs deletes the run keys beside the ledgers, which a coordinator that never ended its runs has left
+    behind (tacit agent check counts them). Stop the service first: a run that is under way cannot go on here.
     """
     from tacit.errors import SpecError
+    from tacit.federation.log import counted
     from tacit.federation.site import read
 
-    site = read(options.file)
+    site = read(options.file, with_data=False)
     if site.sum is None:
         raise SpecError(f"{options.file} has no section [sum], which says where keys are: add it, with a threshold.")
     from tacit.guarded.masks import files  # needs the extra `secure`
 
+    if options.forget_runs:
+        deleted = files.forget_run_keys(site.ledger)
+        print(jsontext.dumps({"deleted": deleted}) if options.json else f"deleted {counted(deleted, 'run key')}")
+        return 0
     for one in site.agents:
         path = site.sum.key_file(one.name)
         if not path.exists():
@@ -131,14 +142,31 @@ def _sums(site: Site) -> Values:
         "own": {one.name: own[one.name].hex() if one.name in own else None for one in site.agents},
         "files": {name: str(room.key_file(name)) for name in there},
         "peers": {name: key.hex() for name, key in peers.items()},
+        "run_keys": _run_keys(site),
     }
 
 
+def _run_keys(site: Site) -> Values:
+    """How many run keys there are, and of which runs, as far as ledgers know them: the last round that was answered."""
+    from tacit.guarded.masks import files
+
+    runs = {}
+    for one in site.agents:
+        with ExitStack() as opened:
+            ledger = _ledger(site, one.name, opened)
+            for (data_id, run), place in ledger.history().places.items() if ledger else ():
+                if data_id == one.data_id and place.terms and files.has_run_key(site.ledger, run, one.name, data_id):
+                    runs[run] = {"answered": place.last[0], "rounds": place.terms.rounds}
+    return {"count": files.run_keys(site.ledger), "runs": runs}
+
+
 def _lines_of_sums(sums: Values) -> Iterator[str]:
+    from tacit.federation.log import counted
+
     known = sum(key is not None for key in sums["own"].values()) + len(sums["peers"])
-    few = "" if known >= sums["threshold"] else f"; {known} keys are known, so that no run can be joined"
+    few = "" if known >= sums["threshold"] else f"; {counted(known, 'key')} known, so that no run can be joined"
     yield f"no sum over fewer than {sums['threshold']} agents{few}"
-    yield f"a run expects at least {sums['colluding']} agents to collude"
+    yield f"a run expects at least {counted(sums['colluding'], 'agent')} to collude"
     if not sums["agreed"]:
         yield 'no run is agreed to: [agree] would have to list "privacy.trust" = "sum"'
     if sums["rounds_for_each_repetition"]:
@@ -150,18 +178,29 @@ def _lines_of_sums(sums: Values) -> Iterator[str]:
             yield f"own key {_pin(name, key)}, in {sums['files'][name]}, which nobody else may read"
     for name, key in sums["peers"].items():
         yield f"pinned {_pin(name, key)}"
+    for run, at in sums["run_keys"]["runs"].items():
+        yield f"run key of run {run}, answered to round {at['answered']} of {at['rounds']}"
+    if n := sums["run_keys"]["count"]:
+        yield f"{counted(n, 'run key')} in all; where no run is under way, delete them: tacit agent key --forget-runs"
 
 
 def _spent(site: Site, agent: str) -> str:
     """What the ledger of an agent has given away, as a few words; a ledger that is not there is not made."""
     from tacit.privacy.budget import upward
+
+    with ExitStack() as opened:
+        ledger = _ledger(site, agent, opened)
+        if ledger is None:
+            return "no ledger yet"
+        spent = [f"{one.data_id!r} spent {upward(one.epsilon)}" for one in ledger.show()]
+    return ", ".join(spent) or "nothing released"
+
+
+def _ledger(site: Site, agent: str, opened: ExitStack) -> Ledger | None:
+    """The ledger of an agent, until `opened` ends; None where there is none."""
     from tacit.privacy.ledger import Ledger
     from tacit.run.deploy import price
     from tacit.run.ledgers import file_of
 
     file = site.ledger / file_of(agent)
-    if not file.exists():
-        return "no ledger yet"
-    with Ledger.open(file, price, site.limit, create=False) as ledger:
-        spent = [f"{one.data_id!r} spent {upward(one.epsilon)}" for one in ledger.show()]
-    return ", ".join(spent) or "nothing released"
+    return opened.enter_context(Ledger.open(file, price, site.limit, create=False)) if file.exists() else None

@@ -56,7 +56,8 @@ class SumAttendance:
     """Counts by agent, (P,) each, where a secure sum is trusted: attempts are asked, rounds answered or missed.
 
     `spoiled` counts answers to attempts that came to no sum, which are paid for like any other; `dropped` counts
-    attempts that came to none because of this agent, the last of them in round `dropped_at`.
+    attempts that came to none because of this agent, the last of them in round `dropped_at`. `in_a_row` counts the
+    rounds since the last sign of life: an agent that is alive and kept out is not away.
     """
 
     asked: Array
@@ -84,11 +85,11 @@ class SumAttendance:
             dropped_at=np.where(dropped, t, self.dropped_at),
         )  # fmt: skip
 
-    def after(self, gave: Array) -> SumAttendance:
-        """Return the counts after a round whose sum is over those who gave."""
+    def after(self, gave: Array, there: Array) -> SumAttendance:
+        """Return the counts after a round whose sum is over those who gave; `there` are those that showed up."""
         return replace(
             self, answered=self.answered + gave, missed=self.missed + ~gave,
-            in_a_row=np.where(gave, 0, self.in_a_row + 1),
+            in_a_row=np.where(gave | there, 0, self.in_a_row + 1),
         )  # fmt: skip
 
     def may_return(self, t: int) -> Array:

@@ -18,9 +18,10 @@ from tacit.admm.messages import Broadcast
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import asked, facts
 from tacit.federation.carrier import Carrier
+from tacit.federation.closing import Kept, close, close_finished, read_meet
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join
-from tacit.federation.opening import FILE, Gathered, Opening, read_meet
+from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import Board
@@ -63,6 +64,7 @@ def train(
             going = unfinished(folder)
         if going is None:
             gathered = opening.gathered(plan)
+            close_finished(opening, folder / RUNS, gathered.sites, log)
             case = _case(plan, values, gathered, test)
             directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
             gathered.write(directory)
@@ -76,7 +78,7 @@ def train(
             host = partial(_host, case, opening, board)
             result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
             if isinstance(board.remote, SumRemote):
-                opening.closed(case.join, case.sites, board.remote.stage.peers)
+                close(opening, directory.path, board.remote.present)
         except InputError as error:
             directory.discard()  # unless a round was done
             board.ended(f"stopped: {error}")
@@ -90,6 +92,13 @@ def train(
             raise
         board.ended("finished")
         return result
+
+
+def close_all(folder: Path, carrier: Carrier, log: Log = silent, clock: Callable[[], float] = time.monotonic) -> None:
+    """Tell the sites of a folder which runs have ended, where a coordinator was killed before it could."""
+    plan = read_plan(folder)
+    opening = Opening(carrier, plan.faults, log, lambda _: None, clock)
+    close_finished(opening, folder / RUNS, [site.name for site in plan.sites], log)
 
 
 def unfinished(folder: Path) -> RunDirectory | None:
@@ -192,7 +201,8 @@ def _sum_remote(case: Case, opening: Opening, board: Board, run: Run) -> SumRemo
     if run.directory.saved():
         meet = read_meet(join, run.directory.path)
     else:
-        meet = opening.met(join, case.sites, run.directory)
+        meet = opening.met(join, case.sites)
+        Kept(meet).write(run.directory.path)
     return SumRemote(
         join, meet, case.sites, case.mean, case.setup.in_sum, opening.carrier, case.plan.faults, opening.log,
         board.asking, lambda remote: run.checkpoint(remote.save(0)), opening.clock,

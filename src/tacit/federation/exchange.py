@@ -32,7 +32,8 @@ from tacit.federation.messages import (
 )
 from tacit.types import LARGEST, Array
 
-# A Refusal names no round: it may be to a double of an earlier question, which came out of order. So it is asked again
+# A Refusal names no round: it may be to a double of an earlier question, which came out of order. What is no message
+# may have been damaged on its way. So the question is asked again, which costs nothing: ledgers answer it as they did
 ASKED_AGAIN = 2
 AT_MOST = 1.0  # seconds that we wait for a message before we look at the clock, and tell where we are
 
@@ -46,7 +47,7 @@ class Question(Generic[A]):
     """What a site was asked.
 
     `since` is when it was first asked, `sent` when it was sent last. `refused` is set where the site has refused, or
-    has sent what is no answer: it may still answer, but nobody waits for that.
+    has sent what is no answer, again and again: it may still answer, but nobody waits for that.
     """
 
     asked: A
@@ -110,7 +111,7 @@ class Post(Generic[A, R]):
             try:
                 message = messages.read(header, body, messages.REPLIES)
             except Unfit as error:
-                if question is not None:
+                if question is not None and not self.asks_again(site):
                     yield site, question, f"it sent what is no message: {error}"
                 continue
             if getattr(message, "run", self.join.run) not in (self.join.run, ""):
@@ -150,13 +151,10 @@ class Post(Generic[A, R]):
         if isinstance(message, self.kind) and _place(message) == _place(question.asked):
             return message
         if isinstance(message, self.kind) and _place(message) > _place(question.asked):
-            return "it answers a round that it was not asked"  # an earlier one may be a double of an honest answer
+            # an earlier one may be a double of an honest answer
+            return None if self.asks_again(site) else "it answers a round that it was not asked"
         if isinstance(message, Refusal):
-            if question.refusals >= ASKED_AGAIN:
-                return "it refuses to answer"
-            self.out[site] = replace(question, refusals=question.refusals + 1)
-            self._ask(site, self.clock())
-            return None
+            return None if self.asks_again(site) else "it refuses to answer"
         if isinstance(message, Joined):
             self._ask(site, self.clock())
         elif isinstance(message, Unjoined):
@@ -164,6 +162,15 @@ class Post(Generic[A, R]):
         else:
             self.strays[site] += 1
         return None
+
+    def asks_again(self, site: str) -> bool:
+        """Ask a site again whose answer was none, unless that was done often enough; tell whether it was."""
+        question = self.out[site]
+        if question.refused or question.refusals >= ASKED_AGAIN:
+            return False
+        self.out[site] = replace(question, refusals=question.refusals + 1)
+        self._ask(site, self.clock())
+        return True
 
     def _join_again(self, site: str) -> None:
         """Send the Join of this run to a service that was started again; not faster than questions are repeated."""

@@ -19,7 +19,7 @@ from typing import Any
 from tacit.errors import InputError, MissingDependency, RunDirectoryError, SpecError, TacitError
 from tacit.federation import control, wire
 from tacit.federation.commands import FOLDER
-from tacit.federation.coordinator import RUNS, train, unfinished
+from tacit.federation.coordinator import RUNS, close_all, train, unfinished
 from tacit.federation.log import Log, to
 from tacit.federation.plan import read_plan
 from tacit.jsontext import Values
@@ -142,7 +142,9 @@ def main(grid: Any, context: Any) -> None:
         control.State(flower, control.RUNNING, pid=os.getpid()).write(folder)
         try:
             name = str(context.run_config.get("run") or control.next_name(folder))
-            if not RunDirectory(folder / RUNS / name).finished:
+            if RunDirectory(folder / RUNS / name).finished:
+                close_all(folder, _carrier(folder, grid), log)
+            else:
                 _train(folder, grid, name, log)
             ended = control.State(flower, control.FINISHED)
         except TacitError as error:
@@ -167,17 +169,21 @@ def _train(folder: Path, grid: Any, name: str, log: Log) -> None:
     going = unfinished(folder)
     if (going.path.name if going else control.next_name(folder)) != name:
         raise RunDirectoryError(f"run {name} was asked for, and another is next in {folder / RUNS}.")
-    plan = read_plan(folder)
-    nodes = {site.name: site.node for site in plan.sites if site.node is not None}
-    for site in plan.sites:
-        if site.node is None:
-            raise SpecError(f"site {site.name} has no node: tacit federate register {folder}.")
-    carrier = GridCarrier(grid, nodes, LIVES * plan.faults.deadline)
+    carrier = _carrier(folder, grid)
 
     def told(done: int, row: Values | None) -> None:
         log(f"round {done}{_measured(row)}", round=done, **(measured(row) if row else {}))
 
     train(folder, carrier, told, log)
+
+
+def _carrier(folder: Path, grid: Any) -> GridCarrier:
+    plan = read_plan(folder)
+    nodes = {site.name: site.node for site in plan.sites if site.node is not None}
+    for site in plan.sites:
+        if site.node is None:
+            raise SpecError(f"site {site.name} has no node: tacit federate register {folder}.")
+    return GridCarrier(grid, nodes, LIVES * plan.faults.deadline)
 
 
 def _measured(row: Values | None) -> str:

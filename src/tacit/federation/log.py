@@ -33,3 +33,8 @@ def reason(error: Exception) -> str:
     """Why something was refused, for the owner; what a caller wrote in it cannot move the owner's cursor."""
     said = "".join(letter if letter.isprintable() else "?" for letter in f"{error}"[:LONGEST_REASON])
     return said if isinstance(error, TacitError) else f"{type(error).__name__}: {said}"
+
+
+def counted(n: int, what: str) -> str:
+    """Return so many of something: 1 round, 2 rounds."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"

@@ -5,10 +5,9 @@ Where the run trusts a secure sum, they meet as well: each is given the signed k
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,10 +16,8 @@ from tacit import jsontext
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, Suspended, Unfit
 from tacit.federation import messages
 from tacit.federation.carrier import Carrier
-from tacit.federation.log import Log
+from tacit.federation.log import Log, counted
 from tacit.federation.messages import (
-    Close,
-    Closed,
     Counts,
     Hello,
     Introduction,
@@ -37,8 +34,6 @@ from tacit.federation.plan import Faults, Plan, Site
 from tacit.run.directory import RunDirectory, write_whole
 
 FILE = "federation.json"
-KEYS = "keys.json"
-CLOSING = 20.0  # seconds that sites have to hear that a run has ended, where they took part in its last round
 AT_MOST = 1.0  # seconds between two looks at the clock
 
 M = TypeVar("M", bound=Message)
@@ -97,10 +92,10 @@ class Opening:
         """Say Hello until every site has introduced itself; refuse what federation.toml does not list."""
         sites = {site.name: site for site in plan.sites}
         found: dict[str, Introduction] = {}
-        for name, reply in self._replies(sites, Hello(), (Introduction,)):
+        for name, reply in self.replies(sites, Hello(), (Introduction,)):
             if isinstance(reply, Introduction):
                 found[name] = reply
-                self.log(f"site {name} is here with {len(reply.agents)} agents", site=name)
+                self.log(f"site {name} is here with {counted(len(reply.agents), 'agent')}", site=name)
         missing = [name for name in sites if name not in found]
         if missing and (self.faults.start == "all" or not found):
             raise Suspended(
@@ -114,7 +109,7 @@ class Opening:
     def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> dict[str, tuple[Signed, ...]]:
         """Let every site join the run; stop where one refuses, before anything is released. Return the signed keys."""
         ready: dict[str, tuple[Signed, ...]] = {}
-        for name, reply in self._replies(sites, join, (Joined, Refusal)):
+        for name, reply in self.replies(sites, join, (Joined, Refusal)):
             if isinstance(reply, Refusal) or (isinstance(reply, Joined) and set(reply.joined) != set(sites[name])):
                 raise IncompatibleError(
                     f"site {name} does not join the run, and nothing was released: ask there why (its log says so; its "
@@ -130,8 +125,8 @@ class Opening:
             )
         return ready
 
-    def met(self, join: Join, sites: Mapping[str, Sequence[str]], directory: RunDirectory) -> Meet:
-        """Let every site join, and meet all others; return what they were told, which the run's directory keeps."""
+    def met(self, join: Join, sites: Mapping[str, Sequence[str]]) -> Meet:
+        """Let every site join, and meet all others; return what they were told."""
         signed = self.joined(join, sites)
         for name, agents in sites.items():
             if {one.agent for one in signed[name]} != set(agents):
@@ -140,22 +135,21 @@ class Opening:
                     "sum, and nothing was released: give its site.toml a section [sum], and start again."
                 )
         meet = Meet(join.run, join.agreed, tuple(one for some in signed.values() for one in some))
-        left: dict[str, Sequence[str]] = dict(sites)
-        for _ in range(2):  # a service that is started again in between joins again
-            left = self._met(meet, left)
-            if not left:
-                write_meet(meet, directory)
-                return meet
+        left = self._met(meet, sites)
+        if left:  # a service that was started again in between joins again
             self.joined(join, left)
-        raise Suspended(
-            f"the run does not begin: {', '.join(left)} did not stay long enough to meet the others. Nothing was "
-            "released; see to them, and resume the run."
-        )
+            left = self._met(meet, left)
+        if left:
+            raise Suspended(
+                f"the run does not begin: {', '.join(left)} did not stay long enough to meet the others. Nothing was "
+                "released; see to them, and resume the run."
+            )
+        return meet
 
     def _met(self, meet: Meet, sites: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         """Introduce all agents to these sites; return those that have been started again meanwhile."""
         silent, again = dict(sites), {}
-        for name, reply in self._replies(sites, meet, (Met, Refusal, Unjoined)):
+        for name, reply in self.replies(sites, meet, (Met, Refusal, Unjoined)):
             if isinstance(reply, Refusal):
                 raise IncompatibleError(
                     f"site {name} does not take the keys of the others, and nothing was released: ask there why (its "
@@ -174,31 +168,19 @@ class Opening:
             )
         return again
 
-    def closed(self, join: Join, sites: Mapping[str, Sequence[str]], there: Collection[str]) -> None:
-        """Tell every site that the run has ended, and wait for those whose agents are `there`.
-
-        Whoever does not hear it keeps keys that nobody asks for.
-        """
-        close = Close(join.run, join.agreed)
-        awaited = {name: agents for name, agents in sites.items() if set(agents) & set(there)}
-        for name in sites.keys() - awaited.keys():
-            self.carrier.send(name, *messages.written(close))
-        for name, _ in self._replies(awaited, close, (Closed, Refusal, Unjoined), CLOSING):
-            self.log(f"site {name} has closed the run {join.run}", site=name)
-
-    def _replies(
-        self, sites: Mapping[str, object], request: Message, wanted: tuple[type[Message], ...],
+    def replies(
+        self, sites: Iterable[str], request: Message, wanted: tuple[type[Message], ...],
         seconds: float | None = None,
     ) -> Iterator[tuple[str, Message]]:  # fmt: skip
         """Send a request to all sites, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
-        left = dict(sites)
+        left = list(sites)
         while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
                     self.carrier.send(name, *messages.written(request))
-            self.waiting(list(left))
+            self.waiting(left)
             for name, header, body in self.carrier.received(min(AT_MOST, self.faults.resend)):
                 try:
                     reply = messages.read(header, body, messages.REPLIES)
@@ -208,23 +190,8 @@ class Opening:
                 run = getattr(request, "run", "")
                 ours = type(reply) in wanted and getattr(reply, "run", run) in (run, "")
                 if name in left and ours:
-                    del left[name]
+                    left.remove(name)
                     yield name, reply
-
-
-def write_meet(meet: Meet, directory: RunDirectory) -> None:
-    """Keep the signed keys in the directory of the run, which is resumed with the same; they are public."""
-    text = jsontext.dumps([dataclasses.asdict(one) for one in meet.signed], indent=1) + "\n"
-    write_whole(directory.path / KEYS, lambda file: file.write(text.encode()))
-
-
-def read_meet(join: Join, path: Path) -> Meet:
-    """Read what `write_meet` wrote."""
-    try:
-        found = json.loads((path / KEYS).read_text(encoding="utf-8"))
-        return Meet(join.run, join.agreed, tuple(Signed(**one) for one in found))
-    except (OSError, ValueError, TypeError) as error:
-        raise RunDirectoryError(f"{path / KEYS} is damaged ({error}): restore it, or start anew.") from None
 
 
 def _agreeing(found: Mapping[str, tuple[Site, Introduction]]) -> Gathered:

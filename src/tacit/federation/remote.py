@@ -108,11 +108,14 @@ class Remote:
     def _hear(self, site: str, question: Question[Ask], answer: Answer | str, found: Round) -> None:
         """Take the answer of a site, or say why it is none."""
         ask = question.asked
-        wrong = answer if isinstance(answer, str) else unfit(ask, answer, self.shape)
-        if wrong is not None or isinstance(answer, str):
-            self.log(f"round {ask.t}: site {site} does not answer: {wrong}", site=site, t=ask.t)
-            found.reasons |= dict.fromkeys(ask.accepted, str(wrong))
-            self.post.out[site] = replace(question, refused=True, sent=self.post.out[site].sent)
+        if isinstance(answer, Answer) and (wrong := unfit(ask, answer, self.shape)):
+            if self.post.asks_again(site):
+                return
+            answer = wrong
+        if isinstance(answer, str):
+            self.log(f"round {ask.t}: site {site} does not answer: {answer}", site=site, t=ask.t)
+            found.reasons |= dict.fromkeys(ask.accepted, answer)
+            self.post.out[site] = replace(self.post.out[site], refused=True)
             return
         del self.post.out[site]
         for name in ask.accepted:

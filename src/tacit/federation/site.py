@@ -65,8 +65,8 @@ class Site:
     sum: SumRoom | None = None  # of a site that takes part in secure sums
 
 
-def read(path: str | Path) -> Site:
-    """Read a site file; one sentence says what is wrong with one that is."""
+def read(path: str | Path, with_data: bool = True) -> Site:
+    """Read a site file; one sentence says what is wrong with one that is. `with_data`: its records must be there."""
     source, folder = str(path), Path(path).absolute().parent
     document = toml.loads(toml.text_of(path), source)
     _known(source, "section", document, ("site", "limit", "data", "agent", "agree", "sum"))
@@ -87,8 +87,8 @@ def read(path: str | Path) -> Site:
         group=None if "group" not in site else _text(source, "site.group", site["group"]),
         pace=_number(source, "site.pace", site.get("pace", 0.25), LONGEST_PACE),
         limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in ("epsilon", "dp_delta"))),
-        data=_data(source, folder, _section(source, document, "data", SHARED)),
-        agents=_holdings(source, folder, document.get("agent")),
+        data=_data(source, folder, _section(source, document, "data", SHARED), with_data),
+        agents=_holdings(source, folder, document.get("agent"), with_data),
         agree=agree,
         sum=room,
     )  # fmt: skip
@@ -123,7 +123,7 @@ def _loaded(site: Site, holding: Holding) -> Federation:
     return found
 
 
-def _data(source: str, folder: Path, section: Values) -> DataSpec:
+def _data(source: str, folder: Path, section: Values, there: bool) -> DataSpec:
     try:
         found = Spec().with_values({f"data.{key}": value for key, value in section.items()}).checked().data.checked()
     except InputError as error:
@@ -131,19 +131,19 @@ def _data(source: str, folder: Path, section: Values) -> DataSpec:
     if found.schema is None:
         return found
     schema = folder / found.schema
-    if not schema.exists():
+    if there and not schema.exists():
         raise SpecError(f"{source}: data.schema is not at {schema}: check the path.")
     return replace(found, schema=str(schema))
 
 
-def _holdings(source: str, folder: Path, listed: Any) -> tuple[Holding, ...]:
+def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[Holding, ...]:
     if not isinstance(listed, list) or not listed or any(not isinstance(one, dict) for one in listed):
         raise SpecError(f"{source} needs one section [[agent]] for each agent of the site.")
     found = []
     for one in listed:
         _known(source, "key of [[agent]]", one, ("name", "data", "data_id"))
         name, data, data_id = (_text(source, f"agent.{key}", one.get(key)) for key in ("name", "data", "data_id"))
-        if not (folder / data).exists():
+        if there and not (folder / data).exists():
             raise SpecError(f"{source}: the data of agent {name} are not at {folder / data}: check the path.")
         found.append(Holding(name, folder / data, data_id))
     for key in ("name", "data", "data_id"):  # one data set with two ledgers would have two budgets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,11 @@ class Stage:
         """After a round: the next begins with these peers."""
         return Stage(0, tuple(sorted(peers)), self.repeated, attendance, mean, self.heads | dict(heads))
 
+    @property
+    def standing(self) -> dict[str, Any]:
+        """What a status says."""
+        return {"set": list(self.peers), "attempt": self.attempt, "repeated": self.repeated}
+
     def save(self, names: Sequence[str]) -> dict[str, Array]:
         """The arrays, by name."""
         return {
@@ -78,6 +84,12 @@ class Heard:
     words: dict[str, Array] = field(default_factory=dict)
     heads: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose words were refused
+
+    def take(self, own: Collection[str], answer: Shares) -> None:
+        """Take the words of a site, whose agents are `own`; what it sent before is forgiven."""
+        self.reasons = {name: why for name, why in self.reasons.items() if name not in own}
+        for row, one in zip(answer.words, answer.given, strict=True):
+            self.words[one.agent], self.heads[one.agent] = row, one.head
 
 
 def mask_of(some: Collection[str], names: Sequence[str]) -> Array:

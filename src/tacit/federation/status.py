@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from tacit import jsontext
 from tacit.admm import compatible
 from tacit.errors import RunDirectoryError
+from tacit.federation.log import counted
 from tacit.federation.plan import Plan
 from tacit.federation.remote import Remote
 from tacit.federation.sum_remote import SumRemote
@@ -90,7 +91,7 @@ class Board:
     def _tell(self) -> None:
         if self.remote is not None:
             self.said |= {"asking": self.remote.t, "sites": self._sites(self.remote)}
-            self.said |= {"sum": self.remote.standing} if isinstance(self.remote, SumRemote) else {}
+            self.said |= _standing(self.remote)
         self._write()
 
     def _sites(self, remote: Host) -> Values:
@@ -141,6 +142,11 @@ def _repeated(remote: Host) -> dict[str, Any]:
     return {"repetitions": {"used": remote.stage.repeated, "declared": remote.in_sum.repetitions}}
 
 
+def _standing(remote: Host) -> dict[str, Any]:
+    """Return who is in the set of a secure sum, and how many attempts are used and left."""
+    return {} if isinstance(remote, Remote) else {"sum": remote.stage.standing | {"repetitions_left": remote.left}}
+
+
 def _reason(remote: Host, name: str) -> dict[str, str]:
     return {"reason": remote.reasons[name]} if name in remote.reasons else {}
 
@@ -178,8 +184,9 @@ def lines(status: Values, now: float | None = None) -> list[str]:
 
 
 def _summed(of: Values) -> str:
-    counted = f"{of['repeated']} repetitions used, {of['repetitions_left']} left"
-    return f"secure sum: attempt {of['attempt']} over {len(of['set'])} agents ({', '.join(of['set'])}); {counted}"
+    used = f"{counted(of['repeated'], 'repetition')} used, {of['repetitions_left']} left"
+    over = f"{counted(len(of['set']), 'agent')} ({', '.join(of['set'])})"
+    return f"secure sum: attempt {of['attempt']} over {over}; {used}"
 
 
 def _site(of: Values, now: float) -> str:
@@ -192,7 +199,7 @@ def _site(of: Values, now: float) -> str:
 
 
 def _counted(agent: Values, dp_delta: float | None) -> str:
-    spent = f"({upward(agent['epsilon'])}, {dp_delta:g}) spent in {agent['released']} releases"
+    spent = f"({upward(agent['epsilon'])}, {dp_delta:g}) spent in {counted(agent['released'], 'release')}"
     if agent["asked"] > agent["released"]:  # it may have paid for an answer that was lost
         spent += f", at most {upward(agent['epsilon_at_most'])} in the {agent['asked']} that it was asked for"
     shown = ("answered", "missed", "late", "spoiled", "refused")

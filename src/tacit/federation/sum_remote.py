@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
-from tacit.errors import Suspended
+from tacit.federation import sum_stops
 from tacit.federation.attendance import SumAttendance
 from tacit.federation.carrier import Carrier
-from tacit.federation.exchange import Post, Question
-from tacit.federation.log import Log, silent
+from tacit.federation.exchange import AT_MOST, Post, Question
+from tacit.federation.log import Log, counted, silent
 from tacit.federation.messages import AskSum, Join, Meet, Shares
 from tacit.federation.plan import Faults
 from tacit.federation.stage import Heard, Stage, mask_of, unfit
@@ -53,6 +53,7 @@ class SumRemote:
         self.t, self.asking, self.skipped_at = 0, False, 0
         self.reasons: dict[str, str] = {}  # of agents that are missing
         self.gone: set[str] = set()  # agents that refused: they are asked again when the coordinator is started again
+        self.kept_out: set[str] = set()  # agents that are back, and of which it was said that they stay out
         self.post: Post[AskSum, Shares] = Post(
             carrier, join, faults.resend, log, clock, Shares, {}, {}, dict.fromkeys(self.sites, 0), {}, meet
         )
@@ -74,21 +75,16 @@ class SumRemote:
         return counts.asking(self._mask(self.stage.peers)) if self.asking else counts
 
     @property
-    def standing(self) -> dict[str, Any]:
-        """Who is in the set, and how many attempts are used and left."""
-        stage = self.stage
-        told = {"set": list(stage.peers), "attempt": stage.attempt}
-        return told | {"repeated": stage.repeated, "repetitions_left": self.left}
+    def present(self) -> list[str]:
+        """The sites with agents in the set."""
+        return [site for site, agents in self.sites.items() if set(agents) & set(self.stage.peers)]
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask for a sum until there is one; Suspended where the run cannot go on."""
         (msg,) = msgs
         self.t, began = msg.t, self.clock()
         self.post.there.clear()
-        if self.left:
-            for site, agents in self.sites.items():
-                if not set(agents) & set(self.stage.peers):
-                    self.post.introduce(site)  # whoever answers is there again
+        self._probe(self.names)
         while True:
             heard = self._asked(msg)
             missing = [name for name in self.stage.peers if name not in heard.words]
@@ -100,8 +96,7 @@ class SumRemote:
         """Ask the attempt that is next, and return what came of it before the deadline."""
         stage, began, heard = self.stage, self.clock(), Heard()
         ask = AskSum(self.join.run, self.join.agreed, msg.t, stage.attempt, stage.peers, msg.w)
-        asked = [site for site, agents in self.sites.items() if set(agents) & set(stage.peers)]
-        self.post.out = {site: Question(ask, began) for site in asked}
+        self.post.out = {site: Question(ask, began) for site in self.present}
         self.asking = True
         while self.post.awaited and (left := began + self.faults.deadline - self.clock()) > 0:
             due = self.post.send_what_is_due()
@@ -113,17 +108,17 @@ class SumRemote:
     def _hear(self, site: str, ask: AskSum, answer: Shares | str, heard: Heard) -> None:
         """Take the words of a site, or say why they are none."""
         own = [name for name in self.sites[site] if name in ask.peers]
-        wrong = answer if isinstance(answer, str) else unfit(own, answer, self._numbers(ask.peers), ask.w.size)
-        if wrong is not None or isinstance(answer, str):
-            self._log(f"site {site} does not answer: {wrong}", site=site)
-            heard.reasons |= dict.fromkeys(own, str(wrong))
+        if isinstance(answer, Shares) and (wrong := unfit(own, answer, self._numbers(ask.peers), ask.w.size)):
+            if self.post.asks_again(site):
+                return
+            answer = wrong
+        if isinstance(answer, str):
+            self._log(f"site {site} does not answer: {answer}", site=site)
+            heard.reasons |= dict.fromkeys(own, answer)
             self.post.out[site] = replace(self.post.out[site], refused=True)
             return
         del self.post.out[site]
-        for name in own:
-            heard.reasons.pop(name, None)  # of an earlier message
-        for row, one in zip(answer.words, answer.given, strict=True):
-            heard.words[one.agent], heard.heads[one.agent] = row, one.head
+        heard.take(own, answer)
         for name in set(own) - set(heard.words):
             heard.reasons[name] = "it refuses to answer"
             self._log(f"agent {name} refuses to answer", site=site, agent=name)
@@ -142,18 +137,15 @@ class SumRemote:
         elif len(peers) < least:
             why = f"a sum with {self.in_sum.colluding} colluding agents needs {least}, and {len(peers)} have answered"
         elif not self.left:
-            why = f"the {self.in_sum.repetitions} repetitions that were declared are used up"
+            why = f"no repetition is left of the {self.in_sum.repetitions} that were declared"
         else:
             self._repeat(peers, heard)
-            self._log(f"asks {len(peers)} agents, {self.left} repetitions left: no words came from {said}")
+            self._log(f"asks {len(peers)} agents, {counted(self.left, 'repetition')} left: no words came from {said}")
             return
-        new = bool(heard.reasons) and self.left > 0  # who refuses an attempt once refuses it again
+        place, new = self._place, bool(heard.reasons) and self.left > 0  # who refuses an attempt refuses it again
         if new:
             self._repeat(stage.peers, heard)
-        raise Suspended(
-            f"round {self.t}, attempt {stage.attempt}: no words came from {said}, and {why}. What was done is saved: "
-            f"see to them, and resume the run; it then asks {'a new attempt' if new else 'the same attempt again'}."
-        )
+        raise sum_stops.missing(place, said, why, new, bool(heard.reasons))
 
     def _conclude(self, msg: Broadcast, heard: Heard, began: float) -> Replies:
         stage = self.stage
@@ -161,8 +153,7 @@ class SumRemote:
         residues = np.add.reduce([heard.words[name] for name in peers], dtype=np.uint64)
         if not numbers.holds(residues):
             self._stop_at_garbage(heard)
-        attendance = self.attendance.after(self._mask(peers))
-        self._check_missed(attendance)
+        attendance = self._attended(peers)
         mean = stage.mean.after(msg, numbers.total(residues), peers)
         back = self._returning(attendance, msg.t + 1)
         for name in back:
@@ -174,26 +165,41 @@ class SumRemote:
 
     def _stop_at_garbage(self, heard: Heard) -> None:
         """Suspend the run: masks hide who it was. Every further attempt would be spoiled by the same agent."""
-        attempt, new = self.stage.attempt, self.left > 0
+        place, new = self._place, self.left > 0
         if new:
             self._repeat(self.stage.peers, heard)
-        then = f"resuming asks a new attempt, and {self.left} repetitions are left after that" if new else (
-            "no repetition is left, so that a new run is needed"
-        )  # fmt: skip
-        raise Suspended(
-            f"round {self.t}, attempt {attempt}: the words of {len(self.stage.peers)} agents add up to what no honest "
-            "sum is: somebody has sent garbage, or has another version of tacit, and masks hide who. It has cost each "
-            "agent this one attempt and nothing beyond it. Compare versions and logs of the sites, or stop the service "
-            f"of one to leave it out; {then}."
-        )
+        raise sum_stops.garbage(place, len(self.stage.peers), self.left if new else None)
 
-    def _check_missed(self, attendance: SumAttendance) -> None:
-        away = [name for name, n in zip(self.names, attendance.in_a_row, strict=True) if n > self.faults.most_missed]
-        if away:
-            raise Suspended(
-                f"round {self.t}: more than {self.faults.most_missed} rounds in a row without {', '.join(away)}. "
-                "What was done is saved: see to them, and resume the run."
-            )
+    def _attended(self, peers: Collection[str]) -> SumAttendance:
+        """Return the counts after a round; Suspended where an agent has shown no sign of life for too many rounds.
+
+        A round may be over before the answer to a probe comes: whoever would stop the run has one more deadline.
+        """
+        end, sent = self.clock() + self.faults.deadline, self.clock()
+        while True:
+            attendance = self.attendance.after(self._mask(peers), self._mask(self._there))
+            away = [self.names[p] for p in np.flatnonzero(attendance.in_a_row > self.faults.most_missed)]
+            if not away:
+                return attendance
+            if self.clock() >= end:
+                raise sum_stops.away(self.t, self.faults.most_missed, away)
+            if self.clock() >= sent + self.faults.resend:
+                self._probe(away)
+                sent = self.clock()
+            for _ in self.post.answers(min(AT_MOST, self.faults.resend)):
+                pass  # every question has its answer: what still comes is a sign of life, or nothing
+            self.watch(self)
+
+    @property
+    def _there(self) -> list[str]:
+        """The agents of the sites that have shown a sign of life in this round."""
+        return [name for site in self.post.there for name in self.sites[site]]
+
+    def _probe(self, agents: Collection[str]) -> None:
+        """Let the sites of these agents meet the others once more: whoever answers is there."""
+        for site, own in self.sites.items():
+            if set(own) & set(agents) and site not in self.present:
+                self.post.introduce(site)
 
     def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
         """Note on disk that the next attempt is one of these peers, before anybody is asked."""
@@ -206,13 +212,24 @@ class SumRemote:
         self.keep(self)
 
     def _returning(self, attendance: SumAttendance, t: int) -> list[str]:
-        """Who takes part again from round t on; nobody where it could cost a repetition that there is not."""
-        if not self.left:
-            return []
+        """Who takes part again from round t on; nobody where it could cost a repetition that there is not.
+
+        Without the agent the run goes on by itself, with fewer records. With it, the run would stop where it drops out
+        once more, and would be lost where it then refuses.
+        """
         may = attendance.may_return(t)
-        there = [name for site in self.post.there for name in self.sites[site]]
-        away = [name for name in there if name not in self.stage.peers and name not in self.gone]
-        return [name for name in away if may[self.place[name]]]
+        away = [name for name in self._there if name not in self.stage.peers and name not in self.gone]
+        back = [name for name in away if may[self.place[name]]]
+        if self.left:
+            return back
+        for name in sorted(set(back) - self.kept_out):
+            self._log(f"agent {name} is back, and stays out: no repetition is left, should it drop out", agent=name)
+        self.kept_out |= set(back)
+        return []
+
+    @property
+    def _place(self) -> str:
+        return f"round {self.t}, attempt {self.stage.attempt}"
 
     def _numbers(self, peers: Sequence[str]) -> Attempt:
         return attempt_of(self.stage.mean.summed, Peers(len(peers), self.in_sum.colluding))
@@ -221,7 +238,7 @@ class SumRemote:
         return mask_of(names, self.names)
 
     def _log(self, text: str, **told: Any) -> None:
-        self.log(f"round {self.t}, attempt {self.stage.attempt}: {text}", t=self.t, **told)
+        self.log(f"{self._place}: {text}", t=self.t, **told)
 
     def save(self, _r: int) -> dict[str, Array]:
         """Return all that the next attempt needs."""

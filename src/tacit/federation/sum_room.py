@@ -36,6 +36,7 @@ class SumRoom:
     threshold: int
     colluding: int
     peers: Mapping[str, bytes]
+    source: str  # the site file
 
     def key_file(self, agent: str) -> Path:
         """The file of an agent's signing key, named as its ledger is."""
@@ -58,11 +59,11 @@ class SumRoom:
         for agent, key in own.items():
             if self.peers.get(agent, key) != key:
                 raise SpecError(
-                    f"sum.peers pins agent {agent}, which is one of this site, to another key than that of "
-                    f"{self.key_file(agent)}: drop the line, or restore the file."
+                    f"{self.source}: sum.peers pins agent {agent}, which is one of this site, to another key than that "
+                    f"of {self.key_file(agent)}: drop the line, or restore the file."
                 )
         everybody = {**self.peers, **own}
-        _check_distinct(everybody, "sum.peers")
+        _check_distinct(everybody, f"{self.source}: sum.peers")
         return everybody
 
 
@@ -78,7 +79,7 @@ def sum_room(section: Values, source: str, folder: Path) -> SumRoom:
             f"{source}: sum.threshold = {threshold} would show an honest agent whole, where {colluding} of the others "
             f"may collude: set it to {colluding + 2} or more."
         )
-    return SumRoom(folder / keys, threshold, colluding, _peers(source, section.get("peers", {})))
+    return SumRoom(folder / keys, threshold, colluding, _peers(source, section.get("peers", {})), source)
 
 
 def _peers(source: str, listed: Any) -> dict[str, bytes]:

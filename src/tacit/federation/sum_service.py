@@ -7,7 +7,7 @@ disk and the keys that were met. All three are the same after a restart, and so 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -72,6 +72,8 @@ class Sums:
             raise Unfit(f"the run has {len(join.agents)} agents, and sum.threshold asks for {threshold} in every sum.")
         entrants = {}
         for name, (half, terms) in agreed.items():
+            if self._is_over(join.run, name):  # a double of a Join may come late, and would leave a key for good
+                raise Unfit(f"run {join.run!r} has ended for agent {name}: its key is deleted, and no other is drawn.")
             key = files.run_key(self.folder, join.run, name, self.data_ids[name])
             entrants[name] = Entrant(half, terms, self.data_ids[name], key)
         signed = tuple(_signed(self.signing[name], join, name, one.key) for name, one in entrants.items())
@@ -87,6 +89,28 @@ class Sums:
                 self.forget_key(close.run, name)  # answers stay: the run may be one of releases, which goes on
                 found = True
         return Closed(close.run) if found else None
+
+    def _is_over(self, run: str, agent: str) -> bool:
+        """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
+        data_id = self.data_ids[agent]
+        place = self.office.ledgers[agent].history().places.get((data_id, run))
+        met = place is not None and place.terms is not None
+        return met and not files.has_run_key(self.folder, run, agent, data_id)
+
+    def forget_others(self, run: str, agents: Iterable[str]) -> None:
+        """Delete the keys of other runs whose last round was answered: nobody may come to end them.
+
+        A run that is loaded needs no file. So the price is small: whoever has lost the answer to a last round, and asks
+        for it after this service was started again, is refused.
+        """
+        for name in agents:
+            data_id = self.data_ids[name]
+            for (data, other), place in self.office.ledgers[name].history().places.items():
+                over = place.terms is not None and place.last[0] >= place.terms.rounds
+                if data == data_id and other != run and over and files.has_run_key(self.folder, other, name, data_id):
+                    self.forget_key(other, name)
+                    told = f"agent {name} has met in run {run!r}: its key of run {other!r}, which is over, is deleted"
+                    self.office.log(told, event="forgot", run=other, agent=name)
 
     def forget_key(self, run: str, agent: str) -> None:
         """Delete an agent's key of a run."""
@@ -159,6 +183,7 @@ class SumRun:
         self.met = signed
         told = f"{', '.join(self.names)} met {len(signed)} agents of run {meet.run!r}: every key is of a pinned one"
         self.sums.office.log(told, event="met", run=meet.run, agents=[one.agent for one in signed])
+        self.sums.forget_others(meet.run, self.names)
         return Met(meet.run)
 
     def _shares(self, ask: AskSum) -> Message:

@@ -11,6 +11,7 @@ from tacit.errors import DataError
 from tacit.guarded.masks.keys import RunKey, SigningKey
 from tacit.guarded.masks.primitives import encoded
 
+_RUN = ".runkey"
 _DIGITS = 64  # of a secret, in a file that a person can recognise
 
 
@@ -24,6 +25,24 @@ def run_key(folder: Path, run: str, agent: str, data_id: str) -> RunKey:
     if not path.exists():
         _create(path, RunKey.new().secret)
     return RunKey(_read(path))
+
+
+def has_run_key(folder: Path, run: str, agent: str, data_id: str) -> bool:
+    """Whether the agent's key for a run is on disk."""
+    return _run_file(folder, run, agent, data_id).exists()
+
+
+def run_keys(folder: Path) -> int:
+    """Return how many run keys there are in a folder, of whatever runs."""
+    return len(list(folder.glob(f"*{_RUN}")))
+
+
+def forget_run_keys(folder: Path) -> int:
+    """Delete the keys of all runs in a folder, and return how many they were."""
+    found = list(folder.glob(f"*{_RUN}"))
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)
 
 
 def forget_run_key(folder: Path, run: str, agent: str, data_id: str) -> None:
@@ -46,7 +65,7 @@ def signing_key(path: Path) -> SigningKey:
 
 
 def _run_file(folder: Path, run: str, agent: str, data_id: str) -> Path:
-    return folder / f"{hashlib.sha256(encoded(run, agent, data_id)).hexdigest()}.runkey"
+    return folder / f"{hashlib.sha256(encoded(run, agent, data_id)).hexdigest()}{_RUN}"
 
 
 def _create(path: Path, secret: bytes) -> None:
@@ -76,9 +95,12 @@ def _read(path: Path) -> bytes:
             if os.name == "posix" and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
                 raise DataError(f"{path} holds a secret, and others may read it: chmod 600 it, or draw another key.")
             text = file.read(_DIGITS + 2)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read ({error.strerror}): restore it, or draw another key.") from None
+    try:
         secret = bytes.fromhex(text.decode("ascii").strip())
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} holds no key ({error}): restore it, or draw another one.") from None
+    except ValueError:
+        secret = b""
     if len(secret) != _DIGITS // 2:
-        raise DataError(f"{path} holds no key: restore it, or draw another one.")
+        raise DataError(f"{path} holds no key, which has {_DIGITS} hexadecimal digits: restore it, or draw another.")
     return secret
