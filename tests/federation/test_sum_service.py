@@ -611,11 +611,19 @@ def test_a_run_that_was_joined_and_not_met_ends_too(tmp_path):
         assert run_keys(party["alone"]) == []
 
 
+def test_a_run_that_was_joined_and_not_met_ends_after_a_restart(tmp_path):
+    with joined(tmp_path) as party:
+        one = party.reopened("alone")
+        assert len(run_keys(one)) == 1
+        assert told(one, party.close()) == Closed("r1")
+        assert run_keys(one) == []
+
+
 def test_a_run_ends_after_a_restart_by_what_its_ledger_knows(tmp_path):
     with begun(tmp_path) as party:
         one = party.reopened("alone")
         assert told(one, replace(party.close(), agreed="0" * 64)) == Unjoined("r1")
-        assert told(one, replace(party.close(), run="r9")) == Unjoined("r9")
+        assert told(one, replace(party.close(), run="r9")) == Closed("r9")  # which no ledger knows: nothing is lost
         assert len(run_keys(one)) == 1
         assert told(one, party.close()) == Closed("r1")
         assert run_keys(one) == []

@@ -221,8 +221,25 @@ def test_a_run_key_is_drawn_once_kept_and_forgotten(tmp_path):
     others = [("run", "a", "other"), ("run", "b", "data"), ("again", "a", "data")]
     assert len({key.secret, *(files.run_key(tmp_path, *other).secret for other in others)}) == 4
     assert all(one.stat().st_mode & 0o777 == 0o600 for one in tmp_path.iterdir())
-    files.forget_run_key(tmp_path, "run", "a", "data")
+    files.forget_run(tmp_path, "run")
+    assert len(list(tmp_path.iterdir())) == 1  # of another run
     assert files.run_key(tmp_path, "run", "a", "data") != key
+
+
+def test_a_ledger_that_was_lost_takes_the_masks_of_a_run_with_it(tmp_path):
+    values = {"run.name": "one"}
+    before = summands(tmp_path, **values)
+    first = before[0].respond(ask(before[0])).body["words"]
+    keys = dict(before[0].masker.keys)
+    for agent in before:
+        agent.store.close()
+    (tmp_path / "0.ledger").unlink()
+    after = summands(tmp_path, **values)
+    again = after[0].respond(ask(after[0])).body["words"]
+    attempt = after[0].summed.attempt(Peers(4, 1))
+    apart = np.abs(attempt.steps(again - first))  # were the masks the same, two shares would be apart
+    assert np.median(apart) > 100 * attempt.share_steps
+    assert {name for name in keys if after[0].masker.keys[name] != keys[name]} == {"0"}
 
 
 @pytest.mark.parametrize("text", [b"", b"zz" * 32, b"00" * 31, b"00" * 33, b"\xff" * 64, b"00" * 32 + b"\n\n\n"])

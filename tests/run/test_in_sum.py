@@ -224,6 +224,18 @@ def test_a_run_that_died_between_answers_and_total_pays_once(tmp_path, monkeypat
     assert releases(tmp_path / "run") == [6] * 4
 
 
+@pytest.mark.usefixtures("injected")
+def test_keys_that_a_process_left_behind_its_result_go_when_the_run_is_read(tmp_path, monkeypatch):
+    over = federation(4)
+    with monkeypatch.context() as killed:
+        killed.setattr(deploy, "forget_keys", lambda *_: None)
+        tacit.train(SOUND, over, tmp_path / "run")
+    ledgers = tmp_path / "run" / "ledgers"
+    assert len(list(ledgers.glob("*.runkey"))) == 4
+    tacit.resume(tmp_path / "run", over)
+    assert not list(ledgers.glob("*.runkey"))
+
+
 # --- who cannot have a sum
 
 

@@ -155,7 +155,9 @@ def _run_keys(site: Site) -> Values:
         with ExitStack() as opened:
             ledger = _ledger(site, one.name, opened)
             for (data_id, run), place in ledger.history().places.items() if ledger else ():
-                if data_id == one.data_id and place.terms and files.has_run_key(site.ledger, run, one.name, data_id):
+                if data_id != one.data_id or not place.terms or ledger is None:
+                    continue
+                if files.has_run_key(site.ledger, run, one.name, ledger.budget(data_id)):
                     runs[run] = {"answered": place.last[0], "rounds": place.terms.rounds}
     return {"count": files.run_keys(site.ledger), "runs": runs}
 

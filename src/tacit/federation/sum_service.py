@@ -74,28 +74,33 @@ class Sums:
         for name, (half, terms) in agreed.items():
             if self._is_over(join.run, name):  # a double of a Join may come late, and would leave a key for good
                 raise Unfit(f"run {join.run!r} has ended for agent {name}: its key is deleted, and no other is drawn.")
-            key = files.run_key(self.folder, join.run, name, self.data_ids[name])
+            key = files.run_key(self.folder, join.run, name, self._budget(name))
             entrants[name] = Entrant(half, terms, self.data_ids[name], key)
         signed = tuple(_signed(self.signing[name], join, name, one.key) for name, one in entrants.items())
         masks = MaskTerms(join.run, WIDEST, threshold, asked.colluding)
         return SumRun(join, shape, self, entrants, signed, masks, numbers)
 
     def closed(self, close: Close) -> Closed | None:
-        """Delete the keys of a run that is not loaded, where ledgers know it on these terms; None where none does."""
-        found = False
-        for name, data_id in self.data_ids.items():
-            place = self.office.ledgers[name].history().places.get((data_id, close.run))
-            if place is not None and place.terms is not None and place.terms.spec == close.agreed:
-                self.forget_key(close.run, name)  # answers stay: the run may be one of releases, which goes on
-                found = True
-        return Closed(close.run) if found else None
+        """Delete the keys of a run that is not loaded; None where ledgers know it on other terms.
+
+        Where no ledger knows it, nobody has met, and there is nothing to lose but keys.
+        """
+        known = [
+            place.terms
+            for name, data_id in self.data_ids.items()
+            if (place := self.office.ledgers[name].history().places.get((data_id, close.run))) is not None
+        ]
+        if any(terms is None or terms.spec != close.agreed for terms in known):
+            return None
+        self.forget_keys(close.run)  # answers stay: the run may be one of releases, which goes on
+        return Closed(close.run)
 
     def _is_over(self, run: str, agent: str) -> bool:
         """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
         data_id = self.data_ids[agent]
         place = self.office.ledgers[agent].history().places.get((data_id, run))
         met = place is not None and place.terms is not None
-        return met and not files.has_run_key(self.folder, run, agent, data_id)
+        return met and not files.has_run_key(self.folder, run, agent, self._budget(agent))
 
     def forget_others(self, run: str, agents: Iterable[str]) -> None:
         """Delete the keys of other runs whose last round was answered: nobody may come to end them.
@@ -107,14 +112,18 @@ class Sums:
             data_id = self.data_ids[name]
             for (data, other), place in self.office.ledgers[name].history().places.items():
                 over = place.terms is not None and place.last[0] >= place.terms.rounds
-                if data == data_id and other != run and over and files.has_run_key(self.folder, other, name, data_id):
-                    self.forget_key(other, name)
+                there = files.has_run_key(self.folder, other, name, self._budget(name))
+                if data == data_id and other != run and over and there:
+                    self.forget_keys(other)
                     told = f"agent {name} has met in run {run!r}: its key of run {other!r}, which is over, is deleted"
                     self.office.log(told, event="forgot", run=other, agent=name)
 
-    def forget_key(self, run: str, agent: str) -> None:
-        """Delete an agent's key of a run."""
-        files.forget_run_key(self.folder, run, agent, self.data_ids[agent])
+    def _budget(self, agent: str) -> str:
+        return self.office.ledgers[agent].budget(self.data_ids[agent])
+
+    def forget_keys(self, run: str) -> None:
+        """Delete the keys of all agents of a run."""
+        files.forget_run(self.folder, run)
 
 
 @dataclass(eq=False)
@@ -151,8 +160,8 @@ class SumRun:
 
     def _close(self, close: Close) -> Closed:
         self.ended, self.agents = True, {}  # whoever waits for an answer of this run finds it gone
+        self.sums.forget_keys(close.run)
         for name, one in self.entrants.items():
-            self.sums.forget_key(close.run, name)
             self.sums.office.ledgers[name].forget(close.run, one.terms.rounds + 1)  # what they cost stays on record
         self.sums.office.log(f"run {close.run!r} has ended: its keys are deleted", event="closed", run=close.run)
         return Closed(close.run)

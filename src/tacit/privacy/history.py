@@ -53,6 +53,7 @@ class History:
     """A chain as read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
 
     tip: tuple[int, str] = (0, "")
+    first: str = ""  # the hash of the first entry, which no other ledger has
     limit: Limit | None = None
     answers: dict[Key, Answer] = field(default_factory=dict)
     spent: dict[str, Counter[Release]] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class History:
             self.adjacency[key.data_id] = _RENAMED.get(adjacency, adjacency)
         else:
             raise KeyError(body["kind"])
-        self.tip = entry.n, entry.hash
+        self.tip, self.first = (entry.n, entry.hash), self.first or entry.hash
 
     def check_adjacency(self, data_id: str, adjacency: str) -> None:
         """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""

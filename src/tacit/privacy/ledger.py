@@ -65,6 +65,11 @@ class Ledger:
         with self._chain.transaction():
             return self._chain.tip()[1]
 
+    def budget(self, data_id: str) -> str:
+        """The name of the budget of one data set in this ledger: no other ledger has it, not even a new one here."""
+        with self._chain.transaction():
+            return canonical([self._current().first, data_id])
+
     @classmethod
     def open(cls, path: str | Path, price: Price, limit: Limit | None = None, create: bool = True) -> Ledger:
         """Open and check the ledger at `path`; make a new one, with this limit, where there is none."""

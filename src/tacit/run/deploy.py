@@ -259,12 +259,12 @@ def forget(spec: Spec, agents: Sequence[Deployed], done: int, last: bool = False
             (ledger.forget if last else ledger.forget_later)(_run_name(spec), done + 1)
 
 
-def forget_keys(agents: Sequence[Deployed], ledgers: Path | None) -> None:
-    """Delete the keys of a secure sum that has ended."""
-    if ledgers is not None and agents and not isinstance(agents[0], Guarded):
-        from tacit.run.meeting import forget_keys  # needs the extra `secure`
+def forget_keys(spec: Spec, ledgers: Path | None) -> None:
+    """Delete the keys of a secure sum that has ended, where there are any."""
+    if ledgers is not None and spec.in_sum is not None and any(ledgers.glob("*.runkey")):
+        from tacit.guarded.masks import files  # needs the extra `secure`, which drew them
 
-        forget_keys([agent for agent in agents if not isinstance(agent, Guarded)], ledgers)
+        files.forget_run(ledgers, _run_name(spec))
 
 
 def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:

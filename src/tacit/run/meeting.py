@@ -15,6 +15,7 @@ from tacit.guarded.masks.keys import RunKey, SigningKey, roster
 from tacit.guarded.masks.masker import Masker
 from tacit.guarded.masks.masker import Terms as MaskTerms
 from tacit.guarded.summand import Summand
+from tacit.privacy.ledger import Ledger
 from tacit.privacy.summed import Summed
 from tacit.privacy.terms import Terms
 
@@ -26,8 +27,8 @@ def summands(rows: Sequence[Row], numbers: Summed, colluding: int, keys: Path | 
     """Return the agents, with the masks that they share; run keys are in the folder `keys`, or in memory alone."""
     run = rows[0][2].run
     own = {
-        name: RunKey.new() if keys is None else files.run_key(keys, run, name, data_id)
-        for name, _, _, data_id, _ in rows
+        name: RunKey.new() if keys is None else files.run_key(keys, run, name, _budget(store, data_id))
+        for name, _, _, data_id, store in rows
     }
     signing = {name: SigningKey.new() for name in own}  # of this process: nobody pins them elsewhere
     pinned = {name: key.public for name, key in signing.items()}
@@ -39,7 +40,6 @@ def summands(rows: Sequence[Row], numbers: Summed, colluding: int, keys: Path | 
     ]
 
 
-def forget_keys(agents: Sequence[Summand], keys: Path) -> None:
-    """Delete the keys of a run that has ended."""
-    for agent in agents:
-        files.forget_run_key(keys, agent.terms.run, agent.name, agent.data_id)
+def _budget(store: Store, data_id: str) -> str:
+    assert isinstance(store, Ledger), "keys are on disk where ledgers are"
+    return store.budget(data_id)

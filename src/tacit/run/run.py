@@ -207,7 +207,7 @@ class Run:
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
-        deploy.forget_keys(self.guarded, self.ledgers)
+        deploy.forget_keys(self.spec, self.ledgers)
         return Result(summary, self.rows, w, average)
 
 

@@ -94,6 +94,8 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
     directory = RunDirectory.open(Path(path))
     spec = directory.spec()
     if directory.finished:
+        # a process that ended between its result and its keys has left some
+        deploy.forget_keys(spec, Path(spec.privacy.ledger) if spec.privacy.ledger else directory.path / "ledgers")
         return _read(directory)
     if federation is None and spec.data.source.startswith(GIVEN):
         raise RunDirectoryError(f"{path} was trained on data given in Python: resume it there, with that federation.")

@@ -15,21 +15,21 @@ _RUN = ".runkey"
 _DIGITS = 64  # of a secret, in a file that a person can recognise
 
 
-def run_key(folder: Path, run: str, agent: str, data_id: str) -> RunKey:
+def run_key(folder: Path, run: str, agent: str, budget: str) -> RunKey:
     """Return the agent's key for a run, which is drawn where there is none yet, and is on disk then.
 
-    One key is for one budget: data of another name have another ledger, and an answer from there must not be masked
-    as one from here was.
+    One key is for one budget (`Ledger.budget`): where a ledger was lost, or names other data, an answer must not be
+    masked as one was that this ledger knows nothing of.
     """
-    path = _run_file(folder, run, agent, data_id)
+    path = _run_file(folder, run, agent, budget)
     if not path.exists():
         _create(path, RunKey.new().secret)
     return RunKey(_read(path))
 
 
-def has_run_key(folder: Path, run: str, agent: str, data_id: str) -> bool:
+def has_run_key(folder: Path, run: str, agent: str, budget: str) -> bool:
     """Whether the agent's key for a run is on disk."""
-    return _run_file(folder, run, agent, data_id).exists()
+    return _run_file(folder, run, agent, budget).exists()
 
 
 def run_keys(folder: Path) -> int:
@@ -45,9 +45,10 @@ def forget_run_keys(folder: Path) -> int:
     return len(found)
 
 
-def forget_run_key(folder: Path, run: str, agent: str, data_id: str) -> None:
-    """Delete the key, when the run has ended: whoever finds it later could strip masks that he has kept."""
-    _run_file(folder, run, agent, data_id).unlink(missing_ok=True)
+def forget_run(folder: Path, run: str) -> None:
+    """Delete all keys of a run that has ended: whoever finds one later could strip masks that he has kept."""
+    for path in folder.glob(f"{_digest(run)}-*{_RUN}"):
+        path.unlink(missing_ok=True)
 
 
 def new_signing_key(path: Path) -> SigningKey:
@@ -64,8 +65,12 @@ def signing_key(path: Path) -> SigningKey:
     return SigningKey(_read(path))
 
 
-def _run_file(folder: Path, run: str, agent: str, data_id: str) -> Path:
-    return folder / f"{hashlib.sha256(encoded(run, agent, data_id)).hexdigest()}{_RUN}"
+def _run_file(folder: Path, run: str, agent: str, budget: str) -> Path:
+    return folder / f"{_digest(run)}-{_digest(agent, budget)}{_RUN}"
+
+
+def _digest(*names: str) -> str:
+    return hashlib.sha256(encoded(*names)).hexdigest()[:32]
 
 
 def _create(path: Path, secret: bytes) -> None:
