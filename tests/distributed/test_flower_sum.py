@@ -24,7 +24,7 @@ from tests.federation.summing import seeded
 
 SITES = {"north": ("a0", "a1", "a2"), "south": ("a3", "a4", "a5"), "east": ("a6", "a7", "a8"), "west": ("a9",)}
 AGENTS = [agent for agents in SITES.values() for agent in agents]
-ROUNDS, REPETITIONS, COLLUDING = 6, 2, 1
+ROUNDS, REPETITIONS, COLLUDING = 6, 2, 3  # as many as one site has
 KILLED_AFTER = 3  # rounds
 FAULTS = "[faults]\ndeadline = 20.0\nresend = 10.0\nmost_missed = 1000\n\n"
 POINTS = 0.1  # of test error between a deployed and a simulated secure sum

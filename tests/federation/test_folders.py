@@ -8,7 +8,7 @@ from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, demonstration, folders
 from tacit.federation.agreement import spec_of
-from tacit.federation.plan import read_plan
+from tacit.federation.plan import Faults, read_plan
 from tacit.federation.site import read
 from tacit.run.presets import preset
 from tacit.run.sources import GIVEN
@@ -102,6 +102,24 @@ def test_init_for_a_sum_over_too_few_agents_is_refused_and_leaves_nothing(tmp_pa
     assert not (tmp_path / "f").exists()
 
 
+def test_init_counts_on_all_agents_of_a_site_to_collude(tmp_path, capsys):
+    """Two agents of one institution know what both know: a run that expects one of them alone promises too much."""
+    pytest.importorskip("cryptography")
+    words = ["federate", "init", str(tmp_path / "f"), "--sites", "a,b,c,d", "--agents", "d=d1,d2", "--trust", "sum"]
+    assert main([*words, "--colluding", "1"]) == 2
+    assert "site d has 2 agents, which know all of each other" in capsys.readouterr().err
+    assert not (tmp_path / "f").exists()
+    assert main(words) == 0
+    assert "colluding = 2" in (tmp_path / "f" / "coordinator" / "run.toml").read_text()
+    assert "colluding = 2" in (tmp_path / "f" / "a" / "agent" / "site.toml").read_text()
+    told = (tmp_path / "f" / "coordinator" / "federation.toml").read_text()
+    assert "noisy gradient" not in told
+    assert "a round is asked again of the others" in told
+    assert read_plan(tmp_path / "f" / "coordinator").faults == Faults()  # other words, and the same numbers
+    assert main([*words[:2], str(tmp_path / "g"), *words[3:5], "--trust", "sum"]) == 0
+    assert "colluding = 1" in (tmp_path / "g" / "coordinator" / "run.toml").read_text()
+
+
 def test_a_site_without_a_sum_has_no_section_of_it():
     assert "[sum]" not in folders.site_text("n", ["north"], folders.DEFAULTS, ["south"])
 
@@ -111,16 +129,35 @@ def test_a_demonstration_of_a_secure_sum_pins_at_every_site_the_keys_of_all_othe
     from tacit.guarded.masks import files
 
     demonstration.make(tmp_path / "f", 3, "sum")
-    sites = {name: read(tmp_path / "f" / name / "agent" / "site.toml") for name in demonstration.SITES}
+    listed = demonstration.sites_of("sum")
+    assert {len(agents) for agents in listed.values()} == {1}  # of which colluding = 1 says the truth
+    sites = {name: read(tmp_path / "f" / name / "agent" / "site.toml") for name in listed}
     drawn = {
         agent: files.signing_key(sites[name].sum.key_file(agent)).public
-        for name, agents in demonstration.SITES.items() for agent in agents
+        for name, agents in listed.items() for agent in agents
     }  # fmt: skip
-    for name, agents in demonstration.SITES.items():
+    assert len(drawn) == 4
+    for name, agents in listed.items():
+        assert sites[name].sum.colluding == 1
         assert sites[name].sum.peers == {agent: key for agent, key in drawn.items() if agent not in agents}
 
 
-def test_try_does_not_change_the_trust_of_a_federation_that_is_there(tmp_path, capsys):
+@pytest.mark.parametrize(("there", "asked", "says"), [
+    ("", "sum", "holds a federation that trusts nobody: name a new folder"),
+    ('[privacy]\ntrust = "sum"\n', "nobody", "holds a federation that trusts sum: name a new folder"),
+    ('[privacy]\ntrust = "sum"\n', "sum", None),
+    ("", "nobody", None),
+])  # fmt: skip
+def test_try_does_not_change_the_trust_of_a_federation_that_is_there(tmp_path, capsys, monkeypatch, there, asked, says):
     (tmp_path / "coordinator").mkdir()
-    assert main(["federate", "try", str(tmp_path), "--trust", "sum"]) == 2
-    assert "set privacy.trust in its coordinator/run.toml" in capsys.readouterr().err
+    (tmp_path / "coordinator" / "run.toml").write_text(there)
+
+    class Begun(SpecError):
+        pass
+
+    def begin(_folder):
+        raise Begun("it begins")
+
+    monkeypatch.setattr("tacit.federation.rehearsal.Rehearsal", begin)
+    assert main(["federate", "try", str(tmp_path), "--trust", asked]) == 2
+    assert (says or "it begins") in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 examples:
   tacit federate try                                     a real federation on this machine, in two minutes
-  tacit federate try --trust sum                         the same behind a secure sum
+  tacit federate try demo --trust sum                    the same behind a secure sum
   tacit federate init study --sites north,south --address fl.example.org --config run.toml
   tacit federate link study/coordinator                  the coordinator: SuperLink, door, run, each in its terminal
   tacit federate door study/coordinator
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     init.add_argument("--agents", metavar="A=X,Y;...", help="agents of a site (default: one, of the site's name)")
     init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys of tacit train")
     _add_trust(init)
-    init.add_argument("--colluding", type=int, metavar="C", help="agents that may collude in a sum (default 1)")
+    init.add_argument("--colluding", type=int, metavar="C", help="agents that may collude (default: those of one site)")
     init.add_argument("--name", metavar="NAME", help="of the federation (default: the name of DIR)")
     init.add_argument("--address", default="localhost", metavar="HOST", help="where sites reach the coordinator")
     init.add_argument("--port", type=int, metavar="PORT", help="its one port that sites reach (default 9092)")
@@ -194,10 +194,11 @@ def run_try(options: argparse.Namespace) -> int:
     was = demonstration.is_one(folder)
     if not was:
         demonstration.make(folder, options.rounds or demonstration.ROUNDS, options.trust)
-        show({"text": f"made a demonstration in {folder}: {len(demonstration.SITES)} sites, four hospitals"})
-    for flag, key in (("rounds", "run.rounds"), ("trust", "privacy.trust")) if was else ():
-        if getattr(options, flag):
-            raise SpecError(f"{folder} holds a federation: set {key} in its coordinator/run.toml, and drop --{flag}.")
+        show({"text": f"made a demonstration in {folder}: {len(demonstration.sites_of(options.trust))} sites"})
+    elif options.rounds:
+        raise SpecError(f"{folder} holds a federation: set run.rounds in its coordinator/run.toml, and drop --rounds.")
+    elif options.trust and (found := demonstration.trust_of(folder)) != options.trust:
+        raise SpecError(f"{folder} holds a federation that trusts {found}: name a new folder, or drop --trust.")
     with Rehearsal(folder) as rehearsal:
         rehearsal.begin(show)
         out = rehearsal.train(show)

@@ -14,6 +14,8 @@ courier       the Flower ClientApp: it carries messages to that socket, and has 
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
 opening       before the first round: sites introduce themselves and join
 remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
+sum_remote    the same behind a secure sum; stage is what its checkpoint holds, sum_stops why it is suspended
+closing       after the last round of a sum: sites delete their keys
 exchange      who is asked and who has answered, over a carrier that promises nothing
 account       what the server knows of each agent: arithmetic alone; attendance counts who took part
 coordinator   one run, from the folder to the result; status says where it stands
@@ -25,5 +27,5 @@ commands      the processes of a federation as commands, stock Flower among them
 nodes         which keys of nodes Flower knows, and which sites they stand for
 control       start a run and see it through, by Flower's own command line
 rehearsal     the whole federation on one machine, in real processes
-demonstration the hospitals of heart at three sites
+demonstration the hospitals of heart at three sites, or four
 """

@@ -105,8 +105,13 @@ class Agreement:
         assert asked is not None, "the run trusts a secure sum"
         if asked.colluding < colluding:
             raise Unfit(f"privacy.colluding = {asked.colluding} is less than sum.colluding = {colluding}.")
-        usual = math.ceil(spec.run.rounds / USUAL_REPEATED)
+        usual = usual_repetitions(spec.run.rounds)
         _check("privacy.repetitions", asked.repetitions, self.values.get("privacy.repetitions", (usual,)))
+
+
+def usual_repetitions(rounds: int) -> int:
+    """The repetitions of a secure sum that a run pays for, and that a site agrees to, where nobody says how many."""
+    return math.ceil(rounds / USUAL_REPEATED)
 
 
 def _check(key: str, value: Any, allowed: tuple[Any, ...]) -> None:

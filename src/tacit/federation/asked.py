@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import secrets
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from tacit.data import sources
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
+from tacit.federation.agreement import usual_repetitions
 from tacit.federation.plan import RUN
 from tacit.jsontext import Values
 from tacit.run.compose import federated_rounds
@@ -24,7 +24,6 @@ TRANSFORMS = ("data.intercept", "data.row_norm", "data.row_bound", "data.row_mod
 OF_TEST = (
     "test", "schema", "class_names", "label_column", "target_low", "target_high", "low", "high",
 )  # fmt: skip  of [data], what says how the coordinator reads its test records
-ROUNDS_A_REPETITION = 10  # of a secure sum, where run.toml does not say how many repetitions are paid for
 AT_SITES = ("privacy.ledger", "privacy.limit", "privacy.data_id")
 
 
@@ -58,7 +57,7 @@ def spec_of(values: Values, name: str, federation: Federation, run: str | None =
     given = run or spec.run.name or secrets.token_hex(8)
     known_later = {"run.name": given, "run.rounds": rounds}
     if spec.privacy.trust == "sum" and spec.privacy.repetitions is None:
-        known_later["privacy.repetitions"] = math.ceil(rounds / ROUNDS_A_REPETITION)
+        known_later["privacy.repetitions"] = usual_repetitions(rounds)
     return spec.with_values(known_later)
 
 

@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import numpy as np
 
 from tacit.types import Array
 
+C = TypeVar("C", bound="_Counts")
+
 
 @dataclass(frozen=True, eq=False)
-class Attendance:
+class _Counts:
+    """Arrays of whole numbers, (P,) each."""
+
+    @classmethod
+    def zero(cls: type[C], n_agents: int) -> C:
+        """Return the counts before the first round."""
+        return cls(*(np.zeros(n_agents, np.int64) for _ in fields(cls)))
+
+    def of(self, p: int) -> dict[str, int]:
+        """Return the counts of one agent, by name."""
+        return {name: int(array[p]) for name, array in self.save().items()}
+
+    def save(self) -> dict[str, Array]:
+        """Return the arrays, by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Attendance(_Counts):
     """Counts by agent, (P,) each.
 
     Every round is answered or missed. A late answer is to an earlier question, and was taken. `in_a_row` counts the
@@ -23,11 +44,6 @@ class Attendance:
     missed: Array
     refused: Array
     in_a_row: Array
-
-    @classmethod
-    def zero(cls, n_agents: int) -> Attendance:
-        """Return the counts before the first round."""
-        return cls(*(np.zeros(n_agents, np.int64) for _ in fields(cls)))
 
     def after(self, asked: Array, fresh: Array, late: Array, refused: Array) -> Attendance:
         """Return the counts after a round; the arguments say of each agent whether it was so."""
@@ -42,17 +58,9 @@ class Attendance:
         """The releases that the server has of each agent."""
         return np.asarray(self.answered + self.late)
 
-    def of(self, p: int) -> dict[str, int]:
-        """Return the counts of one agent, by name."""
-        return {each.name: int(getattr(self, each.name)[p]) for each in fields(self)}
-
-    def save(self) -> dict[str, Array]:
-        """Return the arrays, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
 
 @dataclass(frozen=True, eq=False)
-class SumAttendance:
+class SumAttendance(_Counts):
     """Counts by agent, (P,) each, where a secure sum is trusted: attempts are asked, rounds answered or missed.
 
     `spoiled` counts answers to attempts that came to no sum, which are paid for like any other; `dropped` counts
@@ -68,11 +76,6 @@ class SumAttendance:
     in_a_row: Array
     dropped: Array
     dropped_at: Array
-
-    @classmethod
-    def zero(cls, n_agents: int) -> SumAttendance:
-        """Return the counts before the first round."""
-        return cls(*(np.zeros(n_agents, np.int64) for _ in fields(cls)))
 
     def asking(self, peers: Array) -> SumAttendance:
         """Return the counts when an attempt begins."""
@@ -105,9 +108,5 @@ class SumAttendance:
         return np.asarray(self.answered + self.spoiled)
 
     def of(self, p: int) -> dict[str, int]:
-        """Return the counts of one agent, by name."""
-        return {each.name: int(getattr(self, each.name)[p]) for each in fields(self) if each.name != "dropped_at"}
-
-    def save(self) -> dict[str, Array]:
-        """Return the arrays, by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        """Return the counts of one agent, by name; a round is none."""
+        return {name: n for name, n in super().of(p).items() if name != "dropped_at"}

@@ -1,21 +1,32 @@
-"""The federation that `tacit federate try` shows where it is given none: the hospitals of heart, at three sites."""
+"""The federation that `tacit federate try` shows where it is given none: the hospitals of heart, at three sites.
+
+Behind a secure sum they are at four: two agents of one site would be two that may collude, and a sum that counts on
+two needs all four hospitals in every round.
+"""
 
 from __future__ import annotations
 
 import csv
 import re
 import tempfile
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
-from tacit.federation import folders, sum_files
+from tacit.federation import asked, folders, sum_files
 from tacit.federation.folders import COORDINATOR, Layout, records_name
 from tacit.jsontext import Values
 
 SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "abroad": ("switzerland", "va")}
+SUM_SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "zurich": ("switzerland",), "pacific": ("va",)}
 ROUNDS = 10  # of some seven seconds each
 HELD_OUT = 5  # every so many-th patient of a hospital is a test record of the coordinator's, and no site's
 _AGENT = re.compile(r"(?:^#.*\n)*^\[columns\.hospital\]\n(?:.+\n)*", re.MULTILINE)
+
+
+def sites_of(trust: str | None) -> Mapping[str, tuple[str, ...]]:
+    """The sites of a demonstration, with their agents."""
+    return SUM_SITES if trust == "sum" else SITES
 
 
 def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
@@ -23,11 +34,12 @@ def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
 
     Where the run trusts a secure sum, the signing keys of all agents are drawn here: one machine plays all parties.
     """
+    sites = sites_of(trust)
     heart = resources.files("tacit.data").joinpath("_heart")
     header, *rows = csv.reader(heart.joinpath("heart.csv").read_text().splitlines())
     at = header.index("hospital")
     without = [name for name in header if name != "hospital"]
-    tables: dict[str, list[list[str]]] = {agent: [] for agents in SITES.values() for agent in agents}
+    tables: dict[str, list[list[str]]] = {agent: [] for agents in sites.values() for agent in agents}
     for row in rows:
         tables[row[at]].append(row[:at] + row[at + 1 :])
     with tempfile.TemporaryDirectory() as draft:
@@ -37,18 +49,23 @@ def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
         _write(Path(draft) / "test.csv", without, test)
         values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
         values |= {"privacy.trust": trust} if trust else {}
-        folders.make(folder, Layout("hearts", SITES, values=values, base=Path(draft)))
-    for site, agents in SITES.items():
+        folders.make(folder, Layout("hearts", sites, values=values, base=Path(draft)))
+    for site, agents in sites.items():
         for agent in agents:
             kept = [row for n, row in enumerate(tables[agent], start=1) if n % HELD_OUT]
             _write(folder / site / "agent" / "records" / f"{records_name(agent)}.csv", without, kept)
     if trust == "sum":
-        sum_files.draw(folder, SITES)
+        sum_files.draw(folder, sites)
 
 
 def is_one(folder: Path) -> bool:
     """Whether a folder holds a federation."""
     return (folder / COORDINATOR).is_dir()
+
+
+def trust_of(folder: Path) -> str:
+    """Whom the run of a federation trusts."""
+    return str(asked.read_run(folder / COORDINATOR).get("privacy.trust", "nobody"))
 
 
 def _write(path: Path, header: list[str], rows: list[list[str]]) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, TypeAlias
 
 from tacit import toml
 from tacit.data.sources import NAMED
@@ -38,6 +38,7 @@ SHIPPED = ("courier.py", "wire.py")
 PORT, CONTROL, RUNTIME = 9092, 8000, 9094
 DEFAULTS: Values = {"run.preset": "sound", "algorithm.name": "objt", "privacy.epsilon": 1.0}
 _FILE = re.compile(r"[^A-Za-z0-9._-]")
+_Sites: TypeAlias = Mapping[str, tuple[str, ...]]  # agents by site
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Layout:
     """What `init` is asked for."""
 
     name: str
-    sites: Mapping[str, tuple[str, ...]]
+    sites: _Sites
     address: str = "localhost"
     port: int = PORT
     control: int = CONTROL
@@ -80,7 +81,7 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
 
 def make(folder: Path, layout: Layout) -> None:
     """Write all folders; `folder` must be new or empty. Nothing is left where something is wrong."""
-    values = DEFAULTS | dict(layout.values)
+    values = sum_files.completed(DEFAULTS | dict(layout.values), layout.sites)
     sum_files.check(_check(values), layout.sites)
     certificates.check_host(layout.address)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -121,9 +122,10 @@ def ship(folder: Path) -> None:
     (folder / "pyproject.toml").write_text(_text("app.toml", module=MODULE))
 
 
-def plan_text(name: str, sites: Mapping[str, tuple[str, ...]], nodes: Mapping[str, int], rest: str = "") -> str:
+def plan_text(name: str, sites: _Sites, nodes: Mapping[str, int], rest: str = "", sums: bool = False) -> str:
     """federation.toml: sites with their agents, and node ids where they are known; `rest` is kept before the sites."""
-    lines = [rest.rstrip() or f"[federation]\nname = {_quoted(name)}\n\n{_text('faults.toml').rstrip()}"]
+    faults = _text("faults-sum.toml" if sums else "faults.toml").rstrip()
+    lines = [rest.rstrip() or f"[federation]\nname = {_quoted(name)}\n\n{faults}"]
     for site, agents in sites.items():
         lines += ["", "[[site]]", f"name = {_quoted(site)}", f"agents = {_list(agents)}"]
         lines += [f'node = "{nodes[site]}"  # of Flower'] if site in nodes else []
@@ -136,7 +138,8 @@ def _coordinator(folder: Path, layout: Layout, values: Values) -> None:
     told = {key: value for key, value in values.items() if key.partition(".")[0] != "data" or key in _OF_RUN}
     told |= _copied(folder, layout, values, "data.schema") | _copied(folder, layout, values, "data.test")
     (folder / RUN).write_text(toml.text(_by_section(told)))
-    (folder / FEDERATION).write_text(plan_text(layout.name, layout.sites, {}))
+    plan = plan_text(layout.name, layout.sites, {}, sums=values.get("privacy.trust") == "sum")
+    (folder / FEDERATION).write_text(plan)
     ports = {"flower.address": layout.address, "flower.port": layout.port, "flower.control": layout.control}
     (folder / commands.FLOWER).write_text(toml.text(ports))
     ship(folder / "app")
@@ -169,12 +172,11 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
 
 def site_text(site: str, agents: Iterable[str], values: Values, others: Collection[str] = ()) -> str:
     """site.toml: what the site holds, its limit, and agreement to the run that `values` are of; `others` are agents."""
-    spec = Spec().with_values(values)
+    spec, ending = Spec().with_values(values), "csv"
     known = {key: value for key, value in values.items() if key.removeprefix("data.") in SHARED}
     agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS | _OF_SUM}
     agreed |= {"privacy.epsilon": spec.privacy.epsilon, "privacy.dp_delta": spec.privacy.dp_delta}
     agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
-    ending = "csv"
     lines = [_text("site.toml", site=_quoted(site)), "[limit]"]
     lines += [f"epsilon = {spec.privacy.epsilon!r}", f"dp_delta = {spec.privacy.dp_delta!r}", "", "[data]"]
     lines += [f"{key.partition('.')[2]} = {_value(key, value)}" for key, value in known.items()]

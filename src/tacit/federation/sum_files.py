@@ -10,7 +10,9 @@ import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from tacit.errors import IncompatibleError
 from tacit.federation.site import read
+from tacit.jsontext import Values
 from tacit.run import in_sum
 from tacit.run.spec import Spec
 
@@ -21,11 +23,28 @@ _TOLD = """\
 """
 
 
+def completed(values: Values, sites: Mapping[str, Collection[str]]) -> Values:
+    """The keys of a run; where nobody says how many agents of a sum may collude, as many as one site has."""
+    asked = values.get("privacy.trust") == "sum" and "privacy.colluding" not in values
+    return values | ({"privacy.colluding": max(map(len, sites.values()))} if asked else {})
+
+
 def check(spec: Spec, sites: Mapping[str, Collection[str]]) -> None:
-    """Refuse a federation whose agents are too few for a sum."""
+    """Refuse a federation whose agents are too few for a sum, or in which one site has more of them than may collude.
+
+    Agents of one institution know what all of them know: whoever counts on fewer colluding agents than a site has
+    promises the others too much.
+    """
     found = spec.in_sum
-    if found is not None:
-        in_sum.check_agents(found, sum(map(len, sites.values())))
+    if found is None:
+        return
+    site, most = max(((name, len(agents)) for name, agents in sites.items()), key=lambda one: one[1])
+    if found.colluding < most:
+        raise IncompatibleError(
+            f"site {site} has {most} agents, which know all of each other, and privacy.colluding = {found.colluding} "
+            f"counts on fewer: set it to {most} or more (--colluding {most}), or give each agent a site of its own."
+        )
+    in_sum.check_agents(found, sum(map(len, sites.values())))
 
 
 def section(spec: Spec, others: Collection[str]) -> list[str]:
