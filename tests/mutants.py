@@ -416,7 +416,7 @@ MUTANTS = (
            "        cost += 2.0**-FAILURE\n", "        pass\n",
            IN_SUM + "test_the_failure_of_a_graph_of_masks_is_part_of_delta"),
     Mutant("repetitions cost nothing", "run/compose.py",
-           "releases(spec.run.rounds, behind.repetitions if behind else 0)", "spec.run.rounds",
+           "releases(spec.run.rounds, behind.repetitions) if behind else spec.run.rounds", "spec.run.rounds",
            IN_SUM + "test_repetitions_are_calibrated_for_agreed_to_and_stated"),
     Mutant("agents that collude are counted as honest", "privacy/summed.py",
            "return self.present - self.colluding", "return self.present",

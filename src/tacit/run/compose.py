@@ -141,7 +141,7 @@ def _calibrated(spec: Spec) -> Mechanism:
     """Return the least noise with which all rounds together meet epsilon; Laplace noise is accounted in l2."""
     p, behind = spec.privacy, spec.in_sum
     if p.mechanism == "gaussian":
-        count = releases(spec.run.rounds, behind.repetitions if behind else 0)
+        count = releases(spec.run.rounds, behind.repetitions) if behind else spec.run.rounds
         found = _calibrate(GaussianRelease(1.0), p.epsilon, accounted_delta(spec), count)
         assert isinstance(found, GaussianRelease)
         return Gaussian(found.multiplier)
