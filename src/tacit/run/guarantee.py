@@ -118,7 +118,7 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
     """Return the reasons why this run has no guarantee; an empty list if it has one."""
     found = against(setup.promise)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
-        found.append(classes_read(spec))
+        found.append(classes_read(spec, number=setup.shape[1] == 1))
     return found
 
 
@@ -127,10 +127,10 @@ def against(promise: Promise) -> list[str]:
     return list(promise.caveats) or ([] if promise.events(1) else ["it declares no release."])
 
 
-def classes_read(spec: Spec) -> str:
-    """Return the reason why a run over classes that nobody declared has no guarantee."""
-    how = how_to_declare(spec.data.source)
-    return f"the list of classes was read from the private labels (declare it: {how})."
+def classes_read(spec: Spec, number: bool = False) -> str:
+    """Return the reason why a run over classes, or over the range of a number, that nobody declared has no guarantee."""
+    what, how = ("range of the target", "target_bounds") if number else ("list of classes", how_to_declare(spec.data.source))
+    return f"the {what} was read from the private labels (declare it: {how})."
 
 
 def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
