@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from tacit.data.classes import without_unknown
 from tacit.data.outcome import LabelReader
+from tacit.data.schema import Schema
+from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
@@ -35,9 +37,9 @@ from tacit.types import Array, Federation, Shard
 
 NAME = "estimator"  # of the data in the ledgers, where no data_id is given
 UNBOUNDED = (
-    "no bounds are declared, so that nothing was read from the data: each number x became x / (1 + |x|), and each "
-    "record got norm one. That takes nothing from the guarantee. With feature_bounds=(lo, hi), or a schema, numbers keep their proportions "
-    "and the model is usually better: give the ranges that you know without a look at these records."
+    "no bounds are declared, and none were read from the data: each number x became x / (1 + |x|), and each record got "
+    "norm one. That takes nothing from the guarantee. With feature_bounds=(lo, hi), or a schema, numbers keep their "
+    "proportions and the model is usually better: give the ranges that you know without a look at these records."
 )
 SIMULATED = (
     "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
@@ -47,7 +49,7 @@ SIMULATED = (
 
 @contextmanager
 def as_value_error() -> Iterator[None]:
-    """Raise bad input as a ValueError too, and a stop by the user as KeyboardInterrupt, as scikit-learn's users know."""
+    """Raise bad input as a ValueError too, and a stop by the user as KeyboardInterrupt: so does scikit-learn."""
     try:
         yield
     except (Rejected, MissingDependency):
@@ -118,7 +120,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
                 raise SpecError("a schema declares the bounds of its columns: drop feature_bounds.")
             self._declared = by_schema(self.schema, self._outcome(), lambda: self._read_outcome(y))
             x = self._by_schema(X)
-            self.feature_names_in_ = np.array(list(self._declared.schema.encoded), dtype=object)
+            self.feature_names_in_ = np.array([*_schema(self._declared).encoded], dtype=np.object_)
             self.n_features_in_ = len(self.feature_names_in_)
             return self._declared, x, x
         found = self._numbers(X, reset=True)
@@ -135,29 +137,27 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         found = validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=finite
         )
-        return found.toarray() if issparse(found) else found
+        return np.asarray(found.toarray() if issparse(found) else found)
 
     def _by_schema(self, X: Any) -> Array:
         """Return the records of a frame, or of an array whose columns are in the order of the schema."""
-        schema = self._declared.schema
+        schema = _schema(self._declared)
         if isinstance(X, Frame):
             return self._declared.encoded(columns_of(X, schema))
         if issparse(X):
             raise DataError("a schema is for tables with named columns, and X is sparse: give feature_bounds, or none.")
         found = np.asarray(X)
         if found.ndim != 2 or found.shape[1] != len(schema.encoded):
-            wanted = len(schema.encoded)
-            raise DataError(f"X has shape {found.shape}, and the schema {wanted} feature columns: give a frame of them.")
+            columns = some([*schema.encoded])
+            raise DataError(f"X has shape {found.shape}, and the schema makes features of {columns}: give these.")
         return self._declared.numbers(found)
 
     def _scores(self, X: Any) -> Array:
         """Return the scores (n, K) of new records."""
         check_is_fitted(self)
         with as_value_error():
-            if self.schema is not None:
-                x = self._by_schema(X)
-            else:
-                x = self._declared.numbers(self._numbers(X, reset=False))
+            known = self.schema is not None
+            x = self._by_schema(X) if known else self._declared.numbers(self._numbers(X, reset=False))
             return np.asarray(self.model_.scores(x), np.float64)
 
     def _spec(self) -> Spec:
@@ -190,8 +190,11 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         if not declared.anything and raw.shape[1] <= LONG and spec.features.map in ("auto", "columns"):
             self.notes_.append(UNBOUNDED)
             warnings.warn(UNBOUNDED, UnboundedWarning, stacklevel=4)
-        repeated.tell(raw, repeated.Cost(spec.privacy.epsilon, spec.privacy.dp_delta, gaussian))
-        result = trainer.train(spec, federation)
+        cost = repeated.Cost(spec.privacy.epsilon, spec.privacy.dp_delta, gaussian)
+        records = repeated.hashed(raw)
+        repeated.tell(records, cost)
+        with repeated.counted(records, cost):
+            result = trainer.train(spec, federation)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
             hint = "Drop random_state." if self.random_state is not None else "Use objt or objp, which can be deployed."
@@ -214,14 +217,19 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _weights(self) -> tuple[Array, Array]:
-        """Return the weights of the inputs (J, K) and of the intercept (K,), where the model is linear in its inputs."""
+        """Return the weights of the inputs (J, K) and of the intercept (K,), of a model that is linear in them."""
         if self.model_.map is not None:
             raise AttributeError(
-                "coef_ and intercept_ are those of a model that is linear in its inputs, and the feature map bends them: "
-                "use features='none', or look at model_.shapes(), which says what each column adds to the score."
+                "coef_ and intercept_ are of a model that is linear in its inputs, and the feature map bends them: use "
+                "features='none', or look at model_.shapes(), which says what each column adds to the score."
             )
         w = np.asarray(self.model_.w, np.float64)
         return (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+
+
+def _schema(declared: Declared) -> Schema:
+    assert declared.schema is not None, "the parameter `schema` was given"
+    return declared.schema
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +20,9 @@ from tacit.estimator.base import PrivateFederated, as_value_error
 from tacit.estimator.declared import Declared, Outcome
 from tacit.types import Array
 
-_TYPED = {"i": int, "u": int, "f": float, "b": {"True": True, "False": False, "1": True, "0": False}.__getitem__}
+_TYPED: dict[str, Callable[[str], Any]] = {
+    "i": int, "u": int, "f": float, "b": {"True": True, "False": False, "1": True, "0": False}.__getitem__,
+}  # fmt: skip
 
 
 class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ignore[misc]

@@ -63,7 +63,7 @@ class Declared:
             return self.encoded(dict(zip(self.schema.encoded, x.T, strict=True)))
         if self.bounds is not None:
             low, high = self.bounds
-            return np.nan_to_num(x.clip(low, high), copy=False, nan=(low + high) / 2).astype(np.float32)
+            return np.asarray(np.nan_to_num(x.clip(low, high), copy=False, nan=(low + high) / 2), np.float32)
         largest = float(np.finfo(np.float32).max)  # a number beyond float32 is moved to its end, and ends no fit
         return np.asarray(x.clip(-largest, largest), np.float32)
 

@@ -67,7 +67,7 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
     def predict(self, X: Any) -> Array:
         """Return the number of each record (n,), within the bounds of the target."""
         scores = self._scores(X)[:, 0]
-        return self.model_.target.in_units(scores)  # type: ignore[no-any-return]
+        return self._target.in_units(scores)
 
     @property
     def coef_(self) -> Array:
@@ -86,8 +86,13 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
                 "coef_ and intercept_ would not give the predictions, because each record was divided by its own norm: "
                 "look at model_.w, or use features='columns' and model_.shapes()."
             )
-        target = self.model_.target
+        target = self._target
         return target.half * weights[:, 0], target.lo + target.half * (1 + float(intercept[0]))
+
+    @property
+    def _target(self) -> Target:
+        assert self.model_.target is not None, "the model predicts a number"
+        return self.model_.target
 
     def _outcome(self) -> Outcome | None:
         return None if self.target_bounds is None else _column(self._declared_target())

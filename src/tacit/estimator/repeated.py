@@ -14,6 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from types import FrameType
@@ -22,7 +23,7 @@ from weakref import WeakSet
 
 import numpy as np
 
-from tacit.errors import RepeatedFitWarning
+from tacit.errors import InputError, RepeatedFitWarning
 from tacit.privacy.budget import calibrate, total, upward
 from tacit.privacy.release import GaussianRelease
 from tacit.types import Array, blocks
@@ -41,11 +42,17 @@ class Cost:
     dp_delta: float
     gaussian: bool
 
+    @property
+    def row(self) -> Array:
+        """One fit, its mu^2 if it is Gaussian, its epsilon if it is not."""
+        if self.gaussian and math.isfinite(self.epsilon):
+            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0])
+        return np.array([1.0, 0.0, self.epsilon])
+
     def composed(self, fits: int) -> str:
         """Say what so many fits cost together."""
-        if self.gaussian and math.isfinite(self.epsilon):
-            return _said(fits * _squared(self.epsilon, self.dp_delta), 0.0, self.dp_delta)
-        return _said(0.0, fits * self.epsilon, fits * self.dp_delta)
+        _, square, epsilon = (fits * self.row).tolist()
+        return _said(square, epsilon, self.dp_delta * (fits if epsilon else 1))
 
 
 class Odometer:
@@ -71,31 +78,38 @@ class Odometer:
             told.add(key)
             return not known
 
-    def add(self, x: Array, cost: Cost) -> tuple[int, str]:
-        """Count one more fit on records x; return how many fits the most used record was in, and what they cost."""
-        own = np.unique(_hashed(x))
-        square = _squared(cost.epsilon, cost.dp_delta) if cost.gaussian and math.isfinite(cost.epsilon) else 0.0
-        one = np.array([1.0, square, 0.0 if square else cost.epsilon])
+    def with_one_more(self, records: Array, cost: Cost) -> tuple[int, str]:
+        """Return in how many fits the most used of these records would be with one more, and what they would cost."""
         with self._lock:
-            at = np.searchsorted(self._hashes, own)
-            known = at < len(self._hashes)
-            known[known] = self._hashes[at[known]] == own[known]
-            self._costs[at[known]] += one
-            most = self._costs[at[known]].max(axis=0) if known.any() else one
-            hashes = np.concatenate([self._hashes, own[~known]])
-            costs = np.concatenate([self._costs, np.broadcast_to(one, (int((~known).sum()), 3))])
-            order = np.argsort(hashes, kind="stable")
-            self._hashes, self._costs = hashes[order], costs[order]
+            at, known = self._places(records)
+            most = self._costs[at[known]].max(axis=0, initial=0.0) + cost.row
         fits = int(most[0])
         return fits, _said(float(most[1]), float(most[2]), cost.dp_delta * (fits if most[2] else 1))
+
+    def add(self, records: Array, cost: Cost) -> None:
+        """Count one more fit on these records."""
+        with self._lock:
+            at, known = self._places(records)
+            self._costs[at[known]] += cost.row
+            hashes = np.concatenate([self._hashes, records[~known]])
+            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 3))])
+            order = np.argsort(hashes, kind="stable")
+            self._hashes, self._costs = hashes[order], costs[order]
+
+    def _places(self, records: Array) -> tuple[Array, Array]:
+        """Return (where each record is, whether it is there)."""
+        at = np.searchsorted(self._hashes, records)
+        known = at < len(self._hashes)
+        known[known] = self._hashes[at[known]] == records[known]
+        return at, known
 
 
 ODOMETER = Odometer()
 _KEY = int.from_bytes(os.urandom(8), "big")
 
 
-def _hashed(x: Array) -> Array:
-    """Return a hash of each row: rows that are equal have equal hashes, and whoever has no key can say no more."""
+def hashed(x: Array) -> Array:
+    """Return the hashes of all rows, each once: equal rows have equal hashes, and without the key no more shows."""
     rng = np.random.Generator(np.random.PCG64(_KEY))
     factors = rng.integers(0, 2**64, x.shape[1], np.uint64) | np.uint64(1)
     found = np.empty(len(x), np.uint64)
@@ -104,7 +118,7 @@ def _hashed(x: Array) -> Array:
             words = np.ascontiguousarray(x[some], np.float32).view(np.uint32).astype(np.uint64)
         words = (words + np.uint64(1)) * factors
         found[some] = (words ^ (words >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
-    return found
+    return np.unique(found)
 
 
 @lru_cache(maxsize=256)
@@ -122,20 +136,33 @@ def _said(square: float, epsilon: float, dp_delta: float) -> str:
     return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {dp_delta:g})-DP"
 
 
-def tell(x: Array, cost: Cost) -> None:
-    """Warn before a fit on records x if earlier fits of this process held some of them, or if a search makes it."""
-    fits, together = ODOMETER.add(x, cost)
+def tell(records: Array, cost: Cost) -> None:
+    """Warn before a fit if earlier fits of this process held some of its records, or if a search makes it."""
+    fits, together = ODOMETER.with_one_more(records, cost)
     search, alone = search_of(sys._getframe(1)), cost.composed(1)
     if search is not None and ODOMETER.first_time(search):
         _warn(
-            f"this fit is one of {search.trials} trials of a search, and of its last fit on all records: if each costs "
-            f"{alone}, as this one, all cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
+            f"a search makes {search.trials} fits and a last one on all records. If each costs {alone}, as this one "
+            f"does, they cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
         )
-    elif fits > 1 and (fits & (fits - 1) == 0 or (search is not None and search.ends)):  # the 2nd, 4th, 8th, ... fit
+    elif fits > 1 and (search.ends if search is not None else fits & (fits - 1) == 0):  # the 2nd, 4th, 8th, ... fit
         _warn(
-            f"records of this fit were in {fits - 1} earlier fits of this process: together with this one, which costs "
-            f"{alone}, they cost {together}. {NOT_PRIVATE}"
+            f"some records of this fit were in {fits - 1} other{'s' if fits > 2 else ''} of this process. With this "
+            f"one, which costs {alone}, they cost {together} together. {NOT_PRIVATE}"
         )
+
+
+@contextmanager
+def counted(records: Array, cost: Cost) -> Iterator[None]:
+    """Count a fit, also one that is stopped; a fit that is refused before its first round has released nothing."""
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException:
+        ODOMETER.add(records, cost)
+        raise
+    ODOMETER.add(records, cost)
 
 
 def _warn(message: str) -> None:

@@ -128,9 +128,11 @@ def against(promise: Promise) -> list[str]:
 
 
 def classes_read(spec: Spec, number: bool = False) -> str:
-    """Return the reason why a run over classes, or over the range of a number, that nobody declared has no guarantee."""
-    what, how = ("range of the target", "target_bounds") if number else ("list of classes", how_to_declare(spec.data.source))
-    return f"the {what} was read from the private labels (declare it: {how})."
+    """Return the reason why a run has no guarantee whose classes, or the range of whose number, nobody declared."""
+    if number:
+        return "the range of the target was read from the private labels (declare it: target_bounds of the estimator)."
+    how = how_to_declare(spec.data.source)
+    return f"the list of classes was read from the private labels (declare it: {how})."
 
 
 def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
