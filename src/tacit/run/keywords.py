@@ -51,7 +51,7 @@ def train(
     rounds, engine      how many rounds, and who computes them
     trust, colluding    "sum" lets agents share the noise behind a secure sum (docs/secure-sum.md)
     features            the public map of each record: "auto", "none", a name, or "module:function"
-    seed, noise         a seed simulates the noise: repeatable, and not for release. Without one it is exact under "sound"
+    seed, noise         a seed simulates the noise: repeatable, not for release. Without one it is exact under "sound"
     ledger, limit       keep what each agent spends over all runs in this directory, and allow no more than `limit`
     classes, target     tables: the public classes (names, or how many), or the public range of a number to predict
     schema              tables: what is public of each column; label_column and agent_column name two without one
