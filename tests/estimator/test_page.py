@@ -15,7 +15,8 @@ from tacit.estimator.repeated import Cost
 PAGE = (Path(__file__).parents[2] / "docs" / "estimator.md").read_text(encoding="utf-8")
 
 
-def test_every_block_of_the_page_runs(capsys):
+def test_every_block_of_the_page_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

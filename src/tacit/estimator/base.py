@@ -29,6 +29,7 @@ from tacit.methods.registry import METHODS
 from tacit.privacy.ledger import Ledger
 from tacit.run import train as trainer
 from tacit.run.deploy import price
+from tacit.run.keywords import refuse_unread
 from tacit.run.ledgers import file_of
 from tacit.run.noise import deployable
 from tacit.run.presets import preset
@@ -37,10 +38,18 @@ from tacit.types import Array, Federation, Shard
 
 NAME = "estimator"  # of the data in the ledgers, where no data_id is given
 UNBOUNDED = (
-    "no bounds are declared, and none were read from the data: each number x became x / (1 + |x|), and each record got "
-    "norm one. That takes nothing from the guarantee. With feature_bounds=(lo, hi), or a schema, numbers keep their "
-    "proportions and the model is usually better: give the ranges that you know without a look at these records."
+    "no bounds are declared, and none were read from the data: {}. That takes nothing from the guarantee. With "
+    "feature_bounds, or a schema, {}, and the model is usually better: give the ranges that you know without a look at "
+    "these records."
 )
+_BENT = UNBOUNDED.format(
+    "each number x became x / (1 + |x|), and each record got norm one", "numbers keep their proportions"
+)
+_SCALED = UNBOUNDED.format(
+    "each record longer than one was scaled to norm one, so that columns of large numbers outweigh the others",
+    "each column has its own range",
+)
+GAINS = {"auto": _BENT, "columns": _BENT, "none": _SCALED}  # what bounds would gain, by the feature map
 SIMULATED = (
     "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
     "not for release. {}"
@@ -180,25 +189,28 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         values["data.intercept"] = bool(self.fit_intercept) and self.features == "none"  # maps bring their own
         if not isinstance(self.options, Mapping | None):
             raise SpecError("options takes a dictionary of dotted keys, such as {'privacy.clip': 0.5}.")
-        return preset("sound", self.algorithm).with_values(values | dict(self.options or {})).checked()
+        options = dict(self.options or {})
+        refuse_unread(options, NAME)
+        return preset("sound", self.algorithm).with_values(values | options).checked()
 
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
         spec = self._spec()
         gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
         self.notes_: list[str] = []
-        if not declared.anything and raw.shape[1] <= LONG and spec.features.map in ("auto", "columns"):
-            self.notes_.append(UNBOUNDED)
-            warnings.warn(UNBOUNDED, UnboundedWarning, stacklevel=4)
-        cost = repeated.Cost(spec.privacy.epsilon, spec.privacy.dp_delta, gaussian)
+        if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
+            self.notes_.append(GAINS[spec.features.map])
+            warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
+        times = spec.run.rounds if spec.privacy.covers == "round" else 1
+        cost = repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
         records = repeated.hashed(raw)
         repeated.tell(records, cost)
         with repeated.counted(records, cost):
-            result = trainer.train(spec, federation)
+            result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
-            hint = "Drop random_state." if self.random_state is not None else "Use objt or objp, which can be deployed."
-            self.notes_.append(SIMULATED.format(hint if deployable(spec) or self.random_state is None else ""))
+            can = spec.run.seed is not None and deployable(spec)
+            self.notes_.append(SIMULATED.format("Drop random_state." if can else "Only objt and objp can be deployed."))
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))

@@ -71,7 +71,7 @@ def train(
         given["data.source"] = str(data)
     given |= values or {}
     if federation is not None:
-        _refuse_unread(given, federation)
+        refuse_unread(given, federation.name)
     return trainer.train(_spec(spec, preset, algorithm, given), federation, out, listener)
 
 
@@ -97,12 +97,12 @@ def _outcome(classes: Sequence[str] | int | None, target: tuple[float, float] | 
     return found
 
 
-def _refuse_unread(given: dict[str, Any], federation: Federation) -> None:
+def refuse_unread(given: Mapping[str, Any], name: str) -> None:
     """Refuse what says how to load records where the records are at hand: it would change nothing."""
     loading = sorted(key for key in given if key.startswith("data.") and key.partition(".")[2] not in _AFTER)
     if loading:
         raise SpecError(
-            f"the records of {federation.name} are loaded already, and {', '.join(loading)} would change nothing: drop "
+            f"the records of {name} are loaded already, and {', '.join(loading)} would change nothing: drop "
             "what says how to load, or name the data in place of a federation."
         )
 
