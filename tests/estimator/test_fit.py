@@ -125,6 +125,7 @@ def test_classes_and_ranges_that_are_read_from_labels_are_not_private(records):
     with pytest.warns(NotPrivateWarning, match="list of classes"):
         model = PrivateFederatedClassifier(feature_bounds=(0, 1), rounds=2).fit(x, y)
     assert model.guarantee_.startswith("not private")
+    assert "(declare it: classes of the estimator)" in model.guarantee_
     assert model.privacy_spent_.total == np.inf
     assert "classes" in model.privacy_spent_.reason
     with pytest.warns(NotPrivateWarning, match="range of the target"):

@@ -155,6 +155,15 @@ def test_a_frame_of_numbers_needs_no_schema(frame):
         model.predict(frame({"a": x[:, 0], "c": x[:, 1]}))
 
 
+@pytest.mark.parametrize("frame", FRAMES)
+def test_a_frame_of_texts_asks_for_a_schema_and_shows_no_cell(frame):
+    columns, y = table()
+    with pytest.raises(ValueError, match="no numbers, 'smoker', 'hospital', 'remark': declare") as caught:
+        PrivateFederatedClassifier(classes=[0, 1, 2]).fit(frame({**columns, "seen": [0] * len(y)}), y)
+    assert "never" not in str(caught.value)
+    assert "former" not in str(caught.value)
+
+
 def test_long_vectors_without_bounds_need_none():
     x = np.random.default_rng(0).normal(size=(60, 300))
     y = (x[:, 0] > 0).astype(int)

@@ -21,7 +21,8 @@ from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
-from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of
+from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, without_numbers
+from tacit.estimator.notes import GAINS, simulated_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.method import Composed
@@ -31,29 +32,10 @@ from tacit.run import train as trainer
 from tacit.run.deploy import price
 from tacit.run.keywords import refuse_unread
 from tacit.run.ledgers import file_of
-from tacit.run.noise import deployable
 from tacit.run.presets import preset
+from tacit.run.sources import ESTIMATOR
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
-
-NAME = "estimator"  # of the data in the ledgers, where no data_id is given
-UNBOUNDED = (
-    "no bounds are declared, and none were read from the data: {}. That takes nothing from the guarantee. With "
-    "feature_bounds, or a schema, {}, and the model is usually better: give the ranges that you know without a look at "
-    "these records."
-)
-_BENT = UNBOUNDED.format(
-    "each number x became x / (1 + |x|), and each record got norm one", "numbers keep their proportions"
-)
-_SCALED = UNBOUNDED.format(
-    "each record longer than one was scaled to norm one, so that columns of large numbers outweigh the others",
-    "each column has its own range",
-)
-GAINS = {"auto": _BENT, "columns": _BENT, "none": _SCALED}  # what bounds would gain, by the feature map
-SIMULATED = (
-    "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
-    "not for release. {}"
-)
 
 
 @contextmanager
@@ -109,7 +91,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         labels, known = self._labels(reader, declared, y)
         features = schema.features if schema else tuple(map(str, getattr(self, "feature_names_in_", ())))
         federation = Federation(
-            tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, NAME,
+            tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, ESTIMATOR,
             names, reader.classes, features, schema.bounds if schema else declared.bounds,
             public_classes=reader.declared, longest=schema.longest if schema else None,
             schema=schema.text if schema else "", columns=schema.made if schema else (), target=reader.target,
@@ -142,10 +124,14 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
 
     def _numbers(self, X: Any, reset: bool) -> Array:
         """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are."""
-        finite = self.feature_bounds is None
-        found = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=finite
-        )
+        asked = {"accept_sparse": "csr", "ensure_all_finite": self.feature_bounds is None}
+        try:
+            found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
+        except (ValueError, TypeError):
+            if isinstance(X, Frame) and (texts := without_numbers(X)):  # and the error would print a cell
+                todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
+                raise DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.") from None
+            raise
         return np.asarray(found.toarray() if issparse(found) else found)
 
     def _by_schema(self, X: Any) -> Array:
@@ -190,7 +176,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         if not isinstance(self.options, Mapping | None):
             raise SpecError("options takes a dictionary of dotted keys, such as {'privacy.clip': 0.5}.")
         options = dict(self.options or {})
-        refuse_unread(options, NAME)
+        refuse_unread(options, ESTIMATOR)
         return preset("sound", self.algorithm).with_values(values | options).checked()
 
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
@@ -209,8 +195,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
-            can = spec.run.seed is not None and deployable(spec)
-            self.notes_.append(SIMULATED.format("Drop random_state." if can else "Only objt and objp can be deployed."))
+            self.notes_.append(simulated_because(spec))
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
@@ -224,7 +209,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         for agent in federation.agents:
             with Ledger.open(Path(spec.privacy.ledger) / file_of(agent), price, create=False) as ledger:
                 accounts = ledger.show(spec.privacy.dp_delta)
-            data_id = f"{spec.privacy.data_id or NAME}: {agent}"
+            data_id = f"{spec.privacy.data_id or ESTIMATOR}: {agent}"
             found[agent] = next(one.epsilon for one in accounts if one.data_id == data_id)
         return found
 
