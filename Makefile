@@ -13,6 +13,7 @@ SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*
 
 run: .venv/.run
 	$(BIN)/tacit train
+	@echo 'tacit is in $(BIN): call $(BIN)/tacit, or put it on the PATH of this shell with: source $(BIN)/activate'
 
 test: lint
 	$(BIN)/python -m pytest
