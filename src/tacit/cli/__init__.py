@@ -59,6 +59,7 @@ def _told(error: BaseException) -> int:
 
 
 COMMANDS = {
+    "new": "start a project from a table: schema, settings, README",
     "train": "train a model",
     "sweep": "run a grid of experiments, many at once",
     "compare": "compare methods at one total budget",

@@ -121,8 +121,8 @@ def _keys(spec: Spec) -> str:
     from tacit.run.spec import keys
 
     lines = [
-        f"# The values of --preset {spec.run.preset} --algorithm {spec.algorithm.name}. Without options it is sound and "
-        "objt; other presets and methods have other values."
+        f"# The values of --preset {spec.run.preset} --algorithm {spec.algorithm.name}. Without options these are "
+        "sound and objt; other presets and methods have other values."
     ]
     values = spec.values()
     for key, found in keys().items():
