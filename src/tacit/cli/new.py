@@ -1,6 +1,6 @@
 """Start a project from a table: a folder with a drafted schema.toml, run.toml, README.md and .gitignore, ready for
-three commands. The records are looked at here, on the machine of their owner, and stay where they are; what was read from
-them is marked in schema.toml and listed in README.md, and training refuses it until it is public knowledge.
+three commands. The records are looked at here, on the machine of their owner, and stay where they are; what was read
+from them is marked in schema.toml and listed in README.md, and training refuses it until it is public knowledge.
 
 examples:
   tacit new heart-risk --data patients.csv --label outcome --agent hospital

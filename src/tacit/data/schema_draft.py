@@ -13,6 +13,8 @@ from tacit.data.file_layout import FileLayout
 from tacit.data.table import MARKS, RawTable, missing_column
 from tacit.errors import DataError, SpecError
 
+RARE = 10  # records of a class, below which its owner is told
+
 # a text column with more values than this is taken for a name or a number of the record
 MOST_VALUES = 50
 
@@ -137,9 +139,29 @@ def _label(source: str, facts: ColumnFacts) -> _Column:
     real = len(facts.numbers) == facts.present and bool((facts.numbers % 1).any())
     many = len(classes) > MOST_NUMBERS and len(facts.numbers) >= NUMBERS_SHARE * facts.present
     if not (real or many):
-        return _Column(_looked_up("label", ("classes", _list(classes), "the list of all classes there can be")))
+        lines = _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
+        return _Column(lines, notes=_doubts(facts))
     looks = f"{len(classes)} different values, nearly all of them numbers: it looks like the target of a regression"
     return _Column(_range("target", facts), notes=[looks])
+
+
+def _doubts(facts: ColumnFacts) -> list[str]:
+    """Say what is odd about the classes of a label, to the owner of the records."""
+    found = []
+    marks = [name for name in facts.names if name in MARKS]
+    if marks:
+        found.append(f"{_few(marks)} looks like a missing label: take it out of classes if it is none of them")
+    rare = [name for name, times in facts.times.items() if times < RARE and name not in marks]
+    if rare:
+        found.append(
+            f"{len(rare)} of {len(facts.names)} classes have fewer than {RARE} records, such as {_few(rare)}: too few "
+            "to learn, and a rare class may be one person. Group them (groups in docs/schema.md), or leave them out"
+        )
+    return found
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3]))
 
 
 def _feature(facts: ColumnFacts) -> _Column:

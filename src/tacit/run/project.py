@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tacit import toml
 from tacit.data.look import Look
-from tacit.errors import RunDirectoryError, SpecError
+from tacit.errors import DataError, RunDirectoryError, SpecError
 from tacit.jsontext import Values
 from tacit.run.spec import Spec
 from tacit.types import is_unicode
@@ -94,6 +94,9 @@ def project_files(found: Look, folder: Path, name: str) -> dict[str, str]:
     for text in (source, name):
         if not is_unicode(text):
             raise SpecError(f"{text!r} is not UTF-8, as run.toml must be: rename it.")
+    if not {*found.draft.kinds.values()} - {"label", "target", "agent", "ignore"}:
+        why = "; ".join(f"{column!r}, {reason}" for column, reason in list(found.draft.ignored.items())[:3])
+        raise DataError(f"{found.path} has no column to predict from ({why}): make numbers, dates or lists of them.")
     agent = next((column for column, kind in found.draft.kinds.items() if kind == "agent"), None)
     return {
         "schema.toml": found.draft.text,
