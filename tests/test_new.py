@@ -191,9 +191,8 @@ def test_without_a_column_of_agents_one_owner_holds_all() -> None:
 
 def test_hostile_names_of_columns_and_files_stay_text(capsys: pytest.CaptureFixture[str]) -> None:
     name = "$(touch owned) `x`.csv"
-    Path(name).write_text(
-        "<script>alert(1)</script>,a|b,`c`,label\n" + "".join(f"{i / 7:.3f},{i % 2},{i % 3},{i % 2}\n" for i in range(40))
-    )
+    rows = [f"{i / 7:.3f},{i % 2},{i % 3},{i % 2}\n" for i in range(40)]
+    Path(name).write_text("<script>alert(1)</script>,a|b,`c`,label\n" + "".join(rows))
     assert main(["new", "project", "--data", name, "-qq"]) == 0
     readme = Path("project", "README.md").read_text()
     assert "`<script>alert(1)</script>`" in readme  # in a span of code

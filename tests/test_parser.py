@@ -55,7 +55,7 @@ def code_of(arguments: list[str]) -> object:
     ("train --algorithm ObjT", "unknown method 'ObjT': did you mean 'objt'?"),
     ("train --preset Sound", "did you mean 'sound'?"),
     ("train --data MNIST", "did you mean 'mnist'?"),
-    ("train --features orientation", "did you mean 'orientations'?"),
+    ("train --data synthetic --features orientation", "did you mean 'orientations'?"),
     ("train --data t.csv --label-column outcom --classes 2", "did you mean 'outcome'?"),
 ])  # fmt: skip
 def test_what_is_misspelt_is_answered_in_one_line(
