@@ -49,7 +49,8 @@ def test_scores_that_are_no_log_odds_are_refused(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if "--label-column" in arguments:
-        Path("t.csv").write_text("\n".join(",".join(line.split(",")[:2]) for line in Path("t.csv").read_text().split("\n")))
+        lines = Path("t.csv").read_text().splitlines()
+        Path("t.csv").write_text("\n".join(",".join(line.split(",")[:2]) for line in lines))
     assert main([*TRAIN, *arguments]) == 0
     capsys.readouterr()
     assert main([*PREDICT, "--proba"]) == 2

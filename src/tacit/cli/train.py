@@ -88,9 +88,10 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         print(jsontext.dumps(summary | {"out": str(out)}))
         return
     changed = f", changed: {', '.join(summary['changed'])}" if summary["changed"] else ""
+    agents = "agent" if summary["agents"] == 1 else "agents"
     rows = [
         ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset{changed}), {summary['rounds']} rounds"),
-        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
+        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} {agents}"),
         ("features", summary.get("features")),
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", shown(summary["objective"], ".5f")),
