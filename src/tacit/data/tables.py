@@ -85,8 +85,8 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
     )
     owners = None if owners is None else owners[: len(y_test)]
     federation = Federation(
-        shards, Shard(x_test, y_test, owners=owners), outcome.columns, stem_of(Path(spec.source).resolve()), tuple(agents),
-        outcome.classes, table.features, bounds, public_classes=outcome.declared,
+        shards, Shard(x_test, y_test, owners=owners), outcome.columns, stem_of(Path(spec.source).resolve()),
+        tuple(agents), outcome.classes, table.features, bounds, public_classes=outcome.declared,
         longest=schema.longest if schema else None, schema=schema.text if schema else "",
         columns=schema.made if schema else (), target=outcome.target,
     )  # fmt: skip

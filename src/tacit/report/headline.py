@@ -13,8 +13,8 @@ from tacit.report.tested import CONFIDENCE, Tested, agents_chart, interval, test
 
 EXACT = 5000  # test records from which on hundredths of a per cent are shown
 NOT_COVERED = (
-    "Measured on the test records as they are. The guarantee does not cover these numbers: whoever publishes them tells "
-    "something about those records."
+    "Measured on the test records as they are. The guarantee does not cover these numbers: whoever publishes them "
+    "tells something about those records."
 )
 
 
@@ -53,7 +53,7 @@ def pictures(run: Recorded, key: str) -> str:
         if len(found.classes) > 2 and not found.binned:  # of two classes, the matrix shows both mistakes
             second = matrix.mistakes(found)
     if (chart := agents(run)) is not None:
-        second = figure(chart, f"{key}-{chart.key}") + _interval_hint(known, chart) + second
+        second = figure(chart, f"{key}-{chart.key}") + _interval_hint(chart) + second
     parts = [first, f"<div>{second}</div>" if second else ""]
     if not any(parts):
         return ""
@@ -69,7 +69,7 @@ def agents(run: Recorded) -> Chart | None:
     return None if known is None else agents_chart(known, run.summary.get(known.judged.key))
 
 
-def _interval_hint(known: Tested, chart: Chart) -> str:
+def _interval_hint(chart: Chart) -> str:
     if not chart.lines[0].low:
         return ""
     return (
@@ -83,8 +83,8 @@ def _quality(run: Recorded, known: Tested | None) -> str:
     judged = judge(run.summary) or ERROR
     last, averaged = (_words(run, judged, key, known) for key in (judged.key, judged.averaged))
     number = either(*(_number(judged, run.summary.get(key), known) for key in (judged.key, judged.averaged)))
-    lines = [either(*(" ".join(one) for one in (last, averaged)))] if last != averaged else list(map(html, last))
-    for other, meaning in ((AUC, "1 ranks every case right, 0.5 is a coin"), (R2, "share of the spread explained")):
+    lines: list[str] = [either(" ".join(last), " ".join(averaged))]
+    for other, meaning in ((AUC, "1 ranks all cases right, 0.5 is a coin"), (R2, "share of the spread explained")):
         if run.summary.get(other.key) is not None:
             value = either(*(other.shown(run.summary.get(key)) for key in (other.key, other.averaged)))
             lines.append(f"{html(other.name.removeprefix('test '))} {value}: {meaning}.")
@@ -105,13 +105,14 @@ def _words(run: Recorded, judged: Measure, key: str, known: Tested | None) -> li
     if known is None:
         return ["Share of test records that got the wrong class." if judged is ERROR else "Root of the mean square."]
     if judged is RMSE:
-        return [f"How far predictions are off, as the root of the mean square over {known.records} test records, in the "
-                "unit of the label."]  # fmt: skip
+        return [f"How far predictions are off, as the root of the mean square over {known.records} test records, in "
+                "the unit of the label."]  # fmt: skip
     both = interval(judged, value, known.records)
     said = [f"{round(value * known.records):,} of {_many(known.records, 'test record')} got the wrong class."]
     if both is not None:
         low, high = both
-        said.append(f"On other such records the error lies between {low:.1%} and {high:.1%} ({CONFIDENCE:.0%} confidence).")
+        sure = f"({CONFIDENCE:.0%} confidence)"
+        said.append(f"On other such records the error lies between {low:.1%} and {high:.1%} {sure}.")
     if known.confusion is not None:
         said.append(f"Always naming the most frequent class is wrong on {known.confusion.guessing:.1%}.")
     return said

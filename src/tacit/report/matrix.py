@@ -44,7 +44,8 @@ def drawing(found: Confusion) -> Raw:
             shade = math.ceil(SHADES * count / whole) if count else 0
             x, y = LEFT + j * cell, top + i * cell
             if shade:
-                shaded["hit" if i == j or found.binned else "miss", shade].append(f"M{x:.1f} {y:.1f}h{cell:.1f}v{cell:.1f}h-{cell:.1f}z")
+                kind = "hit" if i == j or found.binned else "miss"
+                shaded[kind, shade].append(f"M{x:.1f} {y:.1f}h{cell:.1f}v{cell:.1f}h-{cell:.1f}z")
             if n <= NUMBERED and (count or i == j):
                 numbers.append(_text(x + cell / 2, y + cell / 2 + 4, f"{count}", f"count on{shade}"))
                 if n <= SHARED and whole:
@@ -78,11 +79,9 @@ def _names(found: Confusion, cell: float, top: float) -> str:
         name, middle = _shortened(found.classes[k]), (k + 0.5) * cell
         whole = f"<title>{html(found.classes[k])}</title>"
         parts.append(f'<text x="{LEFT - 6}" y="{top + middle + 4:.1f}" text-anchor="end">{html(name)}{whole}</text>')
-        if upright:
-            parts.append(f'<text x="{LEFT + middle:.1f}" y="{top - 6:.1f}" text-anchor="middle">{html(name)}{whole}</text>')
-        else:
-            parts.append(f'<text transform="translate({LEFT + middle + 4:.1f} {top - 6:.1f}) rotate(-90)">'
-                         f"{html(name)}{whole}</text>")  # fmt: skip
+        place = f'x="{LEFT + middle:.1f}" y="{top - 6:.1f}" text-anchor="middle"'
+        turned = f'transform="translate({LEFT + middle + 4:.1f} {top - 6:.1f}) rotate(-90)"'
+        parts.append(f"<text {place if upright else turned}>{html(name)}{whole}</text>")
     return "".join(parts)
 
 
@@ -109,8 +108,12 @@ def _text(x: float, y: float, words: str, kind: str) -> str:
 
 
 def _legend(found: Confusion) -> str:
+    shade = "The darker a cell, the larger its share of the row."
     if found.binned:
-        return '<p class="hint">The darker a cell, the larger its share of the row. A perfect model fills the diagonal.</p>'
-    swatches = "".join(f'<svg class="swatch" viewBox="0 0 34 8" aria-hidden="true"><path class="{kind} shade{SHADES}" '
-                       f'd="M0 0h34v8H0z"/></svg> {words}. ' for kind, words in (("hit", "right"), ("miss", "wrong")))  # fmt: skip
-    return f'<p class="hint">{swatches} The darker a cell, the larger its share of the row.</p>'
+        return f'<p class="hint">{shade} A perfect model fills the diagonal.</p>'
+    swatches = "".join(
+        f'<svg class="swatch" viewBox="0 0 34 8" aria-hidden="true"><path class="{kind} shade{SHADES}" '
+        f'd="M0 0h34v8H0z"/></svg> {words}. '
+        for kind, words in (("hit", "right"), ("miss", "wrong"))
+    )
+    return f'<p class="hint">{swatches} {shade}</p>'

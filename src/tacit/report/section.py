@@ -17,7 +17,6 @@ from tacit.report.printed import Comparison, compare
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
 from tacit.report.source import QUANTITIES, Source
 
-
 SHOWN_ABOVE = ("guarantee", "test", "agent_records")  # or long
 
 
@@ -42,7 +41,8 @@ def _single(source: Source, run: Recorded, key: str) -> str:
     learnt = "" if source.learnt is None else shapes.section(source.learnt, key)
     trained = figures(curves.standard([run]), key)
     return "\n".join(filter(None, [
-        f'<section class="first" id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{html(source.title)}</h2>',
+        f'<section class="first" id="{key}" aria-labelledby="{key}-title">',
+        f'<h2 id="{key}-title">{html(source.title)}</h2>',
         headline.headline(run), headline.pictures(run, key), learnt,
         f"<h3>How it was trained</h3>{trained}" if trained else "", _unpriced([run]),
         _guarantees([run]), _result(run), _spec([run]), _download([run], key), "</section>",

@@ -92,6 +92,15 @@ def interval(judged: Measure, value: float | None, n: int) -> tuple[float, float
     return wilson(value, n) if judged is ERROR and value is not None else None
 
 
+def auc_interval(auc: float, positive: int, negative: int) -> tuple[float, float]:
+    """Return between what an AUC lies, by the variance of J. Hanley and B. McNeil, Radiology 143 (1982)."""
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    above, below = auc / (2 - auc) - auc**2, 2 * auc**2 / (1 + auc) - auc**2
+    variance = (auc * (1 - auc) + (positive - 1) * above + (negative - 1) * below) / (positive * negative)
+    room = z * math.sqrt(max(0.0, variance))
+    return max(0.0, auc - room), min(1.0, auc + room)
+
+
 def agents_chart(found: Tested, overall: float | None) -> Chart | None:
     """Return the measure of each agent: by name where there are few, else all agents in order, the best first."""
     known = [one for one in found.agents if one.value is not None]

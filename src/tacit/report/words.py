@@ -34,7 +34,7 @@ class Status:
 
 
 def right_guesses(epsilon: float, dp_delta: float) -> float:
-    """Return how often a guess between two equally likely neighbours can be right: (e^epsilon + delta) / (e^epsilon + 1).
+    """Return how often a guess between two equally likely neighbours is right: (e^epsilon + delta) / (e^epsilon + 1).
 
     The sum of both kinds of error of a test of (epsilon, delta)-DP is at least 2 (1 - delta) / (e^epsilon + 1).
     """

@@ -5,6 +5,7 @@ These are measurements on the data as they are, so the guarantee of the run does
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def _confusion(score: Array, federation: Federation) -> dict[str, Any] | None:
     if target is None:
         return {"classes": list(federation.classes), "counts": _counted(y, score.argmax(axis=1), federation.n_classes)}
     edges = target.lo + np.arange(BINS + 1) / BINS * (target.hi - target.lo)
-    names = [f"{low:.4g} to {high:.4g}" for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    names = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges)]
     return {"classes": names, "counts": _counted(_bins(y), _bins(score[:, 0]), BINS), "binned": True}
 
 
