@@ -11,7 +11,6 @@ from typing import Any
 from tacit import record
 from tacit.card.blocks import Block, Table, Text
 from tacit.errors import RecordError
-from tacit.report import words
 from tacit.report.runs import Recorded
 
 NOT_AUDITED = (
@@ -19,11 +18,12 @@ NOT_AUDITED = (
     "--config DIR/spec.toml --what mechanism --json > audit.json, and give that file to tacit card by --audit."
 )
 OTHER = (
-    "None of these findings is of the budget of this run ({}): make sure that the audit was of the spec of this run."
+    "This audit is not of the spec of this run, or does not say so: run tacit audit with --config DIR/spec.toml and no "
+    "other option that changes it."
 )
+OWN = "The audit attacked the mechanism of the spec of this run."
 PASSED = "No attack has refuted a claim. An audit looks for mistakes; it proves nothing."
 FAILED = "The audit failed: an attack refuted a claim, or a mechanism broken on purpose was not caught. Do not sign."
-NEAR = 1e-3  # relative difference of two epsilons of one budget
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,6 @@ class Found:
     def violated(self) -> bool:
         return self.verdict.startswith("VIOLATED")
 
-    def is_of(self, summary: Mapping[str, Any]) -> bool:
-        """Tell whether the claim is that of a run."""
-        epsilon, delta = summary.get("epsilon"), summary.get("dp_delta")
-        return epsilon is not None and math.isclose(self.claimed, epsilon, rel_tol=NEAR) and self.dp_delta == delta
-
 
 @dataclass(frozen=True)
 class Audit:
@@ -56,6 +51,7 @@ class Audit:
     passed: bool
     findings: tuple[Found, ...]
     controls: tuple[Found, ...]
+    spec_hash: str | None = None
 
 
 def read(path: Path) -> Audit:
@@ -66,7 +62,7 @@ def read(path: Path) -> Audit:
         if not isinstance(found["passed"], bool) or not (findings or controls):
             raise ValueError("it has no findings")
         wrong = any(one.violated for one in findings) or not all(one.violated for one in controls)
-        return Audit(found["passed"] and not wrong, findings, controls)
+        return Audit(found["passed"] and not wrong, findings, controls, found.get("spec_hash"))
     except OSError as error:
         todo = "Give --audit the output of tacit audit --json."
         raise RecordError(f"cannot read {path}: {error.strerror}. {todo}") from None
@@ -86,8 +82,8 @@ def blocks(audit: Audit | None, run: Recorded) -> list[Block]:
         told.append(_table("Attacks", audit.findings))
     if audit.controls:
         told.append(Text(f"{caught} of {len(audit.controls)} mechanisms that were broken on purpose were caught."))
-    if run.private and not any(one.is_of(run.summary) for one in audit.findings):
-        told.append(Text(OTHER.format(words.budget(run.summary)), "bad"))
+    own = audit.spec_hash is not None and audit.spec_hash == run.summary.get("spec_hash")
+    told.append(Text(OWN) if own else Text(OTHER, "bad"))
     return told
 
 
