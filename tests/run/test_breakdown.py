@@ -10,8 +10,8 @@ import pytest
 import tacit.data
 from tacit.data import partition, synthetic
 from tacit.errors import DataError
-from tacit.run import breakdown as module
-from tacit.run.breakdown import breakdown
+from tacit.run import evaluation as module
+from tacit.run.evaluation import breakdown
 from tacit.types import Federation, Shard, Target
 from tests.run.test_numbers import command
 
