@@ -92,3 +92,16 @@ def test_a_run_writes_counts_that_add_up_to_its_error(tmp_path: Path) -> None:
     assert wrong / 185 == pytest.approx(told["test_error"])
     assert sum(n for _, n in told["agent_records"]) == told["records"]
     assert f"[{counts[0, 0]}, {counts[0, 1]}]" in text  # in one line
+
+
+def test_the_records_of_a_sweep_leave_it_out(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(
+        '[data]\nsource = "synthetic"\nagents = 3\nrecords = 60\n[run]\nrounds = 2\nseed = [0, 1]\n'
+    )
+    out = tmp_path / "sweep"
+    assert command("sweep", "--config", tmp_path / "grid.toml", "--out", out, "-qq") == 0
+    assert len([*out.glob("*/result.json")]) == 2
+    for line in (out / "records.jsonl").read_text().splitlines():
+        assert not {"test", "agent_records"} & set(json.loads(line))
+    for path in out.glob("*/result.json"):
+        assert json.loads(path.read_text())["test"]["records"] == 12

@@ -17,6 +17,7 @@ from tacit.types import Array, Federation, Shard, blocks
 
 CLASSES = 100  # at most in a table of classes by classes: result.json stays small
 AGENTS = 1000  # at most that are listed by name, for the same reason
+LONG = ("test", "agent_records")  # keys of `breakdown`, which the records of many runs leave out
 BINS = 10  # that the range of a number is cut into
 
 
@@ -96,7 +97,7 @@ def breakdown(w: Array, federation: Federation) -> dict[str, Any]:
     if not len(federation.test):
         return told
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends
-        score = _scores(w, federation.test.x)
+        score = _all_scores(w, federation.test.x)
         return told | {"test": {
             "records": len(federation.test),
             "confusion": _confusion(score, federation),
@@ -104,7 +105,7 @@ def breakdown(w: Array, federation: Federation) -> dict[str, Any]:
         }}  # fmt: skip
 
 
-def _scores(w: Array, x: Array) -> Array:
+def _all_scores(w: Array, x: Array) -> Array:
     return np.concatenate([x[some] @ w.astype(x.dtype) for some in blocks(len(x))])
 
 

@@ -197,7 +197,7 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         if self.directory is not None:
             known = self.federation
-            summary |= evaluation.breakdown(w, known)  # not of a sweep, whose records hold many runs
+            summary |= evaluation.breakdown(w, known)
             names = known.inputs if known.recipe else known.features
             d = self.spec.data
             rows = None if d.row_norm == "none" else RowScale(d.row_norm, d.row_bound, d.row_mode)
