@@ -11,11 +11,15 @@ from tacit import record
 from tacit.cli import main
 from tacit.errors import RecordError
 from tacit.measures import ERROR
+from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.report import headline, matrix, output, words
 from tacit.report import tested as module  # a function called tested would be taken for a test
 from tacit.report.runs import Recorded
 from tacit.report.source import read
 from tacit.report.tested import Confusion, agents_chart, auc_interval, wilson
+from tacit.run import guarantee
+from tacit.run.build import ADJACENCY
+from tacit.run.spec import Spec
 from tests.report import made
 from tests.report.test_browser import CHROMIUM, probed
 
@@ -118,6 +122,8 @@ def test_who_is_trusted_is_read_off_the_guarantee():
     assert means.endswith("It holds against the server and any 1 of the 4 agents together, if the other 3 follow the "
                           "protocol.")  # fmt: skip
     assert words.trusted({"guarantee": "x; trusts the server, which adds the noise"})[0] == "The server"
+    alone = {"guarantee": "(1, 1e-06)-DP", "trust": "one process holds all records, and no ledger outlives it"}
+    assert words.trusted(alone)[0] == "Whoever ran this"
     assert words.trusted({"guarantee": "x; trusts the moon"}) == ("Somebody", "The method trusts the moon.")
 
 
@@ -213,6 +219,23 @@ def test_cells_are_read_by_pointer_and_keys_on_a_narrow_screen(tmp_path):
     assert found["agents"] == ["all agents", EVIL, "south"]
     assert found["tiles"] == 4
     assert found["width"][0] <= found["width"][1] <= 360
+
+
+def test_the_words_are_those_that_guarantees_use():
+    starts = [whom.value for whom in (Trusted.SUM, Trusted.SERVER, Trusted.CURATOR)]
+    assert all(start.startswith(word) for start, word in zip(starts, words.TRUSTED, strict=True))
+    spec = Spec().with_values({"privacy.noise": "exact"})
+    promise = Promise(Unit.RECORD, Trusted.NOBODY)
+    assert guarantee._trust(spec, promise, guarantee.Ledgers.NONE).startswith(words.ONE_PROCESS)
+    assert {*words.GUESSED} == {*ADJACENCY.values(), "client"}
+
+
+def test_the_most_frequent_mistakes_are_named_as_text():
+    found = Confusion(("a", EVIL, "c"), ((5, 1, 0), (9, 2, 3), (0, 0, 4)))
+    told = matrix.mistakes(found)
+    assert told.index("taken for a") < told.index("taken for c") < told.index("a, taken for")
+    assert "<b>" not in told
+    assert matrix.mistakes(Confusion(("a", "b"), ((1, 0), (0, 1)))) == ""
 
 
 def test_a_run_that_diverged_says_so(tmp_path):
