@@ -72,6 +72,14 @@ def test_readers_know_whose_test_records_are(tmp_path: Path) -> None:
     assert set(drawn.test.owners.tolist()) <= set(range(5))
     pooled = synthetic.make(1, 100, 4, 3)
     assert partition.deal(pooled, "shuffled", 5, 0, 0.5).test.owners is None
+    for folder, users in (("train", "ab"), ("test", "bc")):
+        (tmp_path / "leaf" / folder).mkdir(parents=True)
+        own = {user: {"x": [[0.0, 1.0], [1.0, 0.0]], "y": [0, 1]} for user in users}
+        told = {"users": list(own), "num_samples": [2] * len(own), "user_data": own}
+        (tmp_path / "leaf" / folder / "all.json").write_text(json.dumps(told))
+    leaf = tacit.data.load(str(tmp_path / "leaf"), class_count=2)
+    assert leaf.test.owners is not None
+    assert leaf.test.owners.tolist() == [1, 1, -1, -1]  # b, and a stranger
     head = "x,label,agent\n"
     (tmp_path / "train.csv").write_text(head + "".join(f"{n % 2},{n % 2},{who}\n" for who in "ab" for n in range(6)))
     (tmp_path / "test.csv").write_text(head + "0,0,b\n1,1,stranger\n1,1,a\n")
