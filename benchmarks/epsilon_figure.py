@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,8 @@ from benchmarks.peers import budgets, task
 from benchmarks.peers.peer import find
 
 ROOT = Path(__file__).parent.parent
+FIGURE = ROOT / "docs" / "img" / "epsilon-mnist.svg"
+PAGE, MARKED = ROOT / "docs" / "peers.md", re.compile(r"(<!-- epsilon -->).*?(<!-- /epsilon -->)", re.DOTALL)
 RESULTS = Path(__file__).with_name("epsilon-figure.jsonl")
 RUNS = {"diffprivlib-budgets": ("mnist",), "naive-budgets": ("mnist-pixels", "mnist")}  # tool -> data
 EPSILONS = (0.5, 1.0, 3.0, 8.0)
@@ -33,7 +36,7 @@ class Curve:
     """One line of the figure: a name, who is trusted, and errors by total epsilon."""
 
     name: str
-    note: str
+    trusts: str
     errors: Errors
 
     @property
@@ -68,7 +71,9 @@ def by_epsilon(rows: Sequence[Mapping[str, Any]], epsilon: str, error: str) -> E
 
 def curves(out: Path) -> dict[str, Curve]:
     """Every line of the figure, by a short name."""
-    others = [row for row in read(out) if row["role"] == "run"]
+    runs = [row for row in read(out) if row["role"] == "run"]
+    # a run with constants of a later tuning takes the place of an earlier one
+    others = {(row["peer"], row["data"], row["asked_epsilon"], row["seed"]): row for row in runs}.values()
     board = read(ROOT / "records" / "leaderboard-mnist" / "records.jsonl")
     curator = [row for row in board if (row["role"], row["method"]) == ("run", "dpsgd")]
 
@@ -80,24 +85,46 @@ def curves(out: Path) -> dict[str, Curve]:
         return by_epsilon(read(ROOT / "records" / name), "privacy.epsilon", "test_error")
 
     return {
-        "paper": Curve("the paper's ObjT", "not private: reads its sensitivity off the data", other("naive-budgets", "mnist-pixels")),
-        "diffprivlib": Curve("diffprivlib", "a curator holds all records", other("diffprivlib-budgets", "mnist")),
-        "alone": Curve("tacit", "trusts nobody", own("sound-mnist.jsonl")),
-        "sum": Curve("tacit, secure sum", "trusts a sum", own("sum-mnist.jsonl")),
-        "curator": Curve("DP-SGD", "a curator holds all records", by_epsilon(curator, "budget_epsilon", "error")),
+        "paper": Curve("the paper's ObjT on pixels (not private)", "nobody", other("naive-budgets", "mnist-pixels")),
+        "paper-features": Curve("the same on tacit's features (not private)", "nobody", other("naive-budgets", "mnist")),
+        "diffprivlib": Curve("diffprivlib, LogisticRegression", "a curator", other("diffprivlib-budgets", "mnist")),
+        "alone": Curve("tacit", "nobody", own("sound-mnist.jsonl")),
+        "sum": Curve("tacit behind a secure sum", "a secure sum", own("sum-mnist.jsonl")),
+        "curator": Curve("DP-SGD", "a curator", by_epsilon(curator, "budget_epsilon", "error")),
     }  # fmt: skip
+
+
+def table(found: Mapping[str, Curve]) -> str:
+    """The means in per cent, as Markdown."""
+    heads = " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS)
+    lines = [f"| | trusts | {heads} |", "|---|---|" + "---|" * len(EPSILONS)]
+    for curve in found.values():
+        cells = [f"{mean(curve.errors[epsilon]):.2f} %" if epsilon in curve.errors else "" for epsilon in EPSILONS]
+        lines.append(f"| {curve.name} | {curve.trusts} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure, say every mean, draw."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.epsilon_figure", description=__doc__)
     parser.add_argument("--draw", action="store_true", help="make no run")
+    parser.add_argument("--figure", type=Path, default=FIGURE, metavar="FILE", help="where to draw")
+    parser.add_argument("--write", action="store_true", help="put the means into docs/peers.md as well")
     parser.add_argument("--no-draw", action="store_true", help="draw nothing: matplotlib is not needed")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help=f"runs at each epsilon (default {SEEDS})")
     parser.add_argument("--out", type=Path, default=RESULTS, metavar="FILE", help="rows; those there are not run again")
     options = parser.parse_args(argv)
     if not options.draw:
         measure(options.out, options.seeds)
+    found = curves(options.out)
+    print(table(found))
+    if not options.no_draw:
+        from benchmarks.epsilon_drawing import draw
+
+        draw(found, options.figure)
+    if options.write:
+        page = PAGE.read_text(encoding="utf-8")
+        PAGE.write_text(MARKED.sub(lambda old: f"{old[1]}\n{table(found)}\n{old[2]}", page), encoding="utf-8")
     return 0
 
 

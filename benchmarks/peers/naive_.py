@@ -46,4 +46,4 @@ PEER = Peer(
 )  # fmt: skip
 
 # of the figure at four budgets: fewer points, for a run on pixels takes its time
-AT_BUDGETS = replace(PEER, constants={}, grid={"rounds": (10, 30, 100), "rho_factor": (0.001, 0.01)})
+AT_BUDGETS = replace(PEER, constants={}, grid={"rounds": (3, 10, 30, 100), "rho_factor": (0.001, 0.01)})
