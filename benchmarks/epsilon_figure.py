@@ -86,7 +86,7 @@ def curves(out: Path) -> dict[str, Curve]:
 
     return {
         "paper": Curve("the paper's ObjT on pixels (not private)", "nobody", other("naive-budgets", "mnist-pixels")),
-        "paper-features": Curve("the same on tacit's features (not private)", "nobody", other("naive-budgets", "mnist")),
+        "paper-features": Curve("the same on tacit's features", "nobody", other("naive-budgets", "mnist")),
         "diffprivlib": Curve("diffprivlib, LogisticRegression", "a curator", other("diffprivlib-budgets", "mnist")),
         "alone": Curve("tacit", "nobody", own("sound-mnist.jsonl")),
         "sum": Curve("tacit behind a secure sum", "a secure sum", own("sum-mnist.jsonl")),
