@@ -69,17 +69,25 @@ def by_epsilon(rows: Sequence[Mapping[str, Any]], epsilon: str, error: str) -> E
     return dict(found)
 
 
+def chosen(rows: Sequence[dict[str, Any]], grid: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The runs of one tool with the constants that its trials on the grid of today choose; others stay in the file."""
+    found = []
+    for epsilon in EPSILONS:
+        at = [row for row in rows if row["asked_epsilon"] == epsilon]
+        best = budgets.choose([row for row in at if row["role"] == "trial" and row["constants"] in grid])
+        found += [row for row in at if row["role"] == "run" and row["constants"] == best]
+    return found
+
+
 def curves(out: Path) -> dict[str, Curve]:
     """Every line of the figure, by a short name."""
-    runs = [row for row in read(out) if row["role"] == "run"]
-    # a run with constants of a later tuning takes the place of an earlier one
-    others = {(row["peer"], row["data"], row["asked_epsilon"], row["seed"]): row for row in runs}.values()
+    rows = read(out)
     board = read(ROOT / "records" / "leaderboard-mnist" / "records.jsonl")
     curator = [row for row in board if (row["role"], row["method"]) == ("run", "dpsgd")]
 
     def other(peer: str, data: str) -> Errors:
-        rows = [row for row in others if (row["peer"], row["data"]) == (peer, data)]
-        return by_epsilon(rows, "asked_epsilon", "test_error")
+        of_peer = [row for row in rows if (row["peer"], row["data"]) == (peer, data)]
+        return by_epsilon(chosen(of_peer, budgets.points(find(peer))), "asked_epsilon", "test_error")
 
     def own(name: str) -> Errors:
         return by_epsilon(read(ROOT / "records" / name), "privacy.epsilon", "test_error")

@@ -18,14 +18,17 @@ from tests.conftest import federation
 ROOT = Path(__file__).parent.parent
 
 
-def row(error: float, **changed: Any) -> str:
-    whole = {"role": "run", "peer": "diffprivlib-budgets", "data": "mnist", "asked_epsilon": 1.0, "seed": 0}
-    return json.dumps(whole | {"test_error": error} | changed) + "\n"
+def row(role: str, error: float, c: float, **changed: Any) -> str:
+    whole = {"role": role, "peer": "diffprivlib-budgets", "data": "mnist", "asked_epsilon": 1.0, "seed": 0, "auc": None}
+    return json.dumps(whole | {"test_error": error, "constants": {"C": c, "max_iter": 100}} | changed) + "\n"
 
 
-def test_trials_are_no_runs_and_a_later_tuning_takes_the_place_of_an_earlier(tmp_path: Path) -> None:
+def test_runs_have_the_constants_that_trials_on_the_grid_of_today_choose(tmp_path: Path) -> None:
+    """A run of an earlier grid stays in the file, first or last, and is not shown."""
     out = tmp_path / "rows.jsonl"
-    out.write_text(row(0.9) + row(0.5, role="trial") + row(0.25) + row(0.75, seed=1))
+    trials = [row("trial", 0.1, 7.0), row("trial", 0.3, 0.001), row("trial", 0.4, 0.01)]  # 7 is not on the grid
+    runs = [row("run", 0.25, 0.001), row("run", 0.75, 0.001, seed=1), row("run", 0.9, 0.01), row("run", 0.9, 7.0)]
+    out.write_text("".join(trials + runs))
     assert curves(out)["diffprivlib"].errors == {1.0: [25.0, 75.0]}
     assert curves(out)["diffprivlib"].means == {1.0: 50.0}
     assert curves(out)["paper"].errors == {}
