@@ -37,16 +37,18 @@ def measure(
         loaded = task.load(own, adult)
         for name in names:
             kept = Records(out, name, own, mark_of(find(name), loaded), adult)
-            _measure_one(kept, epsilons if find(name).private else (None,), seeds)
+            measure_one(kept, epsilons if find(name).private else (None,), seeds)
 
 
-def _measure_one(kept: Records, epsilons: Sequence[float | None], seeds: int) -> None:
+def measure_one(
+    kept: Records, epsilons: Sequence[float | None], seeds: int, private_trial_seeds: Sequence[int] = TRIAL_SEEDS
+) -> None:
     """The trials of one tool on one data set in one process, and then the runs in another; a split is loaded once."""
     peer, several = find(kept.name), kept.data == "heart"  # heart has a split a seed; Adult has a test set of its own
     splits, grid = range(seeds) if several else (0,), points(peer)
     tried: list[Row] = []
     if len(grid) > 1:
-        trial_seeds = TRIAL_SEEDS if peer.private else (0,)
+        trial_seeds = private_trial_seeds if peer.private else (0,)
         every = itertools.product(splits, epsilons, grid, trial_seeds)
         tried = kept.settle(_job("trial", epsilon, split, seed, point) for split, epsilon, point, seed in every)
 
@@ -108,7 +110,7 @@ class Records:
                 file.write(json.dumps(row) + "\n")
             if job["role"] == "run":
                 at = "no privacy" if job["epsilon"] is None else f"epsilon {job['epsilon']:g}"
-                says = f"error {row['test_error']:.4f}, AUC {row['auc']:.4f}"
+                says = f"error {row['test_error']:.4f}" + ("" if row["auc"] is None else f", AUC {row['auc']:.4f}")
                 print(f"{self.name}, {self.data}, {at}, seed {job['seed']}: {says}", file=sys.stderr, flush=True)
         known = self._known()
         return [known[_key(job)] for job in jobs if _key(job) in known]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.naive import Naive
 from benchmarks.peers.peer import Constants, Peer, Trained
-from benchmarks.peers.task import DELTA, EPSILON, Task
+from benchmarks.peers.task import DELTA, Task
 from tacit.admm.updates import consensus
 from tacit.privacy.budget import calibrate, total
 from tacit.privacy.release import LaplaceRelease
@@ -19,7 +20,7 @@ from tacit.run.presets import preset
 def train(task: Task, seed: int, constants: Constants) -> Trained:
     """Rounds of ObjT, each with the l1 sensitivity that is observed, as published."""
     rounds = int(constants["rounds"])
-    release = calibrate(LaplaceRelease(1.0), EPSILON, DELTA, rounds)
+    release = calibrate(LaplaceRelease(1.0), task.epsilon, DELTA, rounds)
     assert isinstance(release, LaplaceRelease)
     values = {"privacy.epsilon": release.l1, "run.rounds": rounds, "schedule.rho_factor": constants["rho_factor"]}
     spec = preset("released", "objt").with_values(values)
@@ -43,3 +44,6 @@ PEER = Peer(
     constants={"mnist": {"rounds": 30, "rho_factor": 0.001}, "adult": {"rounds": 300, "rho_factor": 0.001}},
     grid={"rounds": (30, 100, 300), "rho_factor": (0.0001, 0.001, 0.01, 0.1, 1.0)},
 )  # fmt: skip
+
+# of the figure at four budgets: few rounds are best, for more of them have more noise each
+AT_BUDGETS = replace(PEER, constants={}, grid={"rounds": (1, 3, 10, 30), "rho_factor": (0.00001, 0.0001, 0.001)})

@@ -74,9 +74,15 @@ ON_TABLES = {
     "logistic-columns": "benchmarks.peers.logistic_:COLUMNS",
 }
 
+# of the figure of error against epsilon on MNIST (benchmarks/epsilon_figure.py)
+ON_FIGURE = {
+    "diffprivlib-budgets": "benchmarks.peers.diffprivlib_:AT_BUDGETS",
+    "naive-budgets": "benchmarks.peers.naive_:AT_BUDGETS",
+}
+
 
 def find(name: str) -> Peer:
     """A peer by its name."""
-    peer = resolve_name((PEERS | ON_TABLES)[name])
+    peer = resolve_name((PEERS | ON_TABLES | ON_FIGURE)[name])
     assert isinstance(peer, Peer)
     return peer

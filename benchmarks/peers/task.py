@@ -87,10 +87,12 @@ def load(name: str, adult: str | None, split: int = 0) -> Task:
     """A task by its name; `adult` is the directory of Adult's two tables, `split` says which patients of heart test."""
     loaded = {
         "mnist": lambda: data.load("mnist", agents=AGENTS),
+        "mnist-pixels": lambda: data.load("mnist", agents=AGENTS),
         "adult": lambda: _adult(adult),
         "heart": lambda: _heart(split),
     }[name]()
-    return Task(name, build.transformed(preset("sound", "objt"), loaded), loaded if loaded.columns else None)
+    spec = preset("sound", "objt").with_values({"features.map": "none"} if name == "mnist-pixels" else {})
+    return Task(name, build.transformed(spec, loaded), loaded if loaded.columns else None)
 
 
 def _heart(split: int) -> Federation:

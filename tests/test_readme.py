@@ -1,0 +1,100 @@
+"""A newcomer with the README alone: its lines run, what it names exists, and it opens with the two commands."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tacit.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PEERS = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
+
+
+def block(heading: str) -> list[str]:
+    """The lines of the first code block below a heading."""
+    found = re.search(rf"^#+ {heading}$.*?^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    return found[1].splitlines()
+
+
+def patients(path: Path, records: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    age, dose = rng.integers(18, 95, records), rng.random(records).round(2)
+    hospital = rng.choice(["north", "east", "south"], records)
+    outcome = np.where(rng.random(records) < 1 / (1 + np.exp((50 - age) / 5)), "ill", "well")
+    lines = [",".join(map(str, row)) for row in zip(age, dose, hospital, outcome, strict=True)]
+    path.write_text("\n".join(["age,dose,hospital,outcome", *lines]) + "\n")
+
+
+def test_it_opens_with_what_it_does_the_two_commands_and_one_picture() -> None:
+    first, rest = README.split("```sh\n", 1)
+    assert first.startswith("# tacit\n\ntacit trains one model")
+    assert len(first.split()) < 150
+    assert [line.split("#")[0].strip() for line in rest.split("```")[0].splitlines()] == ["make run", "make test"]
+    assert README.count("![") == 1
+    assert rest.index("![") < rest.index("## On your own data")
+
+
+def test_own_data_takes_six_lines_and_training_waits_for_public_knowledge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    patients(tmp_path / "patients.csv", 600, 0)
+    patients(tmp_path / "new_patients.csv", 50, 1)
+    monkeypatch.chdir(tmp_path)
+    lines = block("On your own data")
+    assert len(lines) == 6
+    train = next(line for line in lines if line.startswith("tacit train"))
+    for line in lines:
+        command, *arguments = shlex.split(line, comments=True)
+        if command == "source":
+            assert arguments == [".venv/bin/activate"]
+        elif command == "cd":
+            monkeypatch.chdir(arguments[0])
+            assert main([*shlex.split(train, comments=True)[1:], "-q"]) == 2
+            schema = Path("schema.toml")
+            kept = [row for row in schema.read_text().splitlines() if not row.startswith("read_from_data")]
+            schema.write_text("\n".join(kept) + "\n")
+        else:
+            assert command == "tacit"
+            capsys.readouterr()
+            assert main(arguments) == 0
+    predicted = capsys.readouterr().out.splitlines()
+    assert len(predicted) == 50
+    assert set(predicted) <= {"ill", "well"}
+    assert Path("model", "report.html").exists()
+
+
+def test_every_command_that_it_names_exists() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "tacit", "--help"], capture_output=True, text=True, check=True,
+        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT / "src")},
+    ).stdout  # fmt: skip
+    there = set(re.findall(r"^    (\w+)\s", told, re.MULTILINE))
+    code = "".join(re.findall(r"^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE))
+    named = set(re.findall(r"`tacit ([a-z]+)", README)) | set(re.findall(r"^tacit ([a-z]+)", code, re.MULTILINE))
+    assert {"train", "new", "federate"} <= named
+    assert named <= there
+
+
+def test_every_file_that_it_links_to_exists() -> None:
+    linked = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README) if not link.startswith("http")]
+    assert len(linked) > 15
+    assert [link for link in linked if not (ROOT / link).exists()] == []
+
+
+def test_each_tool_of_the_table_has_its_release_and_its_sources() -> None:
+    row = r"^\| \[([\w-]+)\]\(https://pypi\.org/project/([\w-]+)/([\d.]+)/\) ([\d.]+) \|"
+    rows = re.findall(row, README, re.MULTILINE)
+    assert {name for name, *_ in rows} == {"APPFL", "Flower", "NVFlare", "Fed-BioMed", "diffprivlib", "Opacus"}
+    for name, package, linked, shown in rows:
+        assert linked == shown
+        assert f"**{name} {shown}** ([PyPI](https://pypi.org/project/{package}/{shown}/)" in PEERS
