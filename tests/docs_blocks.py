@@ -105,7 +105,7 @@ class Session:
         sys.modules["page"] = self.module  # dataclasses look their module up
         programs = folder / ".bin"
         programs.mkdir()
-        for name, arguments in {"tacit": " -m tacit", "python": ""}.items():  # of this checkout, wherever it is installed
+        for name, arguments in {"tacit": " -m tacit", "python": ""}.items():
             (programs / name).write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
             (programs / name).chmod(0o755)
         self.environment = {
