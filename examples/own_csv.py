@@ -57,7 +57,7 @@ def main():
         federation = tacit.load(str(folder / "patients.csv"), schema=str(folder / "schema.toml"))
         spec = tacit.preset("sound", "objt").with_values({"privacy.epsilon": 1.0, "privacy.dp_delta": 1e-6})
         result = tacit.train(spec, federation)  # no seed: the noise is the operating system's, and differs every time
-        print(f"agents      {', '.join(federation.names)}")
+        print(f"agents      {', '.join(federation.agents)}")
         print(f"test error  {result.test_error:.1%}")
         print(f"guarantee   {result.guarantee}")
 

@@ -23,7 +23,7 @@ LARGEST = 1 << 24  # bytes of an answer
 
 
 class Sockets:
-    """A carrier over the sockets of sites on this machine. What is not delivered is lost: the coordinator asks again."""
+    """A carrier over the sockets of sites on this machine. What is lost, the coordinator asks again."""
 
     def __init__(self, paths):
         self.paths, self.answers = paths, queue.Queue()
