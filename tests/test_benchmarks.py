@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks import deployed, growth, instances, masks, mpi, report, tables
+from benchmarks import deployed, growth, imports, instances, masks, mpi, report, tables
 from benchmarks.__main__ import main
 from benchmarks.before import HERE, Before, NotACheckout, Worker, checkout, workers
 from benchmarks.contenders import Rounds, compare, contenders
@@ -209,6 +209,14 @@ def test_the_roofline_counts_what_a_pass_multiplies() -> None:
     assert work(engine)["data_bytes"] == 4 * 60 * 20  # whole rows are read once
     engine.gradients = Blas(over.shards, x_norm, 4)
     assert work(engine)["data_bytes"] == 2 * 4 * 60 * 20
+
+
+def test_the_time_of_an_import_is_that_of_the_module_and_all_that_it_imports() -> None:
+    told = "import time: self [us] | cumulative | imported package\nimport time:  215 |  1215 |   tacit.a\n"
+    assert imports.cumulative(told + "import time:  500 |  24992 | tacit\n", "tacit") == pytest.approx(24.992)
+    with pytest.raises(ValueError, match="does not name numpy"):
+        imports.cumulative(told, "numpy")
+    assert set(imports.measure(1)) == set(imports.STATEMENTS)
 
 
 def test_the_slope_of_a_power_law_is_its_exponent() -> None:

@@ -280,3 +280,44 @@ def test_a_warning_of_many_runs_is_shown_once(tmp_path, capsys):
                     "seed = [0, 1, 2]\n")  # fmt: skip
     assert main(["sweep", "--config", str(grid), "--out", str(tmp_path / "out"), "-q"]) == 0
     assert capsys.readouterr().err.count("not private") == 1
+
+
+def test_keys_are_those_of_sound_and_say_so(capsys):
+    assert main(["train", "--keys"]) == 0
+    title, *lines = capsys.readouterr().out.splitlines()
+    values = {line.split()[0]: line.split()[1] for line in lines}
+    assert title.startswith("# The values of --preset sound --algorithm objt.")
+    assert (values["privacy.covers"], values["privacy.epsilon"], values["features.map"]) == ("run", "1.0", "auto")
+    assert main(["train", "--keys", "--preset", "released"]) == 0
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert "--preset released" in title
+    assert {line.split()[0]: line.split()[1] for line in lines}["privacy.covers"] == "round"
+
+
+@pytest.mark.parametrize("extra", [[], ["--seed", "0"]])
+def test_what_is_not_covered_is_three_lines_and_a_link_and_stays_whole_in_the_result(capsys, tmp_path, extra):
+    arguments = ["train", "--data", "heart", "--rounds", "2", "--out", "run", "-qq", *extra]
+    assert main(arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("not covered"))
+    last = next(i for i, line in enumerate(lines) if line.startswith("time"))
+    told, link = " ".join(lines[first : last - 1]), lines[last - 1]
+    assert last - first <= 4
+    assert max(map(len, lines[first:last])) <= 120
+    assert link.strip() == "in full: run/result.json (not_covered), and docs/guarantees.md"
+    items = json.loads((tmp_path / "run" / "result.json").read_text())["not_covered"]
+    assert len(items) >= 5
+    assert told.count(";") == len(items) - 1  # every one is named
+    assert ("whoever knows the seed" in told) == bool(extra)
+
+
+def test_many_things_that_are_not_covered_are_counted(tmp_path):
+    from tacit.cli.train import _not_covered
+
+    *lines, link = _not_covered([f"{'a thing of some length ' * 3}{i}" for i in range(9)], tmp_path)
+    assert len(lines) <= 3
+    told = sum(line.count("length a thing") for line in lines)
+    assert lines[-1].endswith("more")
+    assert told < 9
+    assert str(tmp_path / "result.json") in link
+    assert _not_covered([], tmp_path) == []

@@ -137,9 +137,24 @@ class StabilityWarning(TacitWarning):
     """rho is below the bound under which linearised steps may diverge."""
 
 
+MOST_LISTED = 40  # names in an error: more are a wall, and the nearest one is what helps
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """The name that was probably meant: case does not count, and neither does a section that was left out."""
+    folded = {one.casefold(): one for one in valid}
+    last = {one.rpartition(".")[2]: one for one in folded}
+    word = name.casefold()
+    near = difflib.get_close_matches(word, folded, n=1) or [
+        last[one] for one in difflib.get_close_matches(word, last, n=1)
+    ]
+    return folded[near[0]] if near else None
+
+
 def unknown(kind: str, name: str, valid: Iterable[str]) -> SpecError:
     """The error for a name that does not exist, with the nearest that does."""
     names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}."
+    near = nearest(name, names)
+    more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    hint = f"did you mean {near!r}?" if near else f"choose from {', '.join(names[:MOST_LISTED])}{more}."
     return SpecError(f"unknown {kind} {name!r}: {hint}")

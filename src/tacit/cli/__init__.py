@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from tacit._version import __version__
+from tacit.cli.parser import Parser
 from tacit.errors import InputError, Interrupted, MissingDependency, TacitError, TacitWarning
 from tacit.machine import under_mpi
 
@@ -58,6 +59,7 @@ def _told(error: BaseException) -> int:
 
 
 COMMANDS = {
+    "new": "start a project from a table: schema, settings, README",
     "train": "train a model",
     "sweep": "run a grid of experiments, many at once",
     "compare": "compare methods at one total budget",
@@ -84,7 +86,7 @@ def _command(arguments: Sequence[str]) -> str | None:
 
 def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """The parser, with the options of the command that is given: the modules of other commands are not imported."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="tacit",
         description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
         epilog="Start with: tacit train",

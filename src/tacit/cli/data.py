@@ -18,7 +18,9 @@ from tacit.jsontext import Values
 if TYPE_CHECKING:
     from tacit.data.columns.encoding import Counts
     from tacit.data.file_layout import FileLayout
+    from tacit.data.look import Look
     from tacit.data.schema import Schema
+    from tacit.data.schema_draft import Draft
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -66,50 +68,59 @@ def run_init(options: argparse.Namespace) -> int:
     holds. What was found, left out or is in doubt is said here, for the owner of the records. Numbers and lists read
     from the data are marked in the draft, and training refuses them until public knowledge stands in their place.
     """
-    from tacit.data.formats import read_raw
-    from tacit.data.schema_draft import draft_schema
-    from tacit.data.sniff import sniff
-    from tacit.data.table import some
+    from tacit.data.look import look
 
-    sniffed = sniff(options.file)
-    layout = None if sniffed is None else sniffed.layout
-    tables = list(read_raw(options.file, layout))
-    draft = draft_schema(tables, options.file.name, options.label_column, options.agent_column, layout)
+    found = look(options.file, options.label_column, options.agent_column)
     try:
         with options.out.open("x", encoding="utf-8") as file:  # never over a schema someone has edited
-            file.write(draft.text)
+            file.write(found.draft.text)
     except FileExistsError:
         raise SpecError(f"{options.out} exists: name another --out, or remove it first.") from None
     except OSError as error:
         raise SpecError(f"cannot write {options.out}: {error.strerror}. Choose another --out.") from None
-    notes = [*(sniffed.notes if sniffed else ()), *draft.notes]
-    odd = [raw.place(i) for raw in tables for i in raw.unreadable]
     if options.json:
-        print(json.dumps({
-            "out": str(options.out), "file": layout and asdict(layout), "kinds": draft.kinds,
-            "read_from_data": draft.looked, "records": sum(map(len, tables)), "malformed": odd,
-            "ignored": draft.ignored, "notes": notes,
-        }))  # fmt: skip
+        print(json.dumps({"out": str(options.out), **as_values(found)}))
     else:
-        if layout is not None:
-            print(f"{options.file}: {_in_words(layout)}")
-        if odd:
-            print(_malformed(odd, sum(map(len, tables))))
-        for note in notes:
-            print(f"note: {note}")
-        for kind in sorted({*draft.kinds.values()} - {"ignore"}):
-            print(f"{kind}: {some([name for name, own in draft.kinds.items() if own == kind])}")
-        for name, why in draft.ignored.items():
-            print(f"left out {name!r}: {why}")
+        say_found(found)
         print(f"wrote {options.out}")
+    warn_of_draft(found.draft, options.out)
+    return 0
+
+
+def as_values(found: Look) -> Values:
+    """What was found in a file, for --json."""
+    return {
+        "file": found.layout and asdict(found.layout), "kinds": found.draft.kinds,
+        "read_from_data": found.draft.looked, "records": found.records, "malformed": found.malformed,
+        "ignored": found.draft.ignored, "notes": found.notes,
+    }  # fmt: skip
+
+
+def say_found(found: Look) -> None:
+    """Say what was found in a file, to the owner of its records."""
+    from tacit.data.table import some
+
+    if found.layout is not None:
+        print(f"{found.path}: {_in_words(found.layout)}")
+    if found.malformed:
+        print(_malformed(found.malformed, found.records))
+    for note in found.notes:
+        print(f"note: {note}")
+    for kind in sorted({*found.draft.kinds.values()} - {"ignore"}):
+        print(f"{kind}: {some([name for name, own in found.draft.kinds.items() if own == kind])}")
+    for name, why in found.draft.ignored.items():
+        print(f"left out {name!r}: {why}")
+
+
+def warn_of_draft(draft: Draft, path: Path) -> None:
+    """Warn that a draft holds what was read from private records."""
     warnings.warn(
-        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, draft.looked))} in {options.out} were READ "
+        f"NOT PRIVATE YET: the ranges and lists of {', '.join(map(repr, draft.looked))} in {path} were READ "
         "FROM THE DATA. Replace them by public knowledge and delete the lines read_from_data = true: training refuses "
         "them.",
         NotPrivateWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
-    return 0
 
 
 def _in_words(layout: FileLayout) -> str:

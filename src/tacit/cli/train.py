@@ -11,15 +11,19 @@ examples:
   tacit train --data stays.csv --agents 4 --label-column days --target-low 0 --target-high 60
   tacit train --config runs/patients/spec.toml --seed 1
   tacit train --resume runs/patients
-  tacit train --keys                                 every key that --set and --config take
+  tacit train --keys                                 every key that --set and --config take, with the defaults of sound
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
+import textwrap
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
@@ -28,7 +32,13 @@ from tacit.errors import SpecError
 from tacit.jsontext import Values
 from tacit.measures import JUDGES, MEASURES, Measure
 
+if TYPE_CHECKING:
+    from tacit.run.spec import Spec
+
 FLAGS = DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS
+INDENT = " " * 12  # of the texts in a result
+WIDTH = 120  # of a result
+MOST_LINES = 3  # about what a guarantee does not cover: the whole of it is in result.json
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_spec_flags(parser, FLAGS)
     parser.add_argument("--out", type=Path, metavar="DIR", help="where to write the run (default runs/NAME)")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="continue the run in DIR")
-    parser.add_argument("--keys", action="store_true", help="list every key and its default, and stop")
+    parser.add_argument("--keys", action="store_true", help="list every key and its default under sound, and stop")
     finish(parser, __doc__, run)
 
 
@@ -47,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     from tacit.run.train import resume, train
 
     if options.keys:
-        print(_keys())
+        print(_keys(spec_of(options)))
         return 0
     if options.resume:
         if given(options, FLAGS) or options.set or options.config or options.out:
@@ -78,21 +88,22 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         print(jsontext.dumps(summary | {"out": str(out)}))
         return
     changed = f", changed: {', '.join(summary['changed'])}" if summary["changed"] else ""
+    agents = "agent" if summary["agents"] == 1 else "agents"
     rows = [
         ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset{changed}), {summary['rounds']} rounds"),
-        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} agents"),
+        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} {agents}"),
         ("features", summary.get("features")),
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", shown(summary["objective"], ".5f")),
         ("guarantee", summary["guarantee"]),
         ("trust", summary.get("trust")),
-        ("not covered", "; ".join(summary.get("not_covered") or ())),
+        ("not covered", f"\n{INDENT}".join(_not_covered(summary.get("not_covered") or (), out))),
         ("time", f"{summary['seconds']:.1f} s"),
         ("report", str(out / "report.html")),
     ]
     for name, text in rows:
         if text:
-            print(f"{name:<11} {text}")
+            print(f"{name:<{len(INDENT) - 1}} {text}")
     sys.stdout.flush()
 
 
@@ -104,16 +115,32 @@ def _shown(measure: Measure, summary: Values) -> str:
     return f"{measure.shown(last)} last, {measure.shown(averaged)} averaged"
 
 
-def _keys() -> str:
+def _keys(spec: Spec) -> str:
+    """List every key with its value in a spec, and what it means."""
     from tacit.methods.method import own_constants
     from tacit.methods.registry import METHODS
     from tacit.run.spec import keys
 
-    lines = []
+    lines = [
+        f"# The values of --preset {spec.run.preset} --algorithm {spec.algorithm.name}. Without options these are "
+        "sound and objt; other presets and methods have other values."
+    ]
+    values = spec.values()
     for key, found in keys().items():
         choices = f" [{', '.join(found.metadata['choices'])}]" if found.metadata["choices"] else ""
-        default = "unset" if found.default is None else found.default
-        lines.append(f"{key:<26} {default!s:<12} {found.metadata['about']}{choices}")
+        value = "unset" if values[key] is None else values[key]
+        lines.append(f"{key:<26} {value!s:<12} {found.metadata['about']}{choices}")
     for entry in map(METHODS.__getitem__, METHODS):
         lines += [f"method.{name:<19} {entry.grid[0][name]!s:<12} of {entry.name}" for name in own_constants(entry)]
     return "\n".join(lines)
+
+
+def _not_covered(items: Sequence[str], out: Path) -> list[str]:
+    """Name what a guarantee does not cover in three lines, and say where the whole of it stands."""
+    briefs = [re.split(r": | [(]|, which|, whose", item)[0].replace("this file", "result.json") for item in items]
+    for told in range(len(briefs), 0, -1):
+        more = f"; and {len(briefs) - told} more" if told < len(briefs) else ""
+        lines = textwrap.wrap("; ".join(briefs[:told]) + more, WIDTH - len(INDENT), break_on_hyphens=False)
+        if len(lines) <= MOST_LINES:
+            break
+    return [*lines, f"in full: {out / 'result.json'} (not_covered), and docs/guarantees.md"] if briefs else []

@@ -74,6 +74,12 @@ class ColumnFacts:
         return distinct({name for piece in self.pieces for name in Coded.of(piece).names} - {""})
 
     @cached_property
+    def times(self) -> dict[str, int]:
+        """How often each text is there."""
+        whole = Coded.stacked([Coded.of(piece) for piece in self.pieces])
+        return {name: int(n) for name, n in zip(whole.names, np.bincount(whole.codes), strict=True) if name}
+
+    @cached_property
     def texts(self) -> list[str]:
         """The different texts that are not missing, sorted."""
         return [name for name in self.names if name not in MARKS]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from tacit.data.classes import MOST_NUMBERS, NUMBERS_SHARE
@@ -12,6 +12,8 @@ from tacit.data.column_facts import ColumnFacts
 from tacit.data.file_layout import FileLayout
 from tacit.data.table import MARKS, RawTable, missing_column
 from tacit.errors import DataError, SpecError
+
+RARE = 10  # records of a class, below which its owner is told
 
 # a text column with more values than this is taken for a name or a number of the record
 MOST_VALUES = 50
@@ -28,6 +30,7 @@ _HEAD = """\
 missing_marks = {marks}  # count as missing, beside empty cells; not read from the data
 """
 
+_MARK = "  # READ FROM THE DATA: replace by "
 _FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
 
 
@@ -37,14 +40,28 @@ _FILE = """
 
 
 @dataclass(frozen=True)
+class Marked:
+    """What was read from the data about a column: the lines of the schema that hold it, and its keys."""
+
+    first: int
+    last: int
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Draft:
     """A schema.toml, and what its writer should know: `ignored` and `notes` are about records, for their owner."""
 
     text: str
     kinds: dict[str, str]  # column -> its kind
-    looked: list[str]  # the columns whose numbers or lists were read from the data
+    marked: dict[str, Marked]  # the columns whose numbers or lists were read from the data, and where these stand
     ignored: dict[str, str]  # column -> why it was left out
     notes: list[str]
+
+    @property
+    def looked(self) -> list[str]:
+        """The columns whose numbers or lists were read from the data."""
+        return list(self.marked)
 
 
 @dataclass
@@ -90,10 +107,22 @@ def draft_schema(
     return Draft(
         head + "\n".join(sections) + "\n",
         {name: draft.lines[0].split('"')[1] for name, draft in drafts.items()},
-        [name for name, draft in drafts.items() if _FLAG in draft.lines],
+        _marked(drafts, head.count("\n") + 1),
         {name: draft.ignored for name, draft in drafts.items() if draft.ignored},
         [f"{name!r}: {note}" for name, draft in drafts.items() for note in draft.notes],
     )
+
+
+def _marked(drafts: Mapping[str, _Column], line: int) -> dict[str, Marked]:
+    """Say where the lines stand that were read from the data, in a text whose sections begin at a line."""
+    found = {}
+    for name, draft in drafts.items():
+        line += 2  # a blank line and the name of the column
+        own = {line + i: text.split(" = ")[0] for i, text in enumerate(draft.lines) if _MARK in text}
+        if own:
+            found[name] = Marked(min(own), max(own), tuple(own.values()))
+        line += len(draft.lines)
+    return found
 
 
 def _file(layout: FileLayout) -> str:
@@ -110,9 +139,29 @@ def _label(source: str, facts: ColumnFacts) -> _Column:
     real = len(facts.numbers) == facts.present and bool((facts.numbers % 1).any())
     many = len(classes) > MOST_NUMBERS and len(facts.numbers) >= NUMBERS_SHARE * facts.present
     if not (real or many):
-        return _Column(_looked_up("label", ("classes", _list(classes), "the list of all classes there can be")))
+        lines = _looked_up("label", ("classes", _list(classes), "the list of all classes there can be"))
+        return _Column(lines, notes=_doubts(facts))
     looks = f"{len(classes)} different values, nearly all of them numbers: it looks like the target of a regression"
     return _Column(_range("target", facts), notes=[looks])
+
+
+def _doubts(facts: ColumnFacts) -> list[str]:
+    """Say what is odd about the classes of a label, to the owner of the records."""
+    found = []
+    marks = [name for name in facts.names if name in MARKS]
+    if marks:
+        found.append(f"{_few(marks)} looks like a missing label: take it out of classes if it is none of them")
+    rare = [name for name, times in facts.times.items() if times < RARE and name not in marks]
+    if rare:
+        found.append(
+            f"{len(rare)} of {len(facts.names)} classes have fewer than {RARE} records, such as {_few(rare)}: too few "
+            "to learn, and a rare class may be one person. Group them (groups in docs/schema.md), or leave them out"
+        )
+    return found
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:3]))
 
 
 def _feature(facts: ColumnFacts) -> _Column:
@@ -169,7 +218,7 @@ def _range(kind: str, facts: ColumnFacts) -> list[str]:
 
 def _looked_up(kind: str, *keys: tuple[str, str, str]) -> list[str]:
     """Draft the lines of a column whose keys (name, value, what should replace the value) were read from the data."""
-    marked = [f"{key} = {value}  # READ FROM THE DATA: replace by {public}" for key, value, public in keys]
+    marked = [f"{key} = {value}{_MARK}{public}" for key, value, public in keys]
     return [f'kind = "{kind}"', *marked, _FLAG]
 
 

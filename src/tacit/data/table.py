@@ -62,7 +62,8 @@ def check_column_names(source: str, columns: Sequence[str]) -> None:
         raise DataError(f"{source} is empty: the first row must name the columns.")
     for position, (name, times) in enumerate(Counter(columns).items(), start=1):
         if not name:
-            raise DataError(f"{source}: column {position} has no name: name it or drop it.")
+            index = " (the index of pandas? write with index=False)" if position == 1 else ""
+            raise DataError(f"{source}: column {position} has no name: name it or drop it{index}.")
         if times > 1:
             raise DataError(f"{source}: {times} columns are named {name!r}: rename or drop all but one.")
         if name.startswith("__index_level_"):

@@ -14,7 +14,7 @@ from typing import Any
 from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
-from tacit.errors import SpecError, unknown
+from tacit.errors import SpecError, nearest, unknown
 from tacit.features.spec import FeatureSpec
 from tacit.methods.method import check_constant, own_constants
 from tacit.methods.registry import METHODS
@@ -248,6 +248,8 @@ def _constants(method: str, values: dict[str, Any]) -> tuple[tuple[str, float], 
 def _find(key: str) -> dataclasses.Field[Any]:
     known = keys()
     if key not in known:
+        if nearest(key, known) is None:
+            raise SpecError(f"unknown key {key!r}: tacit train --keys lists all keys.")
         raise unknown("key", key, known)
     return known[key]
 
