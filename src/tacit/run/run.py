@@ -20,6 +20,7 @@ from tacit.features.registry import described
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
 from tacit.run import build, deploy, evaluation, ledgers, ranks
+from tacit.run.breakdown import breakdown
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
@@ -197,6 +198,7 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         if self.directory is not None:
             known = self.federation
+            summary |= breakdown(w, known)  # not of a sweep, whose records hold many runs
             names = known.inputs if known.recipe else known.features
             d = self.spec.data
             rows = None if d.row_norm == "none" else RowScale(d.row_norm, d.row_bound, d.row_mode)
