@@ -1,9 +1,11 @@
 """tacit: one model over data that many agents keep to themselves, with a stated privacy guarantee.
 
     import tacit
-    spec = tacit.preset("released", "objt").with_values({"run.rounds": 50})
-    result = tacit.train(spec, tacit.load("mnist", agents=10))
+    result = tacit.train(data="mnist", agents=10, epsilon=1.0)
     print(result.test_error, result.guarantee)
+
+    model = tacit.PrivateFederatedClassifier(epsilon=1.0, feature_bounds=(0, 1), classes=[0, 1])
+    model.fit(X, y, agents=hospital).predict(X_new)  # as in scikit-learn, with the extra `sklearn`
 
 The names in `__all__` are promised. Those of the packages below are not: they may change with any version.
 """
@@ -16,17 +18,22 @@ from typing import TYPE_CHECKING, Any
 from tacit._version import __version__
 
 if TYPE_CHECKING:
+    from tacit import errors
     from tacit.data import load
+    from tacit.estimator import PrivateFederatedClassifier, PrivateFederatedRegressor
+    from tacit.run.keywords import train
     from tacit.run.model import Model
     from tacit.run.presets import preset
     from tacit.run.run import Result
     from tacit.run.spec import Spec
-    from tacit.run.train import resume, train
+    from tacit.run.train import resume
     from tacit.types import Federation, Shard, Target
 
 _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Federation": "tacit.types",
     "Model": "tacit.run.model",
+    "PrivateFederatedClassifier": "tacit.estimator",
+    "PrivateFederatedRegressor": "tacit.estimator",
     "Result": "tacit.run.run",
     "Shard": "tacit.types",
     "Spec": "tacit.run.spec",
@@ -34,17 +41,20 @@ _HOME = {  # loaded on first use: `import tacit` costs nothing
     "load": "tacit.data",
     "preset": "tacit.run.presets",
     "resume": "tacit.run.train",
-    "train": "tacit.run.train",
+    "train": "tacit.run.keywords",
 }
 
 __all__ = [
     "Federation",
     "Model",
+    "PrivateFederatedClassifier",
+    "PrivateFederatedRegressor",
     "Result",
     "Shard",
     "Spec",
     "Target",
     "__version__",
+    "errors",
     "load",
     "preset",
     "resume",
@@ -53,6 +63,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        return importlib.import_module("tacit.errors")
     if name not in _HOME:
         raise AttributeError(f"module 'tacit' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -7,6 +7,7 @@
     │   ├── IncompatibleError    two choices that do not go together
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
+    │   ├── Rejected             what an estimator was given cannot be used; a ValueError too, as scikit-learn expects
     │   └── MissingDependency    an optional package that the request needs
     ├── Refused                  an agent does not answer; the server is told `public` and no more
     │   ├── Unfit                a message is not of the form that was agreed
@@ -21,6 +22,8 @@
     TacitWarning
     ├── NotPrivateWarning        the result carries no guarantee
     ├── LargeDeltaWarning        delta is above 1/I: it allows that whole records are published
+    ├── UnboundedWarning         no bounds of the features are declared: the guarantee holds, the model could be better
+    ├── RepeatedFitWarning       several fits on the same records, as in a search: what they cost together
     ├── OwnerWarning             what is wrong with private records, for their owner's eyes
     ├── RefusalWarning           why an agent does not answer, for its owner's eyes
     ├── SummableRadiusWarning    the trust radii add up to a finite distance: training freezes
@@ -61,6 +64,10 @@ class RunDirectoryError(InputError):
 
 class RecordError(InputError):
     """A record of a run that is missing, edited, or not of its spec."""
+
+
+class Rejected(InputError, ValueError):
+    """What an estimator was given cannot be used; scikit-learn asks for a ValueError."""
 
 
 class MissingDependency(InputError):
@@ -119,6 +126,14 @@ class NotPrivateWarning(TacitWarning):
 
 class LargeDeltaWarning(TacitWarning):
     """delta is above 1/I, so the guarantee allows that whole records are published."""
+
+
+class UnboundedWarning(TacitWarning):
+    """No bounds of the features are declared: the guarantee holds, and the model could be better."""
+
+
+class RepeatedFitWarning(TacitWarning):
+    """Several fits on the same records, as in a search over parameters: their costs add up."""
 
 
 class OwnerWarning(TacitWarning):

@@ -51,7 +51,12 @@ def text(values: Values) -> str:
 
 def plain(document: str, source: str) -> str:
     """A TOML text as one line for each of its tables: what it declares, in its order, and nothing of its comments."""
-    return "".join(f"{_literal(key)} = {_literal(value)}\n" for key, value in loads(document, source).items())
+    return document_of(loads(document, source))
+
+
+def document_of(tables: Values) -> str:
+    """A TOML text of tables within tables, one line for each of the outermost."""
+    return "".join(f"{_literal(key)} = {_literal(value)}\n" for key, value in tables.items())
 
 
 def read(path: Path) -> Values:

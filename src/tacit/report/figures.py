@@ -54,6 +54,17 @@ def draw(charts: Sequence[Chart], stem: Path, columns: int = 1) -> list[Path]:
     return written
 
 
+def figure_of(charts: Sequence[Chart], columns: int) -> Figure:
+    """Return the charts as one figure, `columns` wide; charts without a line are left out."""
+    shown = [chart for chart in charts if not chart.empty]
+    columns = max(1, min(columns, len(shown)))
+    rows = max(1, math.ceil(len(shown) / columns))
+    with _figure(PANEL[0] * columns, PANEL[1] * rows) as figure:
+        for n, chart in enumerate(shown, 1):
+            _panel(figure.add_subplot(rows, columns, n), chart, chart.lines, "")
+    return figure
+
+
 def draw_dots(chart: DotChart, path: Path) -> None:
     """Write a dot chart as SVG: each row's value as a dot and its range as a bar."""
     with _figure(WIDTH, AROUND + ROW * len(chart.rows)) as figure:

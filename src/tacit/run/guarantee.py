@@ -118,7 +118,7 @@ def reasons(spec: Spec, setup: Setup) -> list[str]:
     """Return the reasons why this run has no guarantee; an empty list if it has one."""
     found = against(setup.promise)
     if not setup.public_classes and not math.isinf(spec.privacy.epsilon):
-        found.append(classes_read(spec))
+        found.append(classes_read(spec, number=setup.shape[1] == 1))
     return found
 
 
@@ -127,8 +127,10 @@ def against(promise: Promise) -> list[str]:
     return list(promise.caveats) or ([] if promise.events(1) else ["it declares no release."])
 
 
-def classes_read(spec: Spec) -> str:
-    """Return the reason why a run over classes that nobody declared has no guarantee."""
+def classes_read(spec: Spec, number: bool = False) -> str:
+    """Return the reason why a run has no guarantee whose classes, or the range of whose number, nobody declared."""
+    if number:
+        return "the range of the target was read from the private labels (declare it: target_bounds of the estimator)."
     how = how_to_declare(spec.data.source)
     return f"the list of classes was read from the private labels (declare it: {how})."
 

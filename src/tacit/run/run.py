@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from pkgutil import resolve_name
 from time import perf_counter
 from typing import Any
 
@@ -24,12 +25,14 @@ from tacit.run.breakdown import breakdown
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
-from tacit.run.model import Model
+from tacit.run.model import Columns, Model
 from tacit.run.model_noise import gathered_noise
 from tacit.run.noise import simulated
 from tacit.run.presets import for_numbers, preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
+
+PLOT = "tacit.report.plot:plot"  # by name: reports are made of runs, and no run needs one
 
 TRACED = {
     "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
@@ -196,21 +199,25 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
+        model = self._model(w, average)
         if self.directory is not None:
-            known = self.federation
-            summary |= breakdown(w, known)  # not of a sweep, whose records hold many runs
-            names = known.inputs if known.recipe else known.features
-            d = self.spec.data
-            rows = None if d.row_norm == "none" else RowScale(d.row_norm, d.row_bound, d.row_mode)
-            model = Model(
-                w, average, known.classes, names, known.intercept, known.schema, known.target, rows, known.recipe,
-                rescaled=known.rescaled, noise=gathered_noise(self.setup),
-            )  # fmt: skip
+            summary |= breakdown(w, self.federation)  # not of a sweep, whose records hold many runs
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
         deploy.forget_keys(self.guarded, self.ledgers)
-        return Result(summary, self.rows, w, average)
+        return Result(summary, self.rows, w, average, model)
+
+    def _model(self, w: Array, average: Array) -> Model:
+        """Return the model with all that it needs to take records as their owner has them."""
+        known, d = self.federation, self.spec.data
+        names = known.inputs if known.recipe else known.features
+        rows = None if d.row_norm == "none" else RowScale(d.row_norm, d.row_bound, d.row_mode)
+        own = self.spec.features.map if ":" in self.spec.features.map else None  # who trained on it trusts it
+        return Model(
+            w, average, known.classes, names, known.intercept, known.schema, known.target, rows, known.recipe, own,
+            rescaled=known.rescaled, noise=gathered_noise(self.setup),
+        )  # fmt: skip
 
 
 def check_finite(run: Run, info: Info) -> None:
@@ -221,12 +228,13 @@ def check_finite(run: Run, info: Info) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """A finished run: its summary (result.json), its recorded rounds and its models."""
+    """A finished run: its summary (result.json), its recorded rounds, its weights and the model that predicts."""
 
     summary: dict[str, Any]
     rounds: list[dict[str, Any]]
     w: Array
     w_average: Array
+    model: Model
 
     @property
     def test_error(self) -> float | None:
@@ -245,6 +253,14 @@ class Result:
     def guarantee(self) -> str:
         """Return the guarantee of the run in one sentence."""
         return str(self.summary["guarantee"])
+
+    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
+        """Return the most likely class, or the number, of each record: a path, columns by name or an array."""
+        return self.model.predict(data, averaged)
+
+    def plot(self, path: Path | str | None = None) -> Any:
+        """Draw the curves of the run (extra `figures`); return the figure, and write it to `path` if one is given."""
+        return resolve_name(PLOT)(self, path)
 
 
 def summarize(

@@ -24,7 +24,10 @@ HOW_TO_GET = (
 def how_to_declare(source: str) -> str:
     """Return how to declare the classes of a source whose classes are not public."""
     if source.startswith(GIVEN):
-        return "class_names, class_count or a schema in tacit.load, or public_classes of the Federation"
+        return (
+            "classes of the estimator; class_names, class_count or a schema in tacit.load, or public_classes of the "
+            "Federation"
+        )
     return "--set data.class_count=K" if source == FEMNIST or data.is_leaf(source) else "--classes or --schema"
 
 

@@ -103,7 +103,7 @@ def resume(path: Path | str, federation: Federation | None = None, listener: Lis
 
 def _read(directory: RunDirectory) -> Result:
     model = Model.read(directory.path)
-    return Result(directory.result(), directory.rows(), model.w, model.w_average)
+    return Result(directory.result(), directory.rows(), model.w, model.w_average, model)
 
 
 def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:

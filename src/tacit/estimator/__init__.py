@@ -1,0 +1,24 @@
+"""Estimators of scikit-learn over records that many agents keep to themselves (extra `sklearn`; docs/estimator.md).
+
+    declared    what is public: bounds, classes, the range of a number, a schema; and records as numbers by these
+    agents      group labels -> who holds which record
+    base        `fit`: parameters -> a spec and a federation -> a model
+    spent       what a fit has cost, and its rounds, without what a release must not show
+    repeated    what several fits on the same records cost together, and the warning in a search
+    classifier, regressor    the two estimators
+"""
+
+from __future__ import annotations
+
+from tacit.errors import MissingDependency
+
+try:
+    import sklearn  # noqa: F401
+except ImportError as error:
+    raise MissingDependency("the estimators need scikit-learn: pip install 'tacit[sklearn]'") from error
+
+from tacit.estimator.classifier import PrivateFederatedClassifier
+from tacit.estimator.regressor import PrivateFederatedRegressor
+from tacit.estimator.spent import PrivacySpent
+
+__all__ = ["PrivacySpent", "PrivateFederatedClassifier", "PrivateFederatedRegressor"]

@@ -1,0 +1,236 @@
+"""What both estimators share: from parameters and records to a spec and a federation, and from a run to attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
+
+from tacit.data.classes import without_unknown
+from tacit.data.outcome import LabelReader
+from tacit.data.schema import Schema
+from tacit.data.table import some
+from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
+from tacit.estimator import repeated
+from tacit.estimator.agents import dealt
+from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of
+from tacit.estimator.spent import history, spent_by
+from tacit.features.registry import LONG
+from tacit.methods.method import Composed
+from tacit.methods.registry import METHODS
+from tacit.privacy.ledger import Ledger
+from tacit.run import train as trainer
+from tacit.run.deploy import price
+from tacit.run.ledgers import file_of
+from tacit.run.noise import deployable
+from tacit.run.presets import preset
+from tacit.run.spec import Spec
+from tacit.types import Array, Federation, Shard
+
+NAME = "estimator"  # of the data in the ledgers, where no data_id is given
+UNBOUNDED = (
+    "no bounds are declared, and none were read from the data: each number x became x / (1 + |x|), and each record got "
+    "norm one. That takes nothing from the guarantee. With feature_bounds=(lo, hi), or a schema, numbers keep their "
+    "proportions and the model is usually better: give the ranges that you know without a look at these records."
+)
+SIMULATED = (
+    "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
+    "not for release. {}"
+)
+
+
+@contextmanager
+def as_value_error() -> Iterator[None]:
+    """Raise bad input as a ValueError too, and a stop by the user as KeyboardInterrupt: so does scikit-learn."""
+    try:
+        yield
+    except (Rejected, MissingDependency):
+        raise
+    except InputError as error:
+        raise Rejected(str(error)) from error
+    except Interrupted as stop:
+        raise KeyboardInterrupt(str(stop)) from stop
+
+
+class PrivateFederated(BaseEstimator):  # type: ignore[misc]
+    """The estimators without what they predict: `_outcome`, `_read_outcome`, `_reader` and `_labels` are theirs."""
+
+    def _outcome(self) -> Outcome | None:
+        """Return what the parameters declare of y, as a column of a schema."""
+        raise NotImplementedError
+
+    def _read_outcome(self, y: Array) -> Outcome:
+        """Return the same as the labels show it, which is not private."""
+        raise NotImplementedError
+
+    def _reader(self, declared: Declared, y: Array) -> LabelReader:
+        """Return what y is, and whether that is public; set what the estimator knows of it."""
+        raise NotImplementedError
+
+    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:
+        """Return (y as shards hold it, whether each could be read)."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.schema is None
+        tags.input_tags.allow_nan = self.schema is not None or self.feature_bounds is not None
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def _fit(self, X: Any, y: Any, agents: Any) -> None:
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, warn=True)
+        declared, raw, x = self._declare(X, y)
+        check_consistent_length(x, y)
+        schema, own = declared.schema, None
+        if schema is not None and schema.agent is not None and isinstance(X, Frame) and schema.agent in X.columns:
+            own = X[schema.agent]
+        parts, names = dealt(own if agents is None else agents, len(x))
+        reader = self._reader(declared, y)
+        labels, known = self._labels(reader, declared, y)
+        features = schema.features if schema else tuple(map(str, getattr(self, "feature_names_in_", ())))
+        federation = Federation(
+            tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, NAME,
+            names, reader.classes, features, schema.bounds if schema else declared.bounds,
+            public_classes=reader.declared, longest=schema.longest if schema else None,
+            schema=schema.text if schema else "", columns=schema.made if schema else (), target=reader.target,
+        )  # fmt: skip
+        if reader.declared:
+            kept = [known[part] for part in parts]
+            federation = without_unknown(federation, kept, np.ones(0, np.bool_), reader.unknown)
+        self._train(federation, declared, raw)
+
+    def _declare(self, X: Any, y: Array) -> tuple[Declared, Array, Array]:
+        """Return (what is public of the features, the records as they came, as features); keep the columns' names.
+
+        With a schema the records as they came may be texts: then these are the features too.
+        """
+        if self.schema is not None:
+            if self.feature_bounds is not None:
+                raise SpecError("a schema declares the bounds of its columns: drop feature_bounds.")
+            self._declared = by_schema(self.schema, self._outcome(), lambda: self._read_outcome(y))
+            x = self._by_schema(X)
+            self.feature_names_in_ = np.array([*_schema(self._declared).encoded], dtype=np.object_)
+            self.n_features_in_ = len(self.feature_names_in_)
+            return self._declared, x, x
+        found = self._numbers(X, reset=True)
+        self._declared = Declared()
+        if self.feature_bounds is not None:
+            names = [str(name) for name in getattr(self, "feature_names_in_", ())]
+            names = names or [f"x{j}" for j in range(found.shape[1])]
+            self._declared = by_bounds(self.feature_bounds, names, self._outcome() or self._read_outcome(y))
+        return self._declared, found, self._declared.numbers(found)
+
+    def _numbers(self, X: Any, reset: bool) -> Array:
+        """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are."""
+        finite = self.feature_bounds is None
+        found = validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=finite
+        )
+        return np.asarray(found.toarray() if issparse(found) else found)
+
+    def _by_schema(self, X: Any) -> Array:
+        """Return the records of a frame, or of an array whose columns are in the order of the schema."""
+        schema = _schema(self._declared)
+        if isinstance(X, Frame):
+            return self._declared.encoded(columns_of(X, schema))
+        if issparse(X):
+            raise DataError("a schema is for tables with named columns, and X is sparse: give feature_bounds, or none.")
+        found = np.asarray(X)
+        if found.ndim != 2 or found.shape[1] != len(schema.encoded):
+            columns = some([*schema.encoded])
+            raise DataError(f"X has shape {found.shape}, and the schema makes features of {columns}: give these.")
+        return self._declared.numbers(found)
+
+    def _scores(self, X: Any) -> Array:
+        """Return the scores (n, K) of new records."""
+        check_is_fitted(self)
+        with as_value_error():
+            known = self.schema is not None
+            x = self._by_schema(X) if known else self._declared.numbers(self._numbers(X, reset=False))
+            return np.asarray(self.model_.scores(x), np.float64)
+
+    def _spec(self) -> Spec:
+        """Return the spec that the parameters ask for."""
+        if self.trust not in ("nobody", "sum"):
+            raise SpecError(f"trust takes 'nobody' or 'sum', got {self.trust!r}.")
+        seed = self.random_state
+        if seed is not None and not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
+        shape = self.image_shape
+        asked = {
+            "privacy.epsilon": self.epsilon, "privacy.dp_delta": self.dp_delta, "privacy.adjacency": self.adjacency,
+            "privacy.trust": "sum" if self.trust == "sum" else None, "privacy.colluding": self.colluding,
+            "privacy.ledger": None if self.ledger is None else str(self.ledger), "privacy.limit": self.limit,
+            "privacy.data_id": self.data_id, "run.rounds": self.rounds, "run.seed": None if seed is None else int(seed),
+            "features.map": self.features,
+            "features.shape": shape if shape is None or isinstance(shape, str) else "x".join(map(str, shape)),
+        }  # fmt: skip
+        values = {key: _plain(value) for key, value in asked.items() if value is not None}
+        values["data.intercept"] = bool(self.fit_intercept) and self.features == "none"  # maps bring their own
+        if not isinstance(self.options, Mapping | None):
+            raise SpecError("options takes a dictionary of dotted keys, such as {'privacy.clip': 0.5}.")
+        return preset("sound", self.algorithm).with_values(values | dict(self.options or {})).checked()
+
+    def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
+        """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
+        spec = self._spec()
+        gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
+        self.notes_: list[str] = []
+        if not declared.anything and raw.shape[1] <= LONG and spec.features.map in ("auto", "columns"):
+            self.notes_.append(UNBOUNDED)
+            warnings.warn(UNBOUNDED, UnboundedWarning, stacklevel=4)
+        cost = repeated.Cost(spec.privacy.epsilon, spec.privacy.dp_delta, gaussian)
+        records = repeated.hashed(raw)
+        repeated.tell(records, cost)
+        with repeated.counted(records, cost):
+            result = trainer.train(spec, federation)
+        simulated = bool(result.summary["simulated_noise"])
+        if simulated:
+            hint = "Drop random_state." if self.random_state is not None else "Use objt or objp, which can be deployed."
+            self.notes_.append(SIMULATED.format(hint if deployable(spec) or self.random_state is None else ""))
+        self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
+        self.agents_ = np.array(federation.agents, dtype=object)
+        self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
+        self.history_ = history(result.rounds, self.privacy_spent_, simulated)
+
+    def _lifetime(self, spec: Spec, federation: Federation) -> dict[str, float] | None:
+        """Return what the ledger of each agent has paid over all fits; None without ledgers."""
+        if spec.privacy.ledger is None:
+            return None
+        found = {}
+        for agent in federation.agents:
+            with Ledger.open(Path(spec.privacy.ledger) / file_of(agent), price, create=False) as ledger:
+                accounts = ledger.show(spec.privacy.dp_delta)
+            data_id = f"{spec.privacy.data_id or NAME}: {agent}"
+            found[agent] = next(one.epsilon for one in accounts if one.data_id == data_id)
+        return found
+
+    def _weights(self) -> tuple[Array, Array]:
+        """Return the weights of the inputs (J, K) and of the intercept (K,), of a model that is linear in them."""
+        if self.model_.map is not None:
+            raise AttributeError(
+                "coef_ and intercept_ are of a model that is linear in its inputs, and the feature map bends them: use "
+                "features='none', or look at model_.shapes(), which says what each column adds to the score."
+            )
+        w = np.asarray(self.model_.w, np.float64)
+        return (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+
+
+def _schema(declared: Declared) -> Schema:
+    assert declared.schema is not None, "the parameter `schema` was given"
+    return declared.schema
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

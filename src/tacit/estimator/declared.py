@@ -1,0 +1,158 @@
+"""What is public of the records an estimator is given, and the records as numbers by these facts.
+
+    schema            kinds and ranges of columns: a path, the text of a schema.toml, or a dictionary
+    feature_bounds    (lo, hi), each one number for all features or one for each
+    neither           nothing is known
+
+Where bounds are declared, every cell has an encoding that depends on it alone: no record can end a fit, a number
+outside is moved to the end of its range, and a missing one is read as its middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit import toml
+from tacit.data import feature_table
+from tacit.data.schema import OUTCOMES, Schema, parse
+from tacit.data.table import RawTable, some
+from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.types import Array, check_bounds
+
+Outcome = dict[str, Any]  # the column that is to be predicted, as a schema declares it
+
+
+@runtime_checkable
+class Frame(Protocol):
+    """A table with named columns, such as a DataFrame of pandas or of polars."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    def __getitem__(self, name: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Declared:
+    """What is public of the features: a schema, or one range of all, or nothing.
+
+    `says` is true where the user's schema says what is to be predicted: then classes or the target are from there.
+    """
+
+    schema: Schema | None = None
+    bounds: tuple[float, float] | None = None
+    says: bool = False
+
+    @property
+    def anything(self) -> bool:
+        return self.schema is not None or self.bounds is not None
+
+    def encoded(self, columns: Mapping[str, Array]) -> Array:
+        """Return the features of columns by name, encoded by the schema."""
+        assert self.schema is not None, "columns are encoded by a schema"
+        return feature_table.encode(RawTable("X", columns), self.schema)[0].x
+
+    def numbers(self, x: Array) -> Array:
+        """Return the features (n, J) of an array whose columns are named by position."""
+        if self.schema is not None:
+            return self.encoded(dict(zip(self.schema.encoded, x.T, strict=True)))
+        if self.bounds is not None:
+            low, high = self.bounds
+            return np.asarray(np.nan_to_num(x.clip(low, high), copy=False, nan=(low + high) / 2), np.float32)
+        largest = float(np.finfo(np.float32).max)  # a number beyond float32 is moved to its end, and ends no fit
+        return np.asarray(x.clip(-largest, largest), np.float32)
+
+
+def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
+    """Return the columns of a frame that the features are made of; other columns are not looked at."""
+    found = [str(name) for name in frame.columns]
+    lacks = [name for name in schema.encoded if name not in found]
+    if lacks:
+        raise DataError(f"X lacks {some(lacks)} of {schema.source}: add the columns, or take them out of the schema.")
+    return {name: np.asarray(frame[name]) for name in schema.encoded}
+
+
+def by_bounds(given: Any, names: Sequence[str], outcome: Outcome) -> Declared:
+    """Return what `feature_bounds` declares of features with these names."""
+    try:
+        low, high = (np.asarray(end, np.float64) for end in given)
+    except (TypeError, ValueError):
+        raise SpecError(
+            f"feature_bounds takes (lo, hi), each a number or one for every feature: got {str(given)[:60]!r}."
+        ) from None
+    if low.ndim == high.ndim == 0:
+        check_bounds((float(low), float(high)))
+        if not low < high:
+            raise SpecError(f"feature_bounds takes the lower bound first: got {float(low):g} and {float(high):g}.")
+        return Declared(bounds=(float(low), float(high)))
+    shape = (len(names),)
+    if any(end.ndim > 1 or end.shape not in ((), shape) for end in (low, high)):
+        raise SpecError(f"feature_bounds has shapes {low.shape} and {high.shape} for {len(names)} features.")
+    ends = zip(np.broadcast_to(low, shape).tolist(), np.broadcast_to(high, shape).tolist(), strict=True)
+    columns = {name: {"kind": "numeric", "lo": a, "hi": b} for name, (a, b) in zip(names, ends, strict=True)}
+    return Declared(parse(toml.document_of(_with({"columns": columns}, outcome)), "feature_bounds"))
+
+
+def by_schema(given: Any, outcome: Outcome | None, read: Callable[[], Outcome]) -> Declared:
+    """Return what a schema declares: a path, the text of a schema.toml, or a dictionary of its tables or columns.
+
+    A dictionary may say (lo, hi) for a number and [value, ...] for categories. Where the schema does not say what is to
+    be predicted, `outcome` does; where nobody does, it is `read` from the labels.
+    """
+    tables, source, text = _tables(given)
+    columns = tables.get("columns")
+    if not isinstance(columns, dict):
+        raise SpecError(f"{source}: no columns: declare each column, with its kind.")
+    says = any(isinstance(one, dict) and one.get("kind") in OUTCOMES for one in columns.values())
+    if says and outcome is not None:
+        raise IncompatibleError(f"{source} declares what is to be predicted: drop classes and target_bounds.")
+    if not says:
+        text = toml.document_of(_with(tables, outcome or read()))
+    found = parse(text, source)
+    found.check_public()
+    return Declared(found, says=says)
+
+
+def _tables(given: Any) -> tuple[dict[str, Any], str, str]:
+    """Return (the tables of a schema, what errors call it, its text)."""
+    if isinstance(given, Mapping):
+        whole = isinstance(given.get("columns"), Mapping)  # else the columns themselves
+        columns = {str(name): _column(value) for name, value in (given["columns"] if whole else given).items()}
+        tables = _plain((dict(given) if whole else {}) | {"columns": columns})
+        return tables, "schema", toml.document_of(tables)
+    if not isinstance(given, str | Path):
+        raise SpecError(f"schema takes a path, a text or a dictionary, got {type(given).__name__}.")
+    is_text = isinstance(given, str) and "\n" in given
+    text, source = (str(given), "schema") if is_text else (toml.text_of(given), str(given))
+    return toml.loads(text, source), source, text
+
+
+def _with(tables: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+    """Return the tables with one more column, which is to be predicted, under a name that is free."""
+    name = str(outcome["kind"])
+    while name in tables["columns"]:
+        name += "_"
+    return tables | {"columns": tables["columns"] | {name: outcome}}
+
+
+def _column(value: Any) -> Any:
+    """Return the table of a column that is written short: (lo, hi) or [value, ...]."""
+    if isinstance(value, tuple) and len(value) == 2:
+        return {"kind": "numeric", "lo": value[0], "hi": value[1]}
+    if isinstance(value, list | np.ndarray):
+        return {"kind": "categorical", "values": list(value)}
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as TOML has it: no tuples, no scalars of NumPy, and no key that is None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items() if one is not None}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value

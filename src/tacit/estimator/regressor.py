@@ -1,0 +1,137 @@
+"""The regressor: least squares over agents that keep their records to themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import assert_all_finite
+
+from tacit.data.column_kinds import as_numbers
+from tacit.data.outcome import LabelReader
+from tacit.errors import IncompatibleError, SpecError
+from tacit.estimator.base import PrivateFederated, as_value_error
+from tacit.estimator.declared import Declared, Outcome
+from tacit.types import Array, Target
+
+
+class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: ignore[misc]
+    """Least squares over public features of records, (epsilon, dp_delta)-differentially private for each record.
+
+    Parameters
+    ----------
+    target_bounds : (lo, hi), the public range of y; numbers outside are moved to its end, and predictions lie within.
+        None: it is read from y, and the fit is not private.
+
+    All other parameters, and the attributes but for `classes_`, are those of `PrivateFederatedClassifier`. `coef_` and
+    `intercept_` exist where features="none" and no record was divided by its own norm.
+    """
+
+    def __init__(
+        self, epsilon: float = 1.0, dp_delta: float = 1e-6, *, trust: Literal["nobody", "sum"] = "nobody",
+        colluding: int | None = None, adjacency: Literal["zero_out", "replace_one"] | None = None,
+        rounds: int | None = None, algorithm: str = "objt", features: str = "auto",
+        schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
+        target_bounds: tuple[float, float] | None = None, image_shape: Sequence[int] | str | None = None,
+        fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
+        limit: float | None = None, data_id: str | None = None, options: Mapping[str, Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.epsilon = epsilon
+        self.dp_delta = dp_delta
+        self.trust = trust
+        self.colluding = colluding
+        self.adjacency = adjacency
+        self.rounds = rounds
+        self.algorithm = algorithm
+        self.features = features
+        self.schema = schema
+        self.feature_bounds = feature_bounds
+        self.target_bounds = target_bounds
+        self.image_shape = image_shape
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.ledger = ledger
+        self.limit = limit
+        self.data_id = data_id
+        self.options = options
+
+    def fit(self, X: Any, y: Any, agents: Any = None) -> PrivateFederatedRegressor:
+        """Train on records X (n, J) with numbers y (n,); agents (n,) names who holds each row, None: one agent."""
+        with as_value_error():
+            self._fit(X, y, agents)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return the number of each record (n,), within the bounds of the target."""
+        scores = self._scores(X)[:, 0]
+        return self._target.in_units(scores)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the inputs in units of y, (J,)."""
+        return np.asarray(self._linear()[0])
+
+    @property
+    def intercept_(self) -> float:
+        """The number that a record of zeros is predicted to have."""
+        return float(self._linear()[1])
+
+    def _linear(self) -> tuple[Array, float]:
+        weights, intercept = self._weights()
+        if self.model_.rescaled:
+            raise AttributeError(
+                "coef_ and intercept_ would not give the predictions, because each record was divided by its own norm: "
+                "look at model_.w, or use features='columns' and model_.shapes()."
+            )
+        target = self._target
+        return target.half * weights[:, 0], target.lo + target.half * (1 + float(intercept[0]))
+
+    @property
+    def _target(self) -> Target:
+        assert self.model_.target is not None, "the model predicts a number"
+        return self.model_.target
+
+    def _outcome(self) -> Outcome | None:
+        return None if self.target_bounds is None else _column(self._declared_target())
+
+    def _read_outcome(self, y: Array) -> Outcome:
+        return _column(_found(y))
+
+    def _declared_target(self) -> Target:
+        try:
+            low, high = map(float, self.target_bounds or ())
+        except (TypeError, ValueError):
+            raise SpecError(f"target_bounds takes (lo, hi), two numbers: got {self.target_bounds!r}.") from None
+        return Target(low, high)
+
+    def _reader(self, declared: Declared, y: Array) -> LabelReader:
+        marks = declared.schema.marks if declared.schema else ()
+        if declared.says:
+            assert declared.schema is not None, "a schema said so"
+            if declared.schema.target is None:
+                raise IncompatibleError(f"{declared.schema.source} declares classes: use PrivateFederatedClassifier.")
+            return LabelReader(target=declared.schema.target, marks=marks)
+        if self.target_bounds is None:
+            return LabelReader(target=_found(y), declared=False)
+        return LabelReader(target=self._declared_target(), marks=marks)
+
+    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:  # noqa: ARG002
+        assert reader.target is not None, "a number is to be predicted"
+        scaled = reader.target.scaled(as_numbers(y, reader.marks)[0])
+        known = ~np.isnan(scaled)
+        return np.where(known, scaled, 0.0), known
+
+
+def _found(y: Array) -> Target:
+    """Return the range that labels show, one wide where they are all alike."""
+    assert_all_finite(y, input_name="y")
+    values = y.astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    return Target(low, high if low < high else low + 1)
+
+
+def _column(target: Target) -> Outcome:
+    return {"kind": "target", "lo": target.lo, "hi": target.hi}

@@ -1,0 +1,209 @@
+"""Several fits on the same records: what they cost together, and that choosing among them by scores is not private.
+
+Every fit pays for itself and knows of no other. So this process remembers, of each record that was fitted on, what the
+fits that held it cost together: by a hash of the record under a key that was drawn when the process began, which stays
+in memory. A fit is told of before it begins. Trials of a search in other processes are counted by what scikit-learn
+tells each of them about the search; what earlier processes have spent is for ledgers (ledger=...).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from tacit.errors import InputError, RepeatedFitWarning
+from tacit.privacy.budget import calibrate, total, upward
+from tacit.privacy.release import GaussianRelease
+from tacit.types import Array, blocks
+
+NOT_PRIVATE = (
+    "Choosing among fits by scores on private records is not private, whatever the fits cost: scores carry no noise, "
+    "and fold scores neither. Choose on public records, or by theory (docs/estimator.md)."
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The budget of a fit. Gaussian fits compose as one Gaussian release; the epsilons of others are added up."""
+
+    epsilon: float
+    dp_delta: float
+    gaussian: bool
+
+    @property
+    def row(self) -> Array:
+        """One fit, its mu^2 if it is Gaussian, its epsilon if it is not."""
+        if self.gaussian and math.isfinite(self.epsilon):
+            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0])
+        return np.array([1.0, 0.0, self.epsilon])
+
+    def composed(self, fits: int) -> str:
+        """Say what so many fits cost together."""
+        _, square, epsilon = (fits * self.row).tolist()
+        return _said(square, epsilon, self.dp_delta * (fits if epsilon else 1))
+
+
+class Odometer:
+    """What the fits of this process have cost each record, by the hash of the record."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._hashes = np.empty(0, np.uint64)  # sorted
+        self._costs = np.empty((0, 3))  # fits, mu^2 of Gaussian fits, epsilon of others
+        self._told: WeakSet[Any] = WeakSet()  # searches
+        self._told_elsewhere: set[tuple[int, int]] = set()  # sizes of searches that another process makes
+
+    def first_time(self, search: Search) -> bool:
+        """Tell whether a search was not spoken of before."""
+        told: Any = self._told_elsewhere if search.own is None else self._told
+        key = (search.candidates, search.splits) if search.own is None else search.own
+        with self._lock:
+            known = key in told
+            told.add(key)
+            return not known
+
+    def with_one_more(self, records: Array, cost: Cost) -> tuple[int, str]:
+        """Return in how many fits the most used of these records would be with one more, and what they would cost."""
+        with self._lock:
+            at, known = self._places(records)
+            most = self._costs[at[known]].max(axis=0, initial=0.0) + cost.row
+        fits = int(most[0])
+        return fits, _said(float(most[1]), float(most[2]), cost.dp_delta * (fits if most[2] else 1))
+
+    def add(self, records: Array, cost: Cost) -> None:
+        """Count one more fit on these records."""
+        with self._lock:
+            at, known = self._places(records)
+            self._costs[at[known]] += cost.row
+            hashes = np.concatenate([self._hashes, records[~known]])
+            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 3))])
+            order = np.argsort(hashes, kind="stable")
+            self._hashes, self._costs = hashes[order], costs[order]
+
+    def _places(self, records: Array) -> tuple[Array, Array]:
+        """Return (where each record is, whether it is there)."""
+        at = np.searchsorted(self._hashes, records)
+        known = at < len(self._hashes)
+        known[known] = self._hashes[at[known]] == records[known]
+        return at, known
+
+
+ODOMETER = Odometer()
+_KEY = int.from_bytes(os.urandom(8), "big")
+
+
+def hashed(x: Array) -> Array:
+    """Return the hashes of all rows, each once: equal rows have equal hashes, and without the key no more shows."""
+    rng = np.random.Generator(np.random.PCG64(_KEY))
+    factors = rng.integers(0, 2**64, x.shape[1], np.uint64) | np.uint64(1)
+    found = np.empty(len(x), np.uint64)
+    for some in blocks(len(x)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            words = np.ascontiguousarray(x[some], np.float32).view(np.uint32).astype(np.uint64)
+        words = (words + np.uint64(1)) * factors
+        found[some] = (words ^ (words >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
+    return np.unique(found)
+
+
+@lru_cache(maxsize=256)
+def _squared(epsilon: float, dp_delta: float) -> float:
+    """mu^2 of the one Gaussian release that costs (epsilon, dp_delta)."""
+    found = calibrate(GaussianRelease(1.0), epsilon, dp_delta, 1)
+    assert isinstance(found, GaussianRelease)
+    return 1 / found.multiplier**2
+
+
+def _said(square: float, epsilon: float, dp_delta: float) -> str:
+    """Say the total of Gaussian releases of mu^2 in all beside others of so much epsilon."""
+    if square:
+        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], dp_delta).epsilon
+    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {dp_delta:g})-DP"
+
+
+def tell(records: Array, cost: Cost) -> None:
+    """Warn before a fit if earlier fits of this process held some of its records, or if a search makes it."""
+    fits, together = ODOMETER.with_one_more(records, cost)
+    search, alone = search_of(sys._getframe(1)), cost.composed(1)
+    if search is not None and ODOMETER.first_time(search):
+        _warn(
+            f"a search makes {search.trials} fits and a last one on all records. If each costs {alone}, as this one "
+            f"does, they cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
+        )
+    elif fits > 1 and (search.ends if search is not None else fits & (fits - 1) == 0):  # the 2nd, 4th, 8th, ... fit
+        _warn(
+            f"some records of this fit were in {fits - 1} other{'s' if fits > 2 else ''} of this process. With this "
+            f"one, which costs {alone}, they cost {together} together. {NOT_PRIVATE}"
+        )
+
+
+@contextmanager
+def counted(records: Array, cost: Cost) -> Iterator[None]:
+    """Count a fit, also one that is stopped; a fit that is refused before its first round has released nothing."""
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException:
+        ODOMETER.add(records, cost)
+        raise
+    ODOMETER.add(records, cost)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RepeatedFitWarning, stacklevel=6)
+
+
+@dataclass(frozen=True, eq=False)
+class Search:
+    """A search over parameters that a fit is part of; `ends` at its last fit, on all records."""
+
+    own: Any  # the search itself; None in another process
+    candidates: int
+    splits: int
+    ends: bool
+
+    @property
+    def trials(self) -> int:
+        return self.candidates * self.splits
+
+
+def search_of(frame: FrameType | None) -> Search | None:
+    """Return the search of scikit-learn that calls the fit, None where none does.
+
+    scikit-learn tells an estimator nothing of this, but the function that makes a trial is told how many there are, in
+    every process. A version that tells it otherwise is not recognised; the odometer counts all the same.
+    """
+    trial: tuple[int, int] | None = None
+    for name, known in _callers(frame):
+        splits, candidates = known.get("split_progress"), known.get("candidate_progress")
+        if name == "_fit_and_score" and splits and candidates:
+            trial = candidates[1], splits[1]
+        if name == "fit" and "all_candidate_params" in known:
+            own = known.get("self")
+            tried = len(known["all_candidate_params"]), int(getattr(own, "n_splits_", known.get("n_splits") or 1))
+            return Search(own, *(trial or tried), ends=trial is None)
+    return None if trial is None else Search(None, *trial, ends=False)
+
+
+def _callers(frame: FrameType | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the functions of scikit-learn's model selection that are being run, the innermost first."""
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection."):
+            yield frame.f_code.co_name, frame.f_locals
+        frame = frame.f_back
