@@ -5,7 +5,7 @@
 A comment right above a block says what is special about it; the built pages do not show these comments:
 
     <!-- not run: REASON -->        too long, or needs what a test machine has not
-    <!-- file: NAME -->             the reader saves this block under NAME
+    <!-- file: NAME ... -->         the reader saves this block under NAME
     <!-- given: NAME ... -->        files that the page takes for granted, made by tests/docs_data.py
     <!-- exits: N -->               the commands end with this exit code
     <!-- output -->                 a text block that holds what the block before it prints; ... stands for anything
@@ -115,14 +115,21 @@ class Session:
             "HOME": str(folder),
         }
 
+    @property
+    def here(self) -> Path:
+        """Where the reader is: `cd` of one block holds for the next."""
+        noted = self.folder / ".here"
+        return Path(noted.read_text().strip()) if noted.exists() else self.folder
+
     def run(self, block: Block) -> None:
         if "given" in block.marks:
             from tests.docs_data import GIVEN
 
             for name in block.marks["given"].split():
-                GIVEN[name](self.folder / name)
-        if "file" in block.marks:
-            (self.folder / block.marks["file"]).write_text(block.code, encoding="utf-8")
+                GIVEN[name](self.here / name)
+        for name in block.marks.get("file", "").split():
+            (self.here / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.here / name).write_text(block.code, encoding="utf-8")
         if "output" in block.marks:
             if not same(block.code, self.printed):
                 raise Wrong(f"{block}: what is printed differs\n{self.printed}")
@@ -140,8 +147,8 @@ class Session:
 
     def shell(self, block: Block, commands: str) -> str:
         done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", commands],
-            cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=120,
+            ["bash", "-euo", "pipefail", "-c", f"trap 'pwd > \"{self.folder}/.here\"' EXIT\n{commands}"],
+            cwd=self.here, env=self.environment, capture_output=True, text=True, timeout=120,
         )  # fmt: skip
         if done.returncode != int(block.marks.get("exits", "0")):
             raise Wrong(f"{block}: exit code {done.returncode}\n{commands}\n{done.stdout}{done.stderr}")
@@ -149,6 +156,7 @@ class Session:
 
     def python(self, block: Block) -> None:
         told = io.StringIO()
+        os.chdir(self.here)
         with contextlib.redirect_stdout(told):
             try:
                 exec(compile(block.code, str(block), "exec"), self.module.__dict__)
@@ -174,7 +182,7 @@ def run_page(page: Path) -> None:
         os.chdir(name)
         sys.path[:0] = [name]
         for block in blocks(page):
-            if "not run" in block.marks or not (block.language in RUN or "output" in block.marks):
+            if "not run" in block.marks or not (block.language in RUN or block.marks.keys() & {"file", "output"}):
                 continue
             start = time.perf_counter()
             session.run(block)
