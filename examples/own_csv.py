@@ -54,12 +54,12 @@ def main():
         folder = Path(name)
         write_table(folder / "patients.csv")
         (folder / "schema.toml").write_text(SCHEMA)
-        federation = tacit.load(str(folder / "patients.csv"), schema=str(folder / "schema.toml"))
-        spec = tacit.preset("sound", "objt").with_values({"privacy.epsilon": 1.0, "privacy.dp_delta": 1e-6})
-        result = tacit.train(spec, federation)  # no seed: the noise is the operating system's, and differs every time
-        print(f"agents      {', '.join(federation.agents)}")
+        # no seed: the noise is the operating system's, and differs every time
+        result = tacit.train(data=folder / "patients.csv", schema=folder / "schema.toml", epsilon=1.0, dp_delta=1e-6)
         print(f"test error  {result.test_error:.1%}")
         print(f"guarantee   {result.guarantee}")
+        new = {"age": [25, 80], "smoker": ["never", "current"]}
+        print(f"new ones    {result.model.predict(new)}")
 
 
 if __name__ == "__main__":
