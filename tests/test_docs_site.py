@@ -107,7 +107,7 @@ def test_every_page_of_docs_is_in_the_navigation_or_in_the_index_of_methods():
 
 
 def test_the_reference_has_every_promised_name(site):
-    text = (site / "api" / "index.html").read_text(encoding="utf-8")
+    text = (site / "api.html").read_text(encoding="utf-8")
     assert [name for name in tacit.__all__ if f'id="tacit.{name}"' not in text and name != "__version__"] == []
 
 
