@@ -90,7 +90,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(
         prog="tacit",
         description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
-        epilog="Start with: tacit train",
+        epilog="Start with: tacit train, or with a table of your own: tacit new DIR --data FILE.csv --label COLUMN",
     )
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
