@@ -77,10 +77,10 @@ def _levels(chart: Chart) -> Raw:
     for place, name in enumerate(chart.levels):
         parts.append(_text(NAMES - 6, TOP + row * (place + 0.5) + 3, _cut(name), "end"))
     for k, line in enumerate(chart.lines):
-        for n, y in zip(line.x, line.y, strict=True):
-            at = TOP + row * (n + 0.5) + 5 * (k - (len(chart.lines) - 1) / 2)
+        for n, (level, y) in enumerate(zip(line.x, line.y, strict=True)):
+            at = TOP + row * (level + 0.5) + 5 * (k - (len(chart.lines) - 1) / 2)
             if line.low:
-                ends = right(line.low[int(n)]), right(line.high[int(n)])
+                ends = right(line.low[n]), right(line.high[n])
                 parts.append(f'<path class="whisker" d="M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"{_stroke(line)}/>')
             parts.append(f'<path class="stem" d="M{right(0):.1f} {at:.1f}H{right(y):.1f}"{_stroke(line)}/>')
             parts.append(f'<circle cx="{right(y):.1f}" cy="{at:.1f}" r="3"{_fill(line)}/>')

@@ -65,8 +65,8 @@ def drawing(found: Confusion) -> Raw:
 
 def mistakes(found: Confusion) -> str:
     """Return the most frequent mistakes as a table; nothing where there is none."""
-    rows = [[true, guessed, count] for count, true, guessed in found.mistakes[:LISTED]]
-    return table("The most frequent mistakes", ["true class", "taken for", "test records"], rows) if rows else ""
+    rows = [[f"{true}, taken for {guessed}", f"{count:,}"] for count, true, guessed in found.mistakes[:LISTED]]
+    return table("The most frequent mistakes", ["mistake", "test records"], rows) if rows else ""
 
 
 def _names(found: Confusion, cell: float, top: float) -> str:

@@ -21,6 +21,7 @@ TRUSTED = {  # the first words after "trusts" in a guarantee: who is trusted, an
     "the server": ("The server", "It sees what agents send, and adds the noise to what it passes on."),
     "a curator": ("A curator", "One party holds all records, and adds the noise to what it publishes."),
 }
+ONE_PROCESS = "one process holds all records"  # what a result says where nobody kept a ledger
 NOBODY = ("Nobody", "Each agent adds noise to what it sends, before anything leaves it.")
 
 
@@ -72,6 +73,8 @@ def no_promise(run: Recorded) -> str:
 
 def trusted(summary: Mapping[str, Any]) -> tuple[str, str]:
     """Return who must be trusted where the noise is real, and what that means."""
+    if str(summary.get("trust")).startswith(ONE_PROCESS):  # and no ledger that outlives it
+        return "Whoever ran this", "One process held all records, and no ledger tells what it has released."
     _, found, whom = str(summary.get("guarantee", "")).partition("; trusts ")
     if not found:
         return NOBODY

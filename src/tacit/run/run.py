@@ -21,7 +21,6 @@ from tacit.features.registry import described
 from tacit.measures import judge, measured
 from tacit.rounds import Info, State
 from tacit.run import build, deploy, evaluation, ledgers, ranks
-from tacit.run.breakdown import breakdown
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
@@ -201,7 +200,7 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         model = self._model(w, average)
         if self.directory is not None:
-            summary |= breakdown(w, self.federation)  # not of a sweep, whose records hold many runs
+            summary |= evaluation.breakdown(w, self.federation)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
