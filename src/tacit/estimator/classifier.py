@@ -47,6 +47,7 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     random_state : None: exact noise of the operating system. A seed: a simulation, which is not for release.
     ledger, limit, data_id : the directory of the agents' ledgers over all fits, how much epsilon each allows, and the
         name of the data there.
+    out : a new directory that keeps the run, for `tacit report`; it holds measurements of private records too.
     options : any other key of a spec by its dotted name (`tacit train --keys`).
 
     Attributes
@@ -68,7 +69,8 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
         classes: Sequence[Any] | None = None, image_shape: Sequence[int] | str | None = None,
         fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
-        limit: float | None = None, data_id: str | None = None, options: Mapping[str, Any] | None = None,
+        limit: float | None = None, data_id: str | None = None, out: str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.epsilon = epsilon
         self.dp_delta = dp_delta
@@ -87,6 +89,7 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         self.ledger = ledger
         self.limit = limit
         self.data_id = data_id
+        self.out = out
         self.options = options
 
     def fit(self, X: Any, y: Any, agents: Any = None) -> PrivateFederatedClassifier:

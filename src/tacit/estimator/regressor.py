@@ -37,7 +37,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
         target_bounds: tuple[float, float] | None = None, image_shape: Sequence[int] | str | None = None,
         fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
-        limit: float | None = None, data_id: str | None = None, options: Mapping[str, Any] | None = None,
+        limit: float | None = None, data_id: str | None = None, out: str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.epsilon = epsilon
         self.dp_delta = dp_delta
@@ -56,6 +57,7 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         self.ledger = ledger
         self.limit = limit
         self.data_id = data_id
+        self.out = out
         self.options = options
 
     def fit(self, X: Any, y: Any, agents: Any = None) -> PrivateFederatedRegressor:
