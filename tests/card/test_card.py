@@ -201,6 +201,16 @@ def test_a_result_of_an_earlier_version_has_a_card(heart: Path, tmp_path: Path) 
     assert "does not say how many test records" in page
 
 
+def test_a_run_without_test_records_has_a_card_and_a_report(tmp_path: Path) -> None:
+    words = ("--data", "heart", "--set", "data.test_fraction=0", "--rounds", 2, "--epsilon", "inf", "--seed", 0)
+    assert command("train", *words, "--out", tmp_path / "run", "-qq") == 0
+    text, _ = text_of(tmp_path / "run")
+    assert text.count("Not measured: there were no test records.") == 2
+    assert "a model without a guarantee" in text
+    assert "There is no guarantee that could cover anything." in text
+    assert "There were no test records." in (tmp_path / "run" / "report.html").read_text()
+
+
 def test_many_agents_and_classes_stay_short(heart: Path, tmp_path: Path) -> None:
     names = [f"class {n}" for n in range(60)]
     counts = [[int(i == j) + 5 * (j == i + 1) for j in range(60)] for i in range(60)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tacit
 import tacit.data
 from tacit.data import partition, synthetic
 from tacit.errors import DataError
@@ -72,6 +73,14 @@ def test_readers_know_whose_test_records_are(tmp_path: Path) -> None:
     assert set(drawn.test.owners.tolist()) <= set(range(5))
     pooled = synthetic.make(1, 100, 4, 3)
     assert partition.deal(pooled, "shuffled", 5, 0, 0.5).test.owners is None
+    for folder, users in (("train", "ab"), ("test", "bc")):
+        (tmp_path / "leaf" / folder).mkdir(parents=True)
+        own = {user: {"x": [[0.0, 1.0], [1.0, 0.0]], "y": [0, 1]} for user in users}
+        told = {"users": list(own), "num_samples": [2] * len(own), "user_data": own}
+        (tmp_path / "leaf" / folder / "all.json").write_text(json.dumps(told))
+    leaf = tacit.data.load(str(tmp_path / "leaf"), class_count=2)
+    assert leaf.test.owners is not None
+    assert leaf.test.owners.tolist() == [1, 1, -1, -1]  # b, and a stranger
     head = "x,label,agent\n"
     (tmp_path / "train.csv").write_text(head + "".join(f"{n % 2},{n % 2},{who}\n" for who in "ab" for n in range(6)))
     (tmp_path / "test.csv").write_text(head + "0,0,b\n1,1,stranger\n1,1,a\n")
@@ -105,3 +114,25 @@ def test_the_records_of_a_sweep_leave_it_out(tmp_path: Path) -> None:
         assert not {"test", "agent_records"} & set(json.loads(line))
     for path in out.glob("*/result.json"):
         assert json.loads(path.read_text())["test"]["records"] == 12
+
+
+def test_effects_on_a_number_add_up_to_what_is_predicted_in_its_unit(tmp_path: Path) -> None:
+    (tmp_path / "schema.toml").write_text(
+        "[columns.age]\nkind = 'numeric'\nlo = 0\nhi = 100\n"
+        "[columns.ill]\nkind = 'categorical'\nvalues = ['yes', 'no']\n"
+        "[columns.who]\nkind = 'agent'\n[columns.days]\nkind = 'target'\nlo = 10\nhi = 50\n"
+    )
+    rows = [f"{n},{'yes' if n % 3 else 'no'},{'ab'[n % 2]},{20 + n / 10}" for n in range(100)]
+    (tmp_path / "t.csv").write_text("age,ill,who,days\n" + "\n".join(rows) + "\n")
+    words = ("--data", tmp_path / "t.csv", "--schema", tmp_path / "schema.toml", "--rounds", 20, "--seed", 0)
+    assert command("train", *words, "--epsilon", "inf", "--out", tmp_path / "run", "-qq") == 0
+    model = tacit.Model.read(tmp_path / "run")
+    found = model.shapes()
+    assert found.outputs == ["days"]
+    age, ill = sorted(found.columns, key=lambda one: one.column)
+    total = found.intercept[0] + age.effects[0][-1] + ill.effects[0][ill.values.index("yes")]
+    (predicted,) = model.predict({"age": [age.values[-1]], "ill": ["yes"]})
+    assert total == pytest.approx(predicted, rel=1e-4)
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert "effect on days" in page
+    assert "Nothing is recorded for" not in page

@@ -24,6 +24,8 @@ def sentence(run: Recorded) -> str:
     """Say how good the model is, in one line."""
     judged = judge(run.summary) or ERROR
     value, known = run.summary.get(judged.key), tested(run.summary)
+    if value is None:
+        return "Not measured: there were no test records."
     both = interval(judged, value, known.records) if known is not None else None
     sure = f", between {both[0]:.1%} and {both[1]:.1%} with {CONFIDENCE:.0%} confidence" if both else ""
     over = f" on {known.records:,} test records" if known is not None else ""
@@ -38,6 +40,8 @@ def measured(run: Recorded) -> list[Block]:
         if one.key in run.summary:
             value, averaged = run.summary[one.key], run.summary.get(one.averaged)
             rows.append([one.label, one.shown(value), _sure(one, value, known), one.shown(averaged)])
+    if all(value == "-" for _, value, *_ in rows):
+        return [Text(sentence(run))]
     columns = ["measure", "value", f"{CONFIDENCE:.0%} interval", "of the averaged model"]
     size = "The result does not say how many test records there were."
     if known is not None:
