@@ -227,3 +227,12 @@ def test_a_number_to_predict_has_no_probabilities_in_its_readme() -> None:
     readme = Path("project", "README.md").read_text()
     assert "`predict` prints a number a record." in readme
     assert "proba" not in readme
+
+
+def test_a_column_that_says_the_label_in_other_words_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [f"{i / 9:.3f},{['no', 'yes'][i % 2]},{'abc'[i % 3]},{i % 2}" for i in range(90)]
+    Path("t.csv").write_text("age,alive,group,label\n" + "\n".join(rows) + "\n")
+    assert main(["new", "project", "--data", "t.csv", "-qq"]) == 0
+    out = capsys.readouterr().out
+    assert "note: 'alive': its values go one with one with those of 'label': is it known before" in out
+    assert out.count("one with one") == 1

@@ -88,6 +88,7 @@ class Shard:
     `present` (I_p,) is false where a record is absent in its place, its features zero; None where all are there.
     `here` is false where another process holds the records: their number is then all that is known of them, and their
     CRC where that process has told it (`told`).
+    `owners` (I_p,) says of each record of a test set which agent it comes from, -1 for none; None where nobody knows.
     """
 
     x: Array
@@ -96,6 +97,7 @@ class Shard:
     present: Array | None = None
     here: bool = True
     told: int = 0
+    owners: Array | None = None
 
     @classmethod
     def elsewhere(cls, n_records: int, n_features: int, told: int = 0) -> Shard:
@@ -130,6 +132,8 @@ class Shard:
             raise DataError(f"present must hold true or false for each of {len(x)} records.")
         if self.present is not None and x[~self.present].any():
             raise DataError("an absent record has features: set them to zero.")
+        if self.owners is not None and self.owners.shape != y.shape:
+            raise DataError(f"owners must hold the number of an agent for each of {len(x)} records.")
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "y", np.ascontiguousarray(y, dtype=np.float64 if number and len(y) else np.int64))
 
@@ -152,8 +156,8 @@ class Shard:
     def rows(self, kept: Any) -> Shard:
         """The records that an index, a slice or a mask chooses."""
         self.at_hand()
-        present = None if self.present is None else self.present[kept]
-        return replace(self, x=self.x[kept], y=self.y[kept], present=present)
+        present, owners = (None if part is None else part[kept] for part in (self.present, self.owners))
+        return replace(self, x=self.x[kept], y=self.y[kept], present=present, owners=owners)
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,8 @@ class Federation:
                 raise DataError(f"agent {name!r} has no records: drop it, or choose a partition that gives it some.")
             self._check_member(f"agent {name!r}", shard)
         self._check_member("the test set", self.test)
+        if self.test.owners is not None and self.test.owners.max(initial=-1) >= self.n_agents:
+            raise DataError(f"a test record is of an agent beyond the {self.n_agents} that there are: count from 0.")
 
     @property
     def n_agents(self) -> int:

@@ -52,7 +52,7 @@ def test_a_draft_guesses_kinds_and_takes_many_texts_for_names(tmp_path: Path) ->
     columns = {
         "site": ["a", "b"] * 30,
         "age": ["?", "20"] + ["31.5"] * 58,
-        "blood group": ["0", "AB"] * 30,
+        "blood group": ["0", "0", "AB", "AB"] * 15,
         "id": [f"p{n}" for n in range(60)],
         "constant": ["7"] * 60,
         "empty": [""] * 60,

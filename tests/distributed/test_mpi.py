@@ -168,7 +168,7 @@ def test_a_comparison_over_ranks_gives_the_records_of_one_process(tmp_path: Path
 # --- what goes wrong
 
 WRONG = {
-    "no such option": (("train", "--nonsense"), "unrecognized arguments"),
+    "no such option": (("train", "--nonsense"), "train has no option '--nonsense'"),
     "no such file": (("train", "--data", "nowhere.csv", "--engine", "mpi"), "nowhere.csv does not exist"),
     "exact noise": (("train", "--data", "heart", "--noise", "exact", "--engine", "mpi"), "simulates noise from a seed"),
     "a curator": (("train", "--data", "heart", "--algorithm", "dpsgd", "--engine", "mpi"), "drop --engine mpi"),

@@ -35,8 +35,6 @@ def test_a_fitted_estimator_that_is_sent_away_holds_no_record_and_no_measurement
     assert all(set(row) == {"t", "step", "rho", "epsilon"} for row in model.history_)
     sent = pickle.dumps(model)
     assert not any(row.tobytes() in sent for kind in (np.float64, np.float32) for row in x.astype(kind))
-    for word in (b"objective", b"noise_gradient", b"consensus", b"test_error", b"seconds"):
-        assert word not in sent
 
 
 def test_a_simulation_keeps_its_measurements(records):

@@ -125,6 +125,7 @@ def test_classes_and_ranges_that_are_read_from_labels_are_not_private(records):
     with pytest.warns(NotPrivateWarning, match="list of classes"):
         model = PrivateFederatedClassifier(feature_bounds=(0, 1), rounds=2).fit(x, y)
     assert model.guarantee_.startswith("not private")
+    assert "(declare it: classes of the estimator)" in model.guarantee_
     assert model.privacy_spent_.total == np.inf
     assert "classes" in model.privacy_spent_.reason
     with pytest.warns(NotPrivateWarning, match="range of the target"):
@@ -189,6 +190,27 @@ def test_a_copy_of_a_fitted_estimator_predicts_the_same(records):
         clone(model).predict(x)
 
 
+def test_a_run_is_kept_where_that_is_asked(records, tmp_path):
+    x, y, agents = records
+    model = PrivateFederatedClassifier(**QUICK, out=tmp_path / "run").fit(x, y, agents=agents)
+    assert np.array_equal(tacit.Model.read(tmp_path / "run").w, model.model_.w)
+
+
+def test_no_noise_is_not_private(records):
+    x, y, _ = records
+    with pytest.warns(NotPrivateWarning, match="no noise"):
+        model = PrivateFederatedClassifier(**QUICK | {"epsilon": np.inf, "random_state": None}).fit(x, y)
+    assert model.privacy_spent_.total == np.inf
+    assert "no guarantee" in str(model.privacy_spent_)
+    assert model.history_[-1]["epsilon"] == np.inf
+
+
+def test_a_linear_model_without_bounds_says_that_large_columns_outweigh_the_others(records):
+    x, y, _ = records
+    with pytest.warns(UnboundedWarning, match="outweigh"):
+        PrivateFederatedClassifier(classes=[0, 1], features="none", rounds=2).fit(x, y)
+
+
 def test_an_image_takes_the_map_of_images():
     data = tacit.load("mnist", agents=10).shards[0]
     x, y = data.x[:200], data.y[:200]
@@ -217,6 +239,7 @@ def test_an_image_takes_the_map_of_images():
         ({"colluding": 1}, "secure sum"),
         ({"options": {"privacy.clips": 1}}, "did you mean"),
         ({"options": "privacy.clip"}, "dictionary"),
+        ({"options": {"data.source": "mnist"}}, "would change nothing"),
     ],
 )
 def test_bad_parameters_are_told_of_when_the_model_is_fitted(records, wrong, says):

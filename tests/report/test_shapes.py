@@ -93,7 +93,8 @@ def test_figures_draw_shapes_in_one_file_the_same_bytes_each_time(
     source = read(trained(tmp_path, *ADDITIVE, level="long " * 20))
     output.write_figures([source], tmp_path / "figures")
     names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert names == {f"run-shapes{which}.{kind}" for which in ("", "-averaged") for kind in ("png", "svg")}
+    wanted = ("run-agents", "run-shapes", "run-shapes-averaged")
+    assert names == {f"{name}.{kind}" for name in wanted for kind in ("png", "svg")}
     drawn = (tmp_path / "figures" / "run-shapes.svg").read_text()
     assert "<!-- missing -->" in drawn
     assert "long long long long lon\u2026" in drawn

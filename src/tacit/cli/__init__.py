@@ -65,6 +65,7 @@ COMMANDS = {
     "compare": "compare methods at one total budget",
     "reproduce": "the paper's tables and figures, number by number",
     "report": "show runs on one page, from their records",
+    "card": "write the model card of a run, for a board to read and sign",
     "predict": "predict with a trained model",
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
@@ -89,7 +90,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser = Parser(
         prog="tacit",
         description="Train one model over data that many agents keep to themselves, with a stated privacy guarantee.",
-        epilog="Start with: tacit train",
+        epilog="Start with: tacit train, or with a table of your own: tacit new DIR --data FILE.csv --label COLUMN",
     )
     parser.add_argument("--version", action="version", version=f"tacit {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

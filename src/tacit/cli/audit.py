@@ -47,7 +47,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit import jsontext
+from tacit import jsontext, record
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     for flag, value in (("--draws", options.draws), ("--canaries", options.canaries)):
         if value is not None and value < 100:
             raise SpecError(f"{flag} {value} shows nothing: give at least 100.")
-    spec = spec_of(options)
+    spec = asked = spec_of(options)
     only = _only_mechanism(spec)
     if only and options.what not in (None, "mechanism"):
         raise IncompatibleError(f"--what {options.what} is {only}: attack this method with mechanism.")
@@ -103,7 +103,8 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         told = {"findings": [one.as_dict() for one in findings], "controls": [one.as_dict() for one in controls]}
         told["reconstruction"] = [one.as_dict() for one in recovered]
-        print(jsontext.dumps({"passed": passed, **told, "picture": picture and str(picture)}))
+        named = record.spec_hash(asked.toml()) if _named(options) else None  # by which a card knows its audit
+        print(jsontext.dumps({"passed": passed, **told, "picture": picture and str(picture), "spec_hash": named}))
     elif findings or controls:
         from tacit.audit.finding import CONFIDENCE
 

@@ -79,6 +79,14 @@ class ColumnFacts:
         whole = Coded.stacked([Coded.of(piece) for piece in self.pieces])
         return {name: int(n) for name, n in zip(whole.names, np.bincount(whole.codes), strict=True) if name}
 
+    def renames(self, other: ColumnFacts) -> bool:
+        """Whether values of this column and of the other go one with one: it may say the same in other words."""
+        own, its = (Coded.stacked([Coded.of(piece) for piece in one.pieces]) for one in (self, other))
+        here = np.array([bool(name) and name not in MARKS for name in own.names])[own.codes]
+        pairs = np.unique(np.stack([own.codes[here], its.codes[here]]), axis=1)
+        values, others = (len(np.unique(one)) for one in pairs)
+        return 1 < values == others == pairs.shape[1] and bool(here.sum() >= LEAST * values)
+
     @cached_property
     def texts(self) -> list[str]:
         """The different texts that are not missing, sorted."""

@@ -65,7 +65,9 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
     n_features = _count_features(root, members)
     n_classes = _count_classes(root, members) if spec.class_count is None else spec.class_count
     shards = [train.get(user) or Shard.elsewhere(known.n_records, n_features) for user, known in trains.items()]
-    pooled = _pool(test.values(), n_features)
+    number = {user: p for p, user in enumerate(trains)}  # strangers have none
+    owners = [np.full(len(shard), number.get(user, -1)) for user, shard in test.items()]
+    pooled = replace(_pool(test.values(), n_features), owners=np.concatenate([np.empty(0, np.int64), *owners]))
     *known, in_test = (shard.y >= 0 for shard in (*shards, pooled))
     *shards, pooled = (replace(shard, y=shard.y.clip(0)) if shard.here else shard for shard in (*shards, pooled))
     federation = Federation(

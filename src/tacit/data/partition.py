@@ -120,4 +120,5 @@ def deal(pooled: Federation, name: str, n_agents: int, seed: int, alpha: float) 
     parts = by_name(name, everything.y, n_agents, seed, alpha)
     # parts are sorted: a run of neighbours can be a view, which spares a copy of all of MNIST
     rows = [slice(part[0], part[-1] + 1) if part[-1] - part[0] < len(part) else part for part in parts]
-    return replace(pooled, shards=tuple(map(everything.rows, rows)), agents=())
+    test = replace(pooled.test, owners=None)  # those of the pool
+    return replace(pooled, shards=tuple(map(everything.rows, rows)), test=test, agents=())

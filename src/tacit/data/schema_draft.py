@@ -34,6 +34,8 @@ _MARK = "  # READ FROM THE DATA: replace by "
 _FLAG = "read_from_data = true  # delete this line when the above is public knowledge"
 
 
+_SAME = 'is it known before the label is? kind = "ignore" leaves it out'
+
 _FILE = """
 [file]  # how text files are written: they are read by this alone, so it must hold for the files of every agent
 """
@@ -94,6 +96,7 @@ def draft_schema(
         for odd in sorted(set(other.columns) ^ set(first.columns)):
             raise DataError(f"{odd!r} is a column of only one of {first.source} and {other.source}: make them alike.")
     drafts = {}
+    label = ColumnFacts(label_column, [table.columns[label_column] for table in tables])
     for name in first.columns:
         facts = ColumnFacts(name, [table.columns[name] for table in tables])
         if name == label_column:
@@ -102,6 +105,8 @@ def draft_schema(
             drafts[name] = _Column(['kind = "agent"'])
         else:
             drafts[name] = _feature(facts)
+            if not drafts[name].ignored and len(facts.names) <= MOST_VALUES and facts.renames(label):
+                drafts[name].notes.append(f"its values go one with one with those of {label_column!r}: {_SAME}")
     head = _HEAD.format(source=_text(source), marks=_list(MARKS)) + ("" if layout is None else _file(layout))
     sections = ["\n".join([f"\n[columns.{_key(name)}]", *draft.lines]) for name, draft in drafts.items()]
     return Draft(

@@ -55,7 +55,7 @@ def make(
         # Gumbel's trick: argmax_k (score_k + Gumbel noise) is a draw from softmax(score)
         y = (x @ w + rng.gumbel(size=(len(x), n_classes))).argmax(1)
         wrong = rng.random(len(x)) < noise
-        return Shard(x, np.where(wrong, rng.integers(n_classes, size=len(x)), y))
+        return Shard(x, np.where(wrong, rng.integers(n_classes, size=len(x)), y), owners=agents)
 
     pool, cuts = draw(train, owner), np.cumsum(counts)[:-1]
     shards = map(Shard, np.split(pool.x, cuts), np.split(pool.y, cuts))

@@ -52,9 +52,14 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
     names = {*labels.names, *test_labels.names} if declared is None else set()
     outcome = declared or LabelReader(found_classes(table.source, names), declared=False)
     y, known = outcome.read(labels)
-    held = np.empty(0, np.int64)
+    held, owners = np.empty(0, np.int64), None
     if tested is table:
+        before = parts
         parts, held = hold_out(parts, spec.test_fraction, spec.seed)
+        owners = np.repeat(np.arange(len(parts)), [len(a) - len(b) for a, b in zip(before, parts, strict=True)])
+    elif agents and tested.agents is not None:
+        number = {name: p for p, name in enumerate(agents)}
+        owners = tested.agents.each(np.array([number.get(name, -1) for name in tested.agents.names], np.int64))
     mine = share.mine([len(part) for part in parts])
     own, runs = [parts[p] for p in mine], table.runs
     if not share.alone:  # the labels are there: now the features of the records that stay in this process
@@ -78,9 +83,10 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
         Shard(next(dealt), y[part]) if p in mine else Shard.elsewhere(len(part), len(table.features))
         for p, part in enumerate(parts)
     )
+    owners = None if owners is None else owners[: len(y_test)]
     federation = Federation(
-        shards, Shard(x_test, y_test), outcome.columns, stem_of(Path(spec.source).resolve()), tuple(agents),
-        outcome.classes, table.features, bounds, public_classes=outcome.declared,
+        shards, Shard(x_test, y_test, owners=owners), outcome.columns, stem_of(Path(spec.source).resolve()),
+        tuple(agents), outcome.classes, table.features, bounds, public_classes=outcome.declared,
         longest=schema.longest if schema else None, schema=schema.text if schema else "",
         columns=schema.made if schema else (), target=outcome.target,
     )  # fmt: skip

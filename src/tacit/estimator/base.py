@@ -21,7 +21,8 @@ from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
-from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of
+from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, without_numbers
+from tacit.estimator.notes import GAINS, simulated_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.method import Composed
@@ -29,22 +30,12 @@ from tacit.methods.registry import METHODS
 from tacit.privacy.ledger import Ledger
 from tacit.run import train as trainer
 from tacit.run.deploy import price
+from tacit.run.keywords import refuse_unread
 from tacit.run.ledgers import file_of
-from tacit.run.noise import deployable
 from tacit.run.presets import preset
+from tacit.run.sources import ESTIMATOR
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
-
-NAME = "estimator"  # of the data in the ledgers, where no data_id is given
-UNBOUNDED = (
-    "no bounds are declared, and none were read from the data: each number x became x / (1 + |x|), and each record got "
-    "norm one. That takes nothing from the guarantee. With feature_bounds=(lo, hi), or a schema, numbers keep their "
-    "proportions and the model is usually better: give the ranges that you know without a look at these records."
-)
-SIMULATED = (
-    "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
-    "not for release. {}"
-)
 
 
 @contextmanager
@@ -100,7 +91,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         labels, known = self._labels(reader, declared, y)
         features = schema.features if schema else tuple(map(str, getattr(self, "feature_names_in_", ())))
         federation = Federation(
-            tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, NAME,
+            tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, ESTIMATOR,
             names, reader.classes, features, schema.bounds if schema else declared.bounds,
             public_classes=reader.declared, longest=schema.longest if schema else None,
             schema=schema.text if schema else "", columns=schema.made if schema else (), target=reader.target,
@@ -133,10 +124,14 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
 
     def _numbers(self, X: Any, reset: bool) -> Array:
         """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are."""
-        finite = self.feature_bounds is None
-        found = validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=finite
-        )
+        asked = {"accept_sparse": "csr", "ensure_all_finite": self.feature_bounds is None}
+        try:
+            found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
+        except (ValueError, TypeError):
+            if isinstance(X, Frame) and (texts := without_numbers(X)):  # and the error would print a cell
+                todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
+                raise DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.") from None
+            raise
         return np.asarray(found.toarray() if issparse(found) else found)
 
     def _by_schema(self, X: Any) -> Array:
@@ -180,25 +175,27 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         values["data.intercept"] = bool(self.fit_intercept) and self.features == "none"  # maps bring their own
         if not isinstance(self.options, Mapping | None):
             raise SpecError("options takes a dictionary of dotted keys, such as {'privacy.clip': 0.5}.")
-        return preset("sound", self.algorithm).with_values(values | dict(self.options or {})).checked()
+        options = dict(self.options or {})
+        refuse_unread(options, ESTIMATOR)
+        return preset("sound", self.algorithm).with_values(values | options).checked()
 
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
         spec = self._spec()
         gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
         self.notes_: list[str] = []
-        if not declared.anything and raw.shape[1] <= LONG and spec.features.map in ("auto", "columns"):
-            self.notes_.append(UNBOUNDED)
-            warnings.warn(UNBOUNDED, UnboundedWarning, stacklevel=4)
-        cost = repeated.Cost(spec.privacy.epsilon, spec.privacy.dp_delta, gaussian)
+        if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
+            self.notes_.append(GAINS[spec.features.map])
+            warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
+        times = spec.run.rounds if spec.privacy.covers == "round" else 1
+        cost = repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
         records = repeated.hashed(raw)
         repeated.tell(records, cost)
         with repeated.counted(records, cost):
-            result = trainer.train(spec, federation)
+            result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
-            hint = "Drop random_state." if self.random_state is not None else "Use objt or objp, which can be deployed."
-            self.notes_.append(SIMULATED.format(hint if deployable(spec) or self.random_state is None else ""))
+            self.notes_.append(simulated_because(spec))
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
@@ -212,7 +209,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         for agent in federation.agents:
             with Ledger.open(Path(spec.privacy.ledger) / file_of(agent), price, create=False) as ledger:
                 accounts = ledger.show(spec.privacy.dp_delta)
-            data_id = f"{spec.privacy.data_id or NAME}: {agent}"
+            data_id = f"{spec.privacy.data_id or ESTIMATOR}: {agent}"
             found[agent] = next(one.epsilon for one in accounts if one.data_id == data_id)
         return found
 

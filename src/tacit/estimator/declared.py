@@ -77,6 +77,17 @@ def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
     return {name: np.asarray(frame[name]) for name in schema.encoded}
 
 
+def without_numbers(frame: Frame) -> list[str]:
+    """Name the columns of a frame that hold something else than numbers."""
+    found = []
+    for name in frame.columns:
+        try:
+            np.asarray(frame[name]).astype(np.float64)
+        except (ValueError, TypeError):
+            found.append(str(name))
+    return found
+
+
 def by_bounds(given: Any, names: Sequence[str], outcome: Outcome) -> Declared:
     """Return what `feature_bounds` declares of features with these names."""
     try:

@@ -21,13 +21,14 @@ from tacit.types import Array, Target
 class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: ignore[misc]
     """Least squares over public features of records, (epsilon, dp_delta)-differentially private for each record.
 
-    Parameters
-    ----------
-    target_bounds : (lo, hi), the public range of y; numbers outside are moved to its end, and predictions lie within.
-        None: it is read from y, and the fit is not private.
-
     All other parameters, and the attributes but for `classes_`, are those of `PrivateFederatedClassifier`. `coef_` and
     `intercept_` exist where features="none" and no record was divided by its own norm.
+
+    Parameters
+    ----------
+    target_bounds
+        (lo, hi), the public range of y; numbers outside are moved to its end, and predictions lie within. None: it is
+        read from y, and the fit is not private.
     """
 
     def __init__(
@@ -37,7 +38,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
         target_bounds: tuple[float, float] | None = None, image_shape: Sequence[int] | str | None = None,
         fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
-        limit: float | None = None, data_id: str | None = None, options: Mapping[str, Any] | None = None,
+        limit: float | None = None, data_id: str | None = None, out: str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.epsilon = epsilon
         self.dp_delta = dp_delta
@@ -56,6 +58,7 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         self.ledger = ledger
         self.limit = limit
         self.data_id = data_id
+        self.out = out
         self.options = options
 
     def fit(self, X: Any, y: Any, agents: Any = None) -> PrivateFederatedRegressor:

@@ -142,13 +142,13 @@ def tell(records: Array, cost: Cost) -> None:
     search, alone = search_of(sys._getframe(1)), cost.composed(1)
     if search is not None and ODOMETER.first_time(search):
         _warn(
-            f"a search makes {search.trials} fits and a last one on all records. If each costs {alone}, as this one "
-            f"does, they cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
+            f"a search makes {search.trials} fits and a last one on all records. With a budget of {alone} each, as of "
+            f"this one, they cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
         )
     elif fits > 1 and (search.ends if search is not None else fits & (fits - 1) == 0):  # the 2nd, 4th, 8th, ... fit
         _warn(
             f"some records of this fit were in {fits - 1} other{'s' if fits > 2 else ''} of this process. With this "
-            f"one, which costs {alone}, they cost {together} together. {NOT_PRIVATE}"
+            f"one, whose budget is {alone}, they cost {together} together. {NOT_PRIVATE}"
         )
 
 

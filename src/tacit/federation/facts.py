@@ -57,7 +57,7 @@ def hollow(name: str, text: str, agents: Counts, test: Shard | None = None) -> F
             raise ValueError(sorted(facts))
         return Federation(
             tuple(Shard.elsewhere(count, n_features) for _, count in agents),
-            test or Shard(np.zeros((0, n_features)), np.zeros(0, np.int64)),
+            replace(test or Shard(np.zeros((0, n_features)), np.zeros(0, np.int64)), owners=None),
             name=name, agents=tuple(who for who, _ in agents), columns=columns,
             target=None if target is None else Target(**target), **facts,
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """Sources in, one page (and figures) out: what `tacit report`, `tacit train` and `tacit reproduce` call.
 
-The page has contents, a comparison of all runs, and one section a source, in one file that needs no other.
+The page of one run begins with what a board reads first. Any other page has contents, a comparison of all runs, and one
+section a source. Either is one file that needs no other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.measures import ERROR, Measure, judge
 from tacit.privacy.budget import upward
-from tacit.report import curves, shapes
+from tacit.report import curves, headline, shapes
 from tacit.report.markup import Raw, badge, either, folded, html, table
 from tacit.report.runs import Group, grouped
 from tacit.report.section import section
@@ -69,6 +70,9 @@ def write_figures(sources: Sequence[Source], directory: Path) -> None:
             draw(curves.panels(source.artefact, source.runs), directory / key, source.artefact.columns)
         for chart in curves.standard(source.runs):
             draw([chart], directory / f"{key}-{chart.key}")
+        known = None if source.single is None else headline.agents(source.single)
+        if known is not None:
+            draw([known], directory / f"{key}-{known.key}")
         if source.learnt is not None:
             draw(shapes.charts(source.learnt), directory / f"{key}-shapes", shapes.COLUMNS)
 
@@ -113,18 +117,20 @@ def _page(sources: dict[str, Source]) -> str:
     contents = "".join(f'<li><a href="#{key}">{one}</a></li>' for key, one in zip(sources, titles, strict=True))
     head = f'<nav aria-label="Contents"><h2>Contents</h2><ul>{contents}</ul></nav>' if len(titles) > 1 else ""
     sections = "\n".join(section(source, key) for key, source in sources.items())
+    alone = len(titles) == 1 and next(iter(sources.values())).single is not None
+    compared = "" if alone else _comparison(comparison(sources.values()))
     return f"""<!doctype html>
 <html lang="en" data-theme="system" data-y="default" data-iterate="last"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-{_own("page.css")}</style></head><body>
-<header><h1>{title}</h1>{_toolbar()}
+{_own("page.css")}{_own("board.css")}</style></head><body{' class="alone"' if alone else ""}>
+<header><h1>{titles[0] if alone else title}</h1>{_toolbar()}
 <noscript><p>Charts need JavaScript; the tables hold the numbers, and the CSV holds the curves.</p></noscript></header>
 <main>{head}
-{_comparison(comparison(sources.values()))}
+{compared}
 {sections}
 </main><script>
-{_own("axes.js")}{_own("page.js")}</script></body></html>
+{_own("axes.js")}{_own("page.js")}{_own("matrix.js")}</script></body></html>
 """
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from tacit.measures import JUDGES, KEYS, MEASURES, Measure
-from tacit.report import curves, shapes
+from tacit.report import curves, headline, shapes
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
@@ -17,9 +17,13 @@ from tacit.report.printed import Comparison, compare
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
 from tacit.report.source import QUANTITIES, Source
 
+SHOWN_ABOVE = ("guarantee", "test", "agent_records")  # or long
+
 
 def section(source: Source, key: str) -> str:
     """Return the section; `key` is its id on the page."""
+    if source.single is not None:
+        return _single(source, source.single, key)
     artefact, runs = source.artefact, source.runs
     parts = [f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{html(source.title)}</h2>']
     if artefact is not None:
@@ -27,12 +31,22 @@ def section(source: Source, key: str) -> str:
     if runs:
         drawn = figures(curves.standard(runs), key)
         shown_above = artefact is not None and bool(artefact.panels)
-        parts.append(_guarantees(runs))
-        if source.learnt is not None:
-            parts.append(shapes.section(source.learnt, key))
-        parts += [folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
+        parts += [_guarantees(runs), folded("All curves", drawn) if shown_above else drawn, _unpriced(runs)]
         parts += [_result(runs[0]) if len(runs) == 1 else _results(runs), _spec(runs), _download(runs, key)]
     return "\n".join([*filter(None, parts), "</section>"])
+
+
+def _single(source: Source, run: Recorded, key: str) -> str:
+    """Return the section of one run: what a board reads first, then pictures, then the rest."""
+    learnt = "" if source.learnt is None else shapes.section(source.learnt, key)
+    trained = figures(curves.standard([run]), key)
+    return "\n".join(filter(None, [
+        f'<section class="first" id="{key}" aria-labelledby="{key}-title">',
+        f'<h2 id="{key}-title">{html(source.title)}</h2>',
+        headline.headline(run), headline.pictures(run, key), learnt,
+        f"<h3>How it was trained</h3>{trained}" if trained else "", _unpriced([run]),
+        _guarantees([run]), _result(run), _spec([run]), _download([run], key), "</section>",
+    ]))  # fmt: skip
 
 
 def _artefact(artefact: ArtefactFile, runs: Sequence[Recorded], key: str) -> str:
@@ -75,7 +89,7 @@ def _guarantees(runs: Sequence[Recorded]) -> str:
             items.append(f"<li>{badge(run.label)} {named}{html(promise.removeprefix('not private:').strip())}</li>")
         else:
             items.append(f"<li>{badge('diverged')} {names}: {html(run.summary['diverged'])}</li>")
-    return f'<h3>Guarantee</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
+    return f'<h3>The guarantee in full</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
 
 
 def _coverage(runs: Sequence[Recorded]) -> str:
@@ -95,7 +109,7 @@ def _unpriced(runs: Sequence[Recorded]) -> str:
 
 
 def _result(run: Recorded) -> str:
-    told = [(name.replace("_", " "), text(value)) for name, value in run.summary.items() if name != "guarantee"]
+    told = [(name.replace("_", " "), text(value)) for name, value in run.summary.items() if name not in SHOWN_ABOVE]
     return folded("Result", facts(told))
 
 

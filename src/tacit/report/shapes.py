@@ -41,6 +41,11 @@ class Learnt:
         """Whether effects are on the log-odds of a class against the only other one."""
         return self.loss == "softmax" and len(self.classes) == 2
 
+    @property
+    def number(self) -> str:
+        """What is predicted, where that is a number."""
+        return "" if self.classes or self.last is None else self.last.outputs[0]
+
     def plain(self) -> dict[str, Any]:
         """Return all shapes as JSON has them."""
         return {
@@ -73,7 +78,7 @@ def charts(found: Learnt) -> list[Chart]:
     outputs = _outputs(found.last)
     averaged = {shape.column: shape for shape in found.averaged.columns}
     drawn = [
-        _chart(n, shape, averaged[shape.column], [(k, found.last.outputs[k]) for k in outputs], found.log_odds)
+        _chart(n, shape, averaged[shape.column], [(k, found.last.outputs[k]) for k in outputs], found)
         for n, shape in enumerate(found.last.columns[:SHOWN], 1)
     ]
     ends = _ends([line for chart in drawn for line in (*chart.lines, *chart.averaged)])
@@ -86,12 +91,14 @@ def section(found: Learnt, key: str) -> str:
         return f'<p class="hint">The effect of each column is not drawn: {html(found.reason)}</p>'
     hints = "".join(f'<p class="hint">{html(hint)}</p>' for hint in _hints(found.last))
     drawn = figures(charts(found), f"{key}-shape", COLUMNS)
-    return f"<h3>What the model has learnt</h3><p>{_meaning(found)}</p>{hints}{drawn}<h3>How it was trained</h3>"
+    return f"<h3>What the model has learnt</h3><p>{_meaning(found)}</p>{hints}{drawn}"
 
 
 def _meaning(found: Learnt) -> str:
     """Say in HTML what a chart shows."""
     adds = "the score of each class, less the mean of all classes."
+    if found.number:
+        adds = f"the predicted <b>{html(found.number)}</b>, in its unit."
     if found.log_odds:
         first, second = map(html, found.classes)
         adds = (
@@ -130,7 +137,7 @@ def _outputs(shapes: Shapes) -> list[int]:
     return sorted(sorted(range(len(sizes)), key=lambda k: -sizes[k])[:MOST])
 
 
-def _chart(n: int, last: Shape, averaged: Shape, outputs: Sequence[tuple[int, str]], log_odds: bool) -> Chart:
+def _chart(n: int, last: Shape, averaged: Shape, outputs: Sequence[tuple[int, str]], found: Learnt) -> Chart:
     kept = _kept(last)
     levels = () if last.number else (*(str(last.values[i]) for i in kept), *([MISSING] if last.missing else []))
     own, mean = (
@@ -142,8 +149,8 @@ def _chart(n: int, last: Shape, averaged: Shape, outputs: Sequence[tuple[int, st
     )
     more = len(last.values) - len(kept)
     title = f"{last.column} (the strongest {len(kept)} of {len(last.values)} levels)" if more else last.column
-    label = "effect on log-odds" if log_odds else "effect on score"
-    return Chart(str(n), title, last.column, label, own, mean, log_x=last.log, levels=levels, odds=log_odds)
+    label = f"effect on {'log-odds' if found.log_odds else found.number or 'score'}"
+    return Chart(str(n), title, last.column, label, own, mean, log_x=last.log, levels=levels, odds=found.log_odds)
 
 
 def _kept(shape: Shape) -> list[int]:

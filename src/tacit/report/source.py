@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit import measures, record, toml
 from tacit.errors import RecordError, RunDirectoryError
-from tacit.report import artefact_file
+from tacit.report import artefact_file, words
 from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
 
@@ -30,11 +30,16 @@ class Source:
     learnt: Learnt | None = None
 
     @property
+    def single(self) -> Recorded | None:
+        """The run, where there is but one and nothing else to show."""
+        return self.runs[0] if len(self.runs) == 1 and self.artefact is None else None
+
+    @property
     def title(self) -> str:
         if self.artefact is not None:
             return self.artefact.title
-        if len(self.runs) == 1:
-            return f"{self.runs[0].values['algorithm.name']} on {self.runs[0].summary.get('dataset', 'data')}"
+        if self.single is not None:
+            return words.title(self.single)
         return self.name
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,9 @@ from tacit.run.spec import Spec
 from tacit.types import Array
 
 Layout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu", and a shape; None is any length
+
+# a list of numbers over many lines, which a person reads better in one; no string of JSON holds the end of a line
+_LISTS = re.compile(r"\[\n([-+.\deE,\s]+)\]")
 
 # the keys of result.json that `tacit train --resume`, sweeps and reports read later
 RESULT_KEYS = (
@@ -149,7 +153,7 @@ class RunDirectory:
         write_whole(self.path / "model.npz", lambda file: np.savez(file, **model))  # type: ignore[arg-type]
         self._sync_rounds()
         sealed = record.result_of(self.path, result)
-        text = jsontext.dumps(sealed, indent=2) + "\n"
+        text = _LISTS.sub(lambda found: f"[{' '.join(found[1].split())}]", jsontext.dumps(sealed, indent=2)) + "\n"
         write_whole(self.path / "result.json", lambda file: file.write(text.encode()))
         (self.path / "checkpoint.npz").unlink(missing_ok=True)
         return sealed

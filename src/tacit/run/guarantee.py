@@ -31,8 +31,8 @@ COVERS = {
     Trusted.CURATOR: "the models that the curator publishes; against everybody else",
 }
 NOT_COVERED = (
-    "the measurements in this file and in rounds.jsonl (test error, objective, noise), which are taken from the data "
-    "as they are",
+    "the measurements in this file and in rounds.jsonl (test error, also by class and by agent, objective, noise), "
+    "which are taken from the data as they are",
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
 )

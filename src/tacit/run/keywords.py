@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,13 +47,17 @@ def train(
     data                a name or a path as `tacit.load` takes it, or a federation
     preset, algorithm   where all other values come from: "sound" and "objt" unless said otherwise
     epsilon, dp_delta   the budget: of the whole run under "sound", where epsilon is 1 and dp_delta 1e-6
+    adjacency           what two neighbours differ by: a record is absent ("zero_out") or another ("replace_one")
+    rounds, engine      how many rounds, and who computes them
     trust, colluding    "sum" lets agents share the noise behind a secure sum (docs/secure-sum.md)
     features            the public map of each record: "auto", "none", a name, or "module:function"
-    seed                simulate the noise: repeatable, and not for release. Without one it is exact under "sound"
+    seed, noise         a seed simulates the noise: repeatable, not for release. Without one it is exact under "sound"
     ledger, limit       keep what each agent spends over all runs in this directory, and allow no more than `limit`
     classes, target     tables: the public classes (names, or how many), or the public range of a number to predict
     schema              tables: what is public of each column; label_column and agent_column name two without one
+    agents              into how many agents to cut records that name none
     values              any other key by its dotted name: {"schedule.step": 2.0} (tacit train --keys)
+    listener            a function that is called after every round, with its number and its row if one was recorded
     """
     asked = locals()
     given = {key: asked[name] for name, key in KEYS.items() if asked[name] is not None}
@@ -68,7 +71,7 @@ def train(
         given["data.source"] = str(data)
     given |= values or {}
     if federation is not None:
-        _refuse_unread(given, federation)
+        refuse_unread(given, federation.name)
     return trainer.train(_spec(spec, preset, algorithm, given), federation, out, listener)
 
 
@@ -78,29 +81,28 @@ def _spec(spec: Spec | None, name: str | None, algorithm: str | None, given: dic
         raise SpecError("a spec has its preset and its algorithm: drop these two, or drop the spec.")
     if spec is None:
         spec = preset(name or "sound", algorithm or "objt", str(given.get("data.source", "mnist")))
-    changed = spec.with_values({key: value for key, value in given.items() if not isinstance(value, tuple)})
-    names = given.get("data.class_names")
-    if isinstance(names, tuple):  # names may hold commas, which a text could not
-        changed = replace(changed, data=replace(changed.data, class_names=names))
-    return fitted(changed.checked(), chosen=given)
+    return fitted(spec.with_values(given).checked(), chosen=given)
 
 
 def _outcome(classes: Sequence[str] | int | None, target: tuple[float, float] | None) -> dict[str, Any]:
     """Return what is declared of the label."""
     found: dict[str, Any] = {}
     if classes is not None:
-        found["data.class_names"] = str(classes) if isinstance(classes, int | str) else check_class_names(classes)
+        names = (str(classes),) if isinstance(classes, int | str) else check_class_names(classes)
+        if len(names) > 1 and any("," in name for name in names):
+            raise SpecError("the name of a class holds a comma, which parts names in a spec.toml: declare a schema.")
+        found["data.class_names"] = ",".join(names)
     if target is not None:
         found |= {"data.target_low": target[0], "data.target_high": target[1]}
     return found
 
 
-def _refuse_unread(given: dict[str, Any], federation: Federation) -> None:
+def refuse_unread(given: Mapping[str, Any], name: str) -> None:
     """Refuse what says how to load records where the records are at hand: it would change nothing."""
     loading = sorted(key for key in given if key.startswith("data.") and key.partition(".")[2] not in _AFTER)
     if loading:
         raise SpecError(
-            f"the records of {federation.name} are loaded already, and {', '.join(loading)} would change nothing: drop "
+            f"the records of {name} are loaded already, and {', '.join(loading)} would change nothing: drop "
             "what says how to load, or name the data in place of a federation."
         )
 

@@ -67,8 +67,9 @@ Look at the kinds too, which are guesses: numbers that are codes (1 a woman, 2 a
 ```
 
 `check` counts what the schema changes in your records, for your eyes. `train` writes the model, its guarantee and
-`report.html` into `model/`, and each agent's account of what it gave away into `ledgers/`. A second run on the same
-records spends as much again, and `ledgers/` keeps the sum. `predict` prints {prints}.
+`report.html` into `model/`, and each agent's account of what it gave away into `ledgers/`. `predict` prints {prints}.
+
+A second run on the same records spends as much again, and `ledgers/` keeps the sum (give it another `--out`).
 
 To try settings before that, `{simulate}` simulates the noise: fast, repeatable, and not for
 release. What you choose by looking at its results is covered by no guarantee.
@@ -168,7 +169,7 @@ def _readme(found: Look, source: str, name: str) -> str:
         train="tacit train --config run.toml --ledger ledgers --out model",
         predict=f"tacit predict --model model --data new{kind or '.csv'}",
         simulate="tacit train --config run.toml --seed 0", epsilon=EPSILON, delta=DP_DELTA,
-        prints="a number a record" if number else "a class a record, with `--proba` the probability of each class",
+        prints="a number a record" if number else "a class a record\n(with `--proba` the probability of each)",
     )  # fmt: skip
 
 

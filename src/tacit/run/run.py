@@ -200,6 +200,7 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         model = self._model(w, average)
         if self.directory is not None:
+            summary |= evaluation.breakdown(w, self.federation)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)

@@ -55,7 +55,8 @@ class Shapes:
     """All shapes of a model, the largest first, in plain lists.
 
     outputs     of two classes the second: effects are on its score less that of the first, its log-odds. Of more
-                classes each: effects are on its score less the mean of all classes'.
+                classes each: effects are on its score less the mean of all classes'. Of a number that number, in its
+                unit
     undrawn     columns that have a part in the score and no shape
     """
 
@@ -90,7 +91,7 @@ class Term:
 def shapes_of(model: Model, averaged: bool = False) -> Shapes:
     """Return the shapes of a model, of w or of its average; refuse a model whose score is no sum over columns."""
     terms = terms_of(model)
-    turn, outputs = _outputs(model.classes)
+    turn, outputs = _outputs(model)
     w = (model.w_average if averaged else model.w).astype(np.float64) @ turn
     std = model.noise[averaged] * float(np.linalg.norm(turn[:, 0]))
     drawn = {n: found for n, term in enumerate(terms) if (found := term.encoded()) is not None}
@@ -110,6 +111,8 @@ def shapes_of(model: Model, averaged: bool = False) -> Shapes:
         middle = _weights(known) @ part[:count]
         intercept = intercept + middle @ w[at]
         columns.append(_shape(terms[n].column, known, part - middle, w[at], std))
+    if model.target is not None:
+        intercept = intercept + (model.target.lo + model.target.hi) / 2  # of which scores are the distance
     undrawn = [term.column for n, term in enumerate(terms) if n not in drawn]
     return Shapes(outputs, _plain(intercept), sorted(columns, key=lambda one: -one.size), undrawn)
 
@@ -161,12 +164,14 @@ def _shape(column: str, known: Values, part: Array, w: Array, std: float) -> Sha
     )  # fmt: skip
 
 
-def _outputs(classes: tuple[str, ...]) -> tuple[Array, list[str]]:
+def _outputs(model: Model) -> tuple[Array, list[str]]:
     """Return what turns scores into the outputs that are drawn, (K, outputs), and their names."""
-    k = len(classes)
+    if model.target is not None:
+        return np.array([[model.target.half]]), [model.known.label if model.known else "prediction"]
+    k = len(model.classes)
     if k == 2:
-        return np.array([[-1.0], [1.0]]), [classes[1]]
-    return (np.eye(k) - 1 / k if k > 1 else np.eye(1)), list(classes)
+        return np.array([[-1.0], [1.0]]), [model.classes[1]]
+    return np.eye(k) - 1 / k, list(model.classes)
 
 
 def _weights(known: Values) -> Array:

@@ -14,6 +14,7 @@ from tacit.run.spec import Spec
 from tacit.types import Federation
 
 GIVEN = "given in Python: "
+ESTIMATOR = "estimator"  # the name of records that an estimator was given
 FEMNIST = "femnist"
 HOW_TO_GET = (
     "FEMNIST is not shipped: give --femnist DIR, LEAF's directory with train/ and test/ "
@@ -23,11 +24,10 @@ HOW_TO_GET = (
 
 def how_to_declare(source: str) -> str:
     """Return how to declare the classes of a source whose classes are not public."""
+    if source == GIVEN + ESTIMATOR:
+        return "classes of the estimator"
     if source.startswith(GIVEN):
-        return (
-            "classes of the estimator; class_names, class_count or a schema in tacit.load, or public_classes of the "
-            "Federation"
-        )
+        return "class_names, class_count or a schema in tacit.load, or public_classes of the Federation"
     return "--set data.class_count=K" if source == FEMNIST or data.is_leaf(source) else "--classes or --schema"
 
 

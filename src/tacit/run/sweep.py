@@ -22,6 +22,7 @@ from tacit.jsontext import Values
 from tacit.run import build, deploy, ranks
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory, write_whole
+from tacit.run.evaluation import LONG
 from tacit.run.noise import check_seed, simulated
 from tacit.run.presets import fitted, preset
 from tacit.run.run import Result, Run
@@ -246,9 +247,8 @@ def record_of(member: Member, summary: Values, rows: list[Values], curves: Seque
     """Return the record of one run: its varied values, its result, and its curves, thinned to at most CURVE points."""
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
     curve = {key: [_short(row[key]) for row in thin] for key in curves if key in rows[-1]}
-    return record.sealed(
-        {"name": member.name, **member.varied, **summary, "curve": curve, "spec": member.spec.toml()}
-    )
+    told = {key: value for key, value in summary.items() if key not in LONG}
+    return record.sealed({"name": member.name, **member.varied, **told, "curve": curve, "spec": member.spec.toml()})
 
 
 def _short(value: Any) -> Any:

@@ -1,0 +1,144 @@
+"""What a card says, section by section, from the directory of a run alone: no record is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tacit.card import audited, data_section, quality
+from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
+from tacit.errors import RunDirectoryError
+from tacit.privacy.budget import upward
+from tacit.report import headline, source, words
+from tacit.report.runs import Recorded, text
+from tacit.report.tested import agent_records
+
+LISTED = 50  # agents at most that a card lists by name
+UNIT = {
+    "zero_out": "one record, present or absent", "replace_one": "one record, replaced by another",
+    "client": "one agent with all of its records",
+}  # fmt: skip
+LIMITS = (
+    "Effects of columns are what the model has learnt. They are no causes, and noise for privacy has moved them.",
+    "The model was tested on records like those that it was trained on. Elsewhere, or later, it may be worse.",
+    "What holds for all test records together need not hold for a group of people that this card does not name.",
+)
+ROLES = ("Prepared by", "Reviewed by (data protection)", "Approved by (review board)")
+
+
+@dataclass(frozen=True)
+class Filled:
+    """What a person tells for the card; what is empty becomes a line to write on."""
+
+    purpose: str = ""
+    contact: str = ""
+    audit: audited.Audit | None = None
+
+
+def card(directory: Path, filled: Filled) -> Card:
+    """Return the card of a finished run."""
+    found = source.read(directory)
+    run = found.single
+    if run is None or not (directory / "model.npz").is_file():
+        raise RunDirectoryError(f"{directory} is no finished run: a card is of one run, the --out of `tacit train`.")
+    sections = [
+        Section("In short", _short(run)),
+        Section("What the model is for", _purpose(filled)),
+        Section("Data", data_section.blocks(directory, run)),
+        Section("Agents", _agents(run)),
+        Section("Privacy", _privacy(run)),
+        Section("Audit", audited.blocks(filled.audit, run)),
+        Section("How good the model is", quality.measured(run)),
+        Section("What the model has learnt", quality.effects(found.learnt)),
+        Section("Limits", [Text("Not covered by the guarantee:") if run.summary.get("not_covered") else Text(
+            "There is no guarantee that could cover anything."), Bullets(_listed(run.summary.get("not_covered"))),
+            Text("Beyond privacy:"), Bullets(LIMITS)]),
+        Section("Signatures", [Text("Whoever signs has read this card and its limits."), Signatures(ROLES)]),
+        Section("Appendix: how to reproduce", _reproduce(run)),
+    ]  # fmt: skip
+    return Card(f"Model card: {found.title[0].lower()}{found.title[1:]}", headline.about(run), sections)
+
+
+def _short(run: Recorded) -> list[Block]:
+    found = words.status(run)
+    promise = words.promise(run.summary) if run.private else words.no_promise(run)
+    budget = f"{words.budget(run.summary)}. " if run.private else ""
+    pairs = [("quality", quality.sentence(run)), ("privacy", budget + promise)]
+    if run.private:
+        whom, meaning = words.trusted(run.summary)
+        pairs.append(("would be trusted" if run.summary.get("simulated_noise") else "trusted", f"{whom}. {meaning}"))
+    return [Text(f"{found.words}. {found.reason}", "good" if found.kind == "private" else "bad"), Facts(pairs)]
+
+
+def _purpose(filled: Filled) -> list[Block]:
+    told: list[Block] = []
+    for label, given, lines in (("Purpose", filled.purpose, 3), ("Contact", filled.contact, 1)):
+        told.append(Facts([(label, given)]) if given.strip() else Blank(label, lines))
+    return [*told, Blank("Not to be used for", 2)]
+
+
+def _agents(run: Recorded) -> list[Block]:
+    told = run.summary
+    counts = agent_records(told)
+    total = f"{told.get('agents', '?')} agents hold {told.get('records', '?')} training records"
+    total += "." if counts else "; the result does not list them."
+    if len(counts) > LISTED:
+        least, *_, most = sizes = sorted(n for _, n in counts)
+        middle = sizes[len(sizes) // 2]
+        return [Text(f"{total} The smallest has {least:,}, the one in the middle {middle:,}, the largest {most:,}.")]
+    took = told.get("took_part") if isinstance(told.get("took_part"), dict) else {}
+    columns = ["agent", "training records", *(["site", "rounds answered", "epsilon spent", "at most"] if took else [])]
+    rows = [[name, f"{n:,}", *(_took(took.get(name)) if took else [])] for name, n in counts]
+    return [Text(total), *([Table("Training records of each agent", columns, rows)] if rows else [])]
+
+
+def _took(one: object) -> list[str]:
+    """Return what a federation tells of an agent."""
+    if not isinstance(one, dict):
+        return ["-"] * 4
+    spent = ["-" if not isinstance(one.get(key), int | float) else upward(float(one[key]))
+             for key in ("epsilon", "epsilon_at_most")]  # fmt: skip
+    return [str(one.get("site", "-")), str(one.get("released", "-")), *spent]
+
+
+def _privacy(run: Recorded) -> list[Block]:
+    told = run.summary
+    if not run.private:
+        return [Text(words.no_promise(run), "bad"), Text(f"In full: {told.get('guarantee')}")]
+    pairs = [
+        ("in full", str(told["guarantee"])),
+        ("budget", words.budget(told)),
+        ("protects", UNIT.get(str(told.get("adjacency")), str(told.get("adjacency")))),
+        ("covers, and against whom", text(told.get("covers"))),
+        ("trust", text(told.get("trust"))),
+        ("noise", text(told.get("noise"))),
+        ("accountant", text(told.get("accountant"))),
+        ("releases", text(told.get("releases"))),
+    ]
+    blocks: list[Block] = [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
+    heads = told.get("ledger_heads")
+    if isinstance(heads, dict) and heads:
+        rows = [[str(name), str(head)] for name, head in list(heads.items())[:LISTED]]
+        more = f", the first {LISTED} of {len(heads)}" if len(heads) > LISTED else ""
+        blocks += [Text("Each agent keeps a ledger of what it has released. Its head is a hash of the whole ledger: "
+                        "who holds the ledger can show that it is the one of this run (tacit ledger)."),
+                   Table(f"Heads of ledgers{more}", ["agent", "head"], rows)]  # fmt: skip
+    else:
+        blocks.append(Text("No ledger was kept."))
+    return blocks
+
+
+def _reproduce(run: Recorded) -> list[Block]:
+    told = run.summary
+    again = "Exact noise is new every time: the same command gives another model, of the same law." if not told.get(
+        "simulated_noise") and run.private else "The seed decides the noise: the same command gives the same model."
+    hashes = [(name, str(told[key])) for name, key in (
+        ("version of tacit", "version"), ("hash of spec.toml", "spec_hash"), ("hash of model.npz", "model_hash"),
+        ("hash of rounds.jsonl", "rounds_hash"), ("seal of result.json", "seal")) if told.get(key)]  # fmt: skip
+    return [Facts(hashes), Text(f"Save the specification below as spec.toml. {again}"),
+            Code("tacit train --config spec.toml --out again"), Code(run.spec)]  # fmt: skip
+
+
+def _listed(found: object) -> Sequence[str]:
+    return [str(one) for one in found] if isinstance(found, list) else []

@@ -1,0 +1,31 @@
+"""What `notes_` of a fitted estimator says: what would make the model better, or keeps it from release."""
+
+from __future__ import annotations
+
+from tacit.run.noise import deployable
+from tacit.run.spec import Spec
+
+UNBOUNDED = (
+    "no bounds are declared, and none were read from the data: {}. That takes nothing from the guarantee. With "
+    "feature_bounds, or a schema, {}, and the model is usually better: give the ranges that you know without a look at "
+    "these records."
+)
+_BENT = UNBOUNDED.format(
+    "each number x became x / (1 + |x|), and each record got norm one", "numbers keep their proportions"
+)
+_SCALED = UNBOUNDED.format(
+    "each record longer than one was scaled to norm one, so that columns of large numbers outweigh the others",
+    "each column has its own range",
+)
+GAINS = {"auto": _BENT, "columns": _BENT, "none": _SCALED}  # what bounds would gain, by the feature map
+
+SIMULATED = (
+    "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
+    "not for release. {}"
+)
+
+
+def simulated_because(spec: Spec) -> str:
+    """Say that noise is simulated, and how to have exact noise."""
+    seeded = spec.run.seed is not None and deployable(spec)
+    return SIMULATED.format("Drop random_state." if seeded else "Only objt and objp can be deployed.")
