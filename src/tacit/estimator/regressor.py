@@ -21,13 +21,14 @@ from tacit.types import Array, Target
 class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: ignore[misc]
     """Least squares over public features of records, (epsilon, dp_delta)-differentially private for each record.
 
-    Parameters
-    ----------
-    target_bounds : (lo, hi), the public range of y; numbers outside are moved to its end, and predictions lie within.
-        None: it is read from y, and the fit is not private.
-
     All other parameters, and the attributes but for `classes_`, are those of `PrivateFederatedClassifier`. `coef_` and
     `intercept_` exist where features="none" and no record was divided by its own norm.
+
+    Parameters
+    ----------
+    target_bounds
+        (lo, hi), the public range of y; numbers outside are moved to its end, and predictions lie within. None: it is
+        read from y, and the fit is not private.
     """
 
     def __init__(
