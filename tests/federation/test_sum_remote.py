@@ -693,3 +693,9 @@ def test_a_flapping_agent_waits_twice_as_long_each_time():
     twice = once.failed(4, np.zeros(2, bool), np.array([True, False]), np.zeros(2, bool))
     assert twice.may_return(5).tolist() == [False, True]
     assert twice.may_return(6).tolist() == [True, True]
+
+
+def test_a_run_that_counts_on_fewer_colluding_agents_than_a_site_has_says_so_in_its_log(run):
+    lines = []
+    run(rounds=1, said=lines)
+    assert any("which know all of each other, and privacy.colluding = 1 counts on fewer" in line for line in lines)
