@@ -740,7 +740,7 @@ MUTANTS = (
            "        files.forget_run(self.folder, run)\n", "        pass\n",
            ADDED + "test_the_end_of_a_run_deletes_its_keys_and_what_is_stored_of_it_and_not_its_price"),
     Mutant("a run ends by its name alone after a restart", "federation/sum_service.py",
-           " and place.terms.spec == close.agreed:", ":",
+           "if any(terms is None or terms.spec != close.agreed for terms in known):", "if False:",
            ADDED + "test_a_run_ends_after_a_restart_by_what_its_ledger_knows"),
     Mutant("words of all rounds stay in the ledger", "federation/sum_service.py",
            "        ledger.forget_later(ask.run, ask.t - 1)", "        pass",

@@ -182,13 +182,18 @@ def test_a_run_without_repetitions_left_is_suspended_and_asks_the_same_again(run
     assert result.summary["took_part"]["east"]["asked"] == ROUNDS
 
 
+def test_a_refusal_without_repetitions_left_does_not_promise_that_resuming_helps(run):
+    with pytest.raises(Suspended, match=r"no repetition is left of the 0.*refuse it again a new run is needed"):
+        run(change=forged(only("alone"), _refusal), repetitions=0)
+
+
 def test_too_few_agents_suspend_the_run_and_the_same_attempt_is_asked_again_free_of_cost(run):
     away = [True]
 
     def fate(_way, who, header):
         return [] if away[0] and who != "pair" and header.get("t") == 2 else [QUICK]
 
-    with pytest.raises(Suspended, match="needs 3, and 2 have answered"):
+    with pytest.raises(Suspended, match="a sum with 1 colluding agent needs 3, and 2 answered"):
         run(fate)
     assert "needs 3" in status.read(run.room.where)["state"]
     away[0] = False
@@ -484,7 +489,7 @@ def test_an_attempt_that_everybody_refuses_is_skipped_once(run):
     result, room = run(change=forged(lambda _, header: (header["t"], header["attempt"]) == (3, 0), _refusal))
     assert result.summary["repetitions"]["used"] == 1
     assert {peers for _, t, attempt, peers in room.attempts if (t, attempt) == (3, 1)} == {tuple(EVERYBODY)}
-    with pytest.raises(Suspended, match="needs 3, and 0 have answered"):
+    with pytest.raises(Suspended, match="needs 3, and 0 answered"):
         run(change=forged(lambda _, header: header["t"] == 3, _refusal), name="d", repetitions=9)
     assert {attempt for _, t, attempt, _ in run.room.attempts if t == 3} == {0, 1}
 
@@ -688,3 +693,9 @@ def test_a_flapping_agent_waits_twice_as_long_each_time():
     twice = once.failed(4, np.zeros(2, bool), np.array([True, False]), np.zeros(2, bool))
     assert twice.may_return(5).tolist() == [False, True]
     assert twice.may_return(6).tolist() == [True, True]
+
+
+def test_a_run_that_counts_on_fewer_colluding_agents_than_a_site_has_says_so_in_its_log(run):
+    lines = []
+    run(rounds=1, said=lines)
+    assert any("which know all of each other, and privacy.colluding = 1 counts on fewer" in line for line in lines)

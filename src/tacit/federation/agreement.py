@@ -21,6 +21,7 @@ from typing import Any
 from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, Unfit
+from tacit.federation.log import counted
 from tacit.federation.messages import Counts
 from tacit.jsontext import Values
 from tacit.run.presets import fitted_to, preset
@@ -61,7 +62,8 @@ class Agreement:
             raise Unfit(f"a run of another name than those of agree.runs: {run!r}.")
         names, mine = [who for who, _ in agents], set(own)
         if not self.fewest_agents <= len(names) <= self.most_agents:
-            raise Unfit(f"the run has {len(names)} agents: agree.fewest_agents and most_agents say how many may be.")
+            there = counted(len(names), "agent")
+            raise Unfit(f"the run has {there}: agree.fewest_agents and most_agents say how many may be.")
         if not mine & set(names):
             raise Unfit("none of the agents of this site takes part in the run.")
         for who in names:

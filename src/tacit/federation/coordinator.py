@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tacit.admm.messages import Broadcast
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
-from tacit.federation import asked, facts
+from tacit.federation import asked, facts, sum_files
 from tacit.federation.carrier import Carrier
 from tacit.federation.closing import Kept, close, close_finished, read_meet
 from tacit.federation.log import Log, silent
@@ -73,6 +73,8 @@ def train(
             gathered.check(plan)
             case = _case(plan, values, gathered, test, directory.spec())
         log(f"the run is in {directory.path}", directory=str(directory.path))
+        if told := sum_files.counts_on_fewer(case.spec, {site: len(agents) for site, agents in case.sites.items()}):
+            log(f"warning: {told}")
         try:
             run = Run(case.spec, case.federation, case.setup, directory)
             host = partial(_host, case, opening, board)
@@ -162,7 +164,9 @@ def _case(
     """Build the run from public facts; refuse a run.toml that is not that of a run which was started."""
     shard: Shard | None = asked.shard_of(test, gathered.public)
     hollow = facts.hollow(plan.name, gathered.public, gathered.agents, shard)
-    spec = asked.spec_of(values, plan.name, hollow, started.run.name if started else None)
+    sites = {name: [who for who, _ in agents] for name, agents in gathered.sites.items()}
+    named = started.run.name if started else None
+    spec = asked.spec_of(sum_files.completed(values, sites), plan.name, hollow, named)
     if started is not None and spec != started:
         raise RunDirectoryError(
             f"a run is not finished, and {RUN} asks for another: restore {RUN} to finish it, or move the folder of "

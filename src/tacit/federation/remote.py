@@ -23,7 +23,7 @@ from tacit.federation.account import Account, Taken
 from tacit.federation.attendance import Attendance
 from tacit.federation.carrier import Carrier
 from tacit.federation.exchange import Post, Question, is_model, unfit
-from tacit.federation.log import Log, silent
+from tacit.federation.log import Log, counted, silent
 from tacit.federation.messages import Answer, Ask, Join
 from tacit.federation.plan import Faults
 from tacit.rounds import Trace
@@ -169,7 +169,8 @@ class Remote:
         gone = attendance.in_a_row > self.faults.most_missed
         if gone.any():
             names = ", ".join(name for name, away in zip(self.names, gone, strict=True) if away)
-            raise Suspended(f"round {t}: more than {self.faults.most_missed} rounds in a row without {names}. {resume}")
+            most = counted(self.faults.most_missed, "round")
+            raise Suspended(f"round {t}: more than {most} in a row without {names}. {resume}")
 
     def _mask(self, names: Sequence[str] | Mapping[str, Any]) -> Array:
         chosen = np.zeros(len(self.names), bool)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import Unfit
 from tacit.federation import facts, wire
 from tacit.federation.agreement import spec_of
-from tacit.federation.log import Log, reason, silent
+from tacit.federation.log import Log, counted, reason, silent
 from tacit.federation.mapped import MappedRecords
 from tacit.federation.messages import (
     REQUESTS,
@@ -156,7 +156,7 @@ class Service:
                 while len(self._runs) > RUNS_KEPT:
                     self._runs.popitem(last=False)
             who = list(known.names)
-            told = f"{', '.join(who)} joined run {join.run!r} of {len(join.agents)} agents"
+            told = f"{', '.join(who)} joined run {join.run!r} of {counted(len(join.agents), 'agent')}"
             self.log(told, event="joined", run=join.run, agents=who)
         return Joined(join.run, known.names, known.signed)
 

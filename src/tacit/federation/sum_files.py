@@ -35,16 +35,23 @@ def check(spec: Spec, sites: Mapping[str, Collection[str]]) -> None:
     Agents of one institution know what all of them know: whoever counts on fewer colluding agents than a site has
     promises the others too much.
     """
-    found = spec.in_sum
-    if found is None:
+    if spec.in_sum is None:
         return
-    site, most = max(((name, len(agents)) for name, agents in sites.items()), key=lambda one: one[1])
-    if found.colluding < most:
-        raise IncompatibleError(
-            f"site {site} has {most} agents, which know all of each other, and privacy.colluding = {found.colluding} "
-            f"counts on fewer: set it to {most} or more (--colluding {most}), or give each agent a site of its own."
-        )
-    in_sum.check_agents(found, sum(map(len, sites.values())))
+    if told := counts_on_fewer(spec, {name: len(agents) for name, agents in sites.items()}):
+        raise IncompatibleError(told)
+    in_sum.check_agents(spec.in_sum, sum(map(len, sites.values())))
+
+
+def counts_on_fewer(spec: Spec, sites: Mapping[str, int]) -> str | None:
+    """What is wrong where one site has more agents than may collude; None where nothing is."""
+    found = spec.in_sum
+    site, most = max(sites.items(), key=lambda one: one[1])
+    if found is None or found.colluding >= most:
+        return None
+    return (
+        f"site {site} has {most} agents, which know all of each other, and privacy.colluding = {found.colluding} "
+        f"counts on fewer: set it to {most} or more (--colluding {most}), or give each agent a site of its own."
+    )
 
 
 def section(spec: Spec, others: Collection[str]) -> list[str]:

@@ -135,9 +135,9 @@ class SumRemote:
         if self.faults.missing == "stop":
             why = 'missing = "stop"'
         elif len(peers) < least:
-            why = f"a sum with {self.in_sum.colluding} colluding agents needs {least}, and {len(peers)} have answered"
+            why = f"a sum with {counted(least - 2, 'colluding agent')} needs {least}, and {len(peers)} answered"
         elif not self.left:
-            why = f"no repetition is left of the {self.in_sum.repetitions} that were declared"
+            why = f"no repetition is left of the {self.in_sum.repetitions} declared"
         else:
             self._repeat(peers, heard)
             self._log(f"asks {len(peers)} agents, {counted(self.left, 'repetition')} left: no words came from {said}")
