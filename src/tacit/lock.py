@@ -39,15 +39,14 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
 
 def is_held(descriptor: int) -> bool:
     """Tell whether a process holds the lock of an open file or directory; the lock is free again at once."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    except BlockingIOError:
-        return True
-    except OSError:  # a file system without locks
-        pass
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            pass
     return False
 
 

@@ -63,6 +63,7 @@ COMMANDS = {
     "compare": "compare methods at one total budget",
     "reproduce": "the paper's tables and figures, number by number",
     "report": "show runs on one page, from their records",
+    "ui": "show runs on a live page, while they go on",
     "predict": "predict with a trained model",
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",
