@@ -28,7 +28,8 @@ _TYPES = {"html": b"text/html; charset=utf-8", "js": b"text/javascript; charset=
           "css": b"text/css; charset=utf-8", "svg": b"image/svg+xml"}  # fmt: skip
 FILES = {  # by path: package and file
     "/": ("tacit.ui", "ui.html"), "/ui.css": ("tacit.ui", "ui.css"), "/icon.svg": ("tacit.ui", "icon.svg"),
-    "/parts.js": ("tacit.ui", "parts.js"), "/views.js": ("tacit.ui", "views.js"), "/ui.js": ("tacit.ui", "ui.js"),
+    "/parts.js": ("tacit.ui", "parts.js"), "/list.js": ("tacit.ui", "list.js"), "/ui.js": ("tacit.ui", "ui.js"),
+    "/sections.js": ("tacit.ui", "sections.js"), "/views.js": ("tacit.ui", "views.js"),
     "/shared.css": ("tacit.report", "shared.css"), "/axes.js": ("tacit.report", "axes.js"),
     "/chart.js": ("tacit.report", "chart.js"),
 }  # fmt: skip

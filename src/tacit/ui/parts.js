@@ -40,9 +40,10 @@ async function ask(path, parameters = {}, method = "GET") {
 
 // ---- words
 
-const percent = (share) => `${Math.round(100 * share)} %`;
 const upward = (epsilon) => String(Number((Math.ceil(epsilon * 1e4 - 1e-6) / 1e4).toPrecision(6)));
-const budget = (epsilon, delta) => (epsilon === null ? "–" : delta === null ? upward(epsilon) : `${upward(epsilon)}, δ ${delta}`);
+const tiny = (value) => (value > 0 && value < 1e-3 ? value.toExponential() : String(value));
+const budget = (epsilon, delta) =>
+  (epsilon === null ? "–" : delta === null ? upward(epsilon) : `${upward(epsilon)}, δ ${tiny(delta)}`);
 
 function ago(seconds) {
   const past = Date.now() / 1000 - seconds;
@@ -79,9 +80,10 @@ function table(caption, columns, rows) {
 }
 
 // A bar from 0 to `most`; what was asked for but never came is drawn fainter behind it.
-function bar(value, most, atMost = null) {
+function bar(value, most, isLimit, atMost = null) {
   const share = (one) => Math.max(0, Math.min(100, most > 0 ? (100 * one) / most : 0));
-  const level = value >= most * 0.999 ? "full" : value >= 0.8 * most ? "high" : "fine";
+  // near a limit the next run is refused; to spend what was agreed on is as it should be
+  const level = !isLimit ? "fine" : value >= 0.999 * most ? "full" : value >= 0.8 * most ? "high" : "fine";
   const behind = atMost === null ? [] : [svg("rect", { class: "behind", width: share(atMost), height: 10 })];
   return svg("svg", { class: `gauge ${level}`, viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img",
     "aria-label": `${upward(value)} of ${upward(most)}` }, svg("rect", { class: "track", width: 100, height: 10 }),
@@ -95,11 +97,11 @@ function gaugeCard(gauge) {
     ...(gauge.until ? [`last ${ago(Date.parse(gauge.until) / 1000)}`] : []),
     ...Object.entries(gauge.counts ?? {}).map(([name, count]) => `${name} ${count}`),
     ...(gauge.reason ? [gauge.reason] : [])];
-  const name = gauge.data_id && gauge.data_id !== agent ? `${agent} (${gauge.data_id})` : agent;
-  return html("li", { class: "agent" }, html("div", { class: "spread" }, html("b", {}, name),
+  const from = gauge.data_id && gauge.data_id !== agent ? [gauge.data_id] : [];
+  return html("li", { class: "agent" }, html("div", { class: "spread" }, html("b", {}, agent),
     html("span", {}, epsilon === null ? "–" : `ε ${upward(epsilon)}${of}`)),
-    ...(most === null || epsilon === null ? [] : [bar(epsilon, most, gauge.at_most ?? null)]),
-    html("small", {}, [`δ ${delta ?? "–"}`, ...told].join(" · ")));
+    ...(most === null || epsilon === null ? [] : [bar(epsilon, most, gauge.is_limit, gauge.at_most ?? null)]),
+    html("small", {}, [...from, ...(delta === null ? [] : [`δ ${tiny(delta)}`]), ...told].join(" · ")));
 }
 
 // Shows charts in a grid. A chart whose numbers are the same stays as it is, and so does one that is being read.

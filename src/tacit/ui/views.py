@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import PurePath
 from typing import Any
 
@@ -135,7 +135,7 @@ class Views:
         except Unreadable as error:
             return told | {"damaged": str(error)}
         if item.kind == index.RUN:
-            budget = curves.spent(source.runs[0])
+            budget = replace(curves.spent(source.runs[0]), name="this run")
             own = [_budget(source, budget)] if budget.x else []
             return told | {"charts": [one.description() for one in own], "effects": _effects(source.learnt)}
         drawn = curves.panels(source.artefact, source.runs) if source.artefact else []
@@ -196,7 +196,7 @@ class Views:
 
     def compared(self, names: Sequence[str]) -> Values:
         """Return the curves of some runs on the same axes, and the keys in which their specs differ."""
-        items = [self.item(name) for name in names[:MOST]]
+        items = [self.item(name) for name in names[:MOST] or [""]]
         runs = [item for item in items if item.kind == index.RUN]
         told = [self.rows.row(item) for item in runs]
         labels = _labels(told)
