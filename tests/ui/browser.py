@@ -31,7 +31,7 @@ FLAGS = (
     "--force-prefers-reduced-motion",
     "--hide-scrollbars",
 )
-PATIENCE = 15.0  # seconds for something to be shown
+PATIENCE = 10.0  # seconds for something to be shown
 
 
 class Page:
@@ -73,12 +73,19 @@ class Page:
 
     def run(self, script: str) -> Any:
         """Return the value of a script."""
-        told = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        told = self.ask(
+            "Runtime.evaluate",
+            expression=script,
+            returnByValue=True,
+            awaitPromise=True,
+            allowUnsafeEvalBlockedByCSP=False,
+        )
         assert "exceptionDetails" not in told, told
         return told["result"].get("value")
 
     def wait(self, script: str, seconds: float = PATIENCE) -> Any:
-        """Wait until a script has a value that is true, and return it."""
+        """Wait until a script has a value that is true, and return it; an element is true."""
+        script = f"((found) => (found instanceof Node ? true : found))({script})"
         end = time.monotonic() + seconds
         while True:
             with contextlib.suppress(AssertionError):  # a page that is just loading has no functions yet

@@ -66,11 +66,11 @@ def test_the_list_follows_the_folder(views):
 
 
 def test_words_states_and_orders_choose(views):
-    for name, error in (("a", 0.3), ("b", 0.1), ("c", 0.2)):
+    for name, error in (("ape", 0.3), ("bee", 0.1), ("cow", 0.2)):
         write_run(views.place.root / "grid" / name, test_error=error, epsilon=error, guarantee="fine")
     write_run(views.place.root / "other")
-    assert [row["name"] for row in listed(views, order="error")] == ["b", "other", "c", "a"]
-    assert [row["name"] for row in listed(views, "GRID a objt")] == ["a"]
+    assert [row["name"] for row in listed(views, order="error")] == ["bee", "other", "cow", "ape"]
+    assert [row["name"] for row in listed(views, "GRID ape objt")] == ["ape"]
     assert [row["name"] for row in listed(views, state="stopped")] == ["other"]
     assert views.listing("", "", "name", 0)["counts"] == {"": 4, "running": 0, "finished": 3, "stopped": 1}
 
