@@ -30,6 +30,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
     "--force-prefers-reduced-motion",
     "--hide-scrollbars",
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",
 )
 PATIENCE = 10.0  # seconds for something to be shown
 

@@ -255,7 +255,6 @@ def test_the_token_leaves_the_address_and_without_it_the_page_asks_for_it(page, 
 
 
 def test_another_page_in_the_browser_learns_nothing_and_stops_nothing(tab, server, root):
-    tab.open(f"http://127.0.0.1:{server.port}/none")  # a page without a policy for scripts is needed: a blank one
     tab.open("data:text/html,<title>evil</title>")
     tab.wait("document.title === 'evil'")
     name = server.id_of("first")
@@ -266,4 +265,12 @@ def test_another_page_in_the_browser_learns_nothing_and_stops_nothing(tab, serve
         "TypeError",
     )
     assert not (root / "grid" / "first" / "stop").exists()
+    tab.said.clear()
+
+
+def test_a_name_that_is_bound_to_this_machine_shows_nothing(tab, server):
+    tab.open(f"http://evil.example:{server.port}/#token={server.token}")  # the browser believes it
+    tab.wait("document.body?.innerText.includes('not served')")
+    ask = f"fetch('/api/list', {{headers: {{'X-Tacit-Token': '{server.token}'}}}}).then((answer) => answer.status)"
+    assert tab.run(ask) == 421
     tab.said.clear()

@@ -11,18 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit import toml
 from tacit.privacy.chain import Chain
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Key, Terms
 from tacit.run import deploy
-from tacit.run.presets import preset
+from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
 from tacit.ui import gauges, index, rows
 from tacit.ui.history import POINTS, thinned
 from tacit.ui.index import Index
 from tacit.ui.place import Place
+from tacit.ui.said import quick_spec
 from tacit.ui.views import Missing, Views
 from tests.report import made
 from tests.ui.serving import SPEC, write_run
@@ -47,6 +49,14 @@ def listed(views, words="", state="", order="name"):
 
 def id_of(views, name):
     return next(row["id"] for row in listed(views) if row["name"] == name)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_specs_are_read_quickly_and_as_toml_reads_them(name):
+    written = preset(name, "objt").with_values(SMALL | {"data.label_column": 'a "b" \\ = [c]\u2028é'}).toml()
+    assert quick_spec(written) == toml.parsed(written, "a spec")
+    assert quick_spec("[a]\nb = 0x10\n") is quick_spec("[a]\nb = 'c'\n") is quick_spec("nothing") is None
+    assert quick_spec("[a]\nb = " + "[" * 100_000) is None
 
 
 def test_the_list_follows_the_folder(views):

@@ -25,6 +25,7 @@ from tacit.privacy.release import Events, Release
 from tacit.report.chart import MOST, Chart, Line
 from tacit.run import deploy
 from tacit.ui.place import Parts, Place, Stamp, Unreadable, shown
+from tacit.ui.said import finite, text, whole
 
 ENDING = ".ledger"
 LARGEST = 256 << 20  # bytes of a ledger
@@ -179,9 +180,6 @@ def _names(alike: Sequence[Gauge]) -> str:
 
 def of_status(said: Mapping[str, Any], most: float | None) -> list[dict[str, Any]]:
     """Return gauges of the agents of a federation, as its coordinator counts: their own ledgers are with them."""
-    from tacit.ui.history import finite
-    from tacit.ui.rows import text, whole
-
     found: list[dict[str, Any]] = []
     sites = said.get("sites")
     for site, of in sites.items() if isinstance(sites, dict) else ():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -11,11 +9,11 @@ from dataclasses import dataclass, field
 
 from tacit.report.chart import KNOWN
 from tacit.ui.place import Parts, Place, Stamp
+from tacit.ui.said import finite, parsed
 
 POINTS = 300  # of a line at most, about as many as a chart has pixels
 LARGEST = 256 << 20  # bytes of a history
 KEPT = 64  # histories in memory
-LONGEST = 1 << 16  # bytes of a line
 ROUNDS = "rounds.jsonl"
 
 
@@ -27,6 +25,7 @@ class History:
     read: int = 0  # bytes
     t: list[int] = field(default_factory=list)
     columns: dict[str, list[float | None]] = field(default_factory=dict)
+    _thinned: dict[str, tuple[int, tuple[list[float], list[float]]]] = field(default_factory=dict)  # at a length
 
     def take(self, content: bytes) -> None:
         """Take in whole lines; half a line at the end is read when it is whole."""
@@ -39,15 +38,20 @@ class History:
                 continue
             self.t.append(t)
             for key in KNOWN:
-                if key in row or key in self.columns:
-                    column = self.columns.setdefault(key, [None] * (len(self.t) - 1))
-                    column.append(finite(row.get(key)))
+                if key in self.columns:
+                    self.columns[key].append(finite(row.get(key)))
+                elif key in row:
+                    self.columns[key] = [*[None] * (len(self.t) - 1), finite(row[key])]
 
     def line(self, key: str) -> tuple[list[float], list[float]]:
         """Return the rounds and the values of a quantity, thinned."""
-        column = self.columns.get(key, [])
-        there = [(float(t), y) for t, y in zip(self.t, column, strict=False) if y is not None]
-        return thinned([t for t, _ in there], [y for _, y in there])
+        known = self._thinned.get(key)
+        if known is None or known[0] != len(self.t):
+            column = self.columns.get(key, [])
+            there = [(float(t), y) for t, y in zip(self.t, column, strict=False) if y is not None]
+            known = len(self.t), thinned([t for t, _ in there], [y for _, y in there])
+            self._thinned[key] = known
+        return known[1]
 
 
 class Histories:
@@ -74,28 +78,6 @@ class Histories:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return known
-
-
-def parsed(line: bytes) -> dict[str, object]:
-    """Return the object that a line of JSON is; empty where it is none."""
-    if not line or len(line) > LONGEST:
-        return {}
-    try:
-        row = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    return row if isinstance(row, dict) else {}
-
-
-def finite(value: object) -> float | None:
-    """Return a number that can be drawn, else None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def thinned(x: Sequence[float], y: Sequence[float], points: int = POINTS) -> tuple[list[float], list[float]]:

@@ -81,14 +81,17 @@ class Place:
         finally:
             os.close(opened)
 
-    def stamp(self, parts: Parts, name: str) -> Stamp | None:
-        """Return what tells the content of a plain file; None where there is none."""
+    def stamps(self, parts: Parts, names: Sequence[str]) -> dict[str, Stamp]:
+        """Return what tells the contents of those of the files in a folder that are there, and plain."""
         try:
             with self.folder(parts) as folder:
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except (OSError, Unreadable):
-            return None
-        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+                return {name: stamp for name in names if (stamp := _stamp(name, folder)) is not None}
+        except Unreadable:
+            return {}
+
+    def stamp(self, parts: Parts, name: str) -> Stamp | None:
+        """Return what tells the content of a plain file; None where there is none."""
+        return self.stamps(parts, [name]).get(name)
 
     def read(self, parts: Parts, name: str, start: int = 0, most: int = LARGEST) -> bytes:
         """Return a file from a byte on; a file with more than `most` bytes from there is refused."""
@@ -145,6 +148,14 @@ def shown(name: str) -> str:
 def _check(name: str) -> None:
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise Unreadable("no name of a file")
+
+
+def _stamp(name: str, folder: int) -> Stamp | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except (OSError, ValueError):
+        return None
+    return Stamp(found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def _opened(name: str, flags: int, folder: int) -> int:

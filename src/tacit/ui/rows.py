@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit import jsontext, record, toml
-from tacit.errors import TacitError
 from tacit.lock import STOP
 from tacit.measures import ERROR, judge
 from tacit.ui import index
-from tacit.ui.history import LONGEST, ROUNDS, finite, parsed
+from tacit.ui.history import ROUNDS
 from tacit.ui.index import Index, Item
 from tacit.ui.place import Parts, Place, Stamp, Unreadable
+from tacit.ui.said import LONGEST, document, finite, last_row, spec, text, whole
 
 RUNNING, STOPPING, FINISHED, STOPPED, DAMAGED = "running", "stopping", "finished", "stopped", "unreadable"
 ORDERS = ("updated", "name", "error", "epsilon")
-LETTERS = 300  # of a text that a file says, at most
 SMALL = 4 << 20  # bytes of a spec, a result or a status
 PAGE = 100  # rows at a time
+
+FILES = ("spec.toml", "result.json", ROUNDS, STOP)
 
 _FIRST = {STOPPING: 0, RUNNING: 0}
 
@@ -65,11 +65,11 @@ class Rows:
 
     def all(self) -> list[Row]:
         """Return every row."""
-        items = self._index.items()
-        with self._lock:
+        with self._lock:  # who comes second finds the files read
+            items = self._index.items()
             inside = _inside(items.values())
             self._cache = {key: kept for key, kept in self._cache.items() if key[0] in inside}
-        return [self.row(item, inside[item.parts]) for item in items.values()]
+            return [self.row(item, inside[item.parts]) for item in items.values()]
 
     def row(self, item: Item, inside: int = 0) -> Row:
         """Return the row of an item that holds so many runs."""
@@ -85,7 +85,7 @@ class Rows:
 
     def spec(self, parts: Parts) -> Mapping[str, Any]:
         """Return the spec of a run by dotted keys."""
-        return dict(self._read(parts, "spec.toml", _spec) or {})
+        return dict(self._read(parts, "spec.toml", spec) or {})
 
     def result(self, parts: Parts) -> Mapping[str, Any]:
         """Return the result of a run; empty where it has none."""
@@ -97,28 +97,31 @@ class Rows:
 
     def state(self, parts: Parts) -> str:
         """Return whether a run is finished, goes on, or has stopped."""
-        if self._place.stamp(parts, "result.json") is not None:
+        return self._state(parts, self._place.stamps(parts, FILES))
+
+    def _state(self, parts: Parts, there: Mapping[str, Stamp]) -> str:
+        if "result.json" in there:
             return FINISHED
         if not self._place.is_written(parts):
             return STOPPED
-        return STOPPING if self._place.stamp(parts, STOP) is not None else RUNNING
+        return STOPPING if STOP in there else RUNNING
 
     def _run(self, parts: Parts, bare: Row) -> Row:
-        spec, state = self.spec(parts), self.state(parts)
-        done = self.result(parts) if state == FINISHED else self._read(parts, ROUNDS, _last, tail=True) or {}
+        there = self._place.stamps(parts, FILES)
+        asked, state = self._read(parts, "spec.toml", spec, there=there) or {}, self._state(parts, there)
+        if state == FINISHED:
+            done = self._read(parts, "result.json", document, there=there)
+        else:
+            done = self._read(parts, ROUNDS, last_row, tail=True, there=there) or {}
         measure = judge(done) or ERROR
         judged = finite(done.get(measure.key))
-        stamp = self._place.stamp(parts, "result.json" if state == FINISHED else ROUNDS)
-        stamp = stamp or self._place.stamp(parts, "spec.toml")
-        rounds, last = whole(spec.get("run.rounds")), whole(done.get("t"))
-        promised = (
-            done
-            if state == FINISHED
-            else {"epsilon": spec.get("privacy.epsilon"), "dp_delta": spec.get("privacy.dp_delta")}
-        )
+        stamp = there.get("result.json" if state == FINISHED else ROUNDS) or there.get("spec.toml")
+        rounds, last = whole(asked.get("run.rounds")), whole(done.get("t"))
+        hoped = {name: asked.get(f"privacy.{name}") for name in ("epsilon", "dp_delta")}
+        promised = done if state == FINISHED else hoped
         return replace(
-            bare, state=state, algorithm=text(spec.get("algorithm.name")),
-            data=text(done.get("dataset") or spec.get("data.source")), label=_label(spec, done, state == FINISHED),
+            bare, state=state, algorithm=text(asked.get("algorithm.name")),
+            data=text(done.get("dataset") or asked.get("data.source")), label=_label(asked, done, state == FINISHED),
             round=rounds if state == FINISHED else last or 0, rounds=rounds, epsilon=finite(promised.get("epsilon")),
             dp_delta=finite(promised.get("dp_delta")), judged=judged, shown=measure.shown(judged), measure=measure.name,
             updated=stamp.mtime / 1e9 if stamp else 0.0,
@@ -141,9 +144,16 @@ class Rows:
         note = f"{inside} run directories" if inside else ""
         return replace(bare, state=FINISHED if stamp else "", note=note, updated=stamp.mtime / 1e9 if stamp else 0.0)
 
-    def _read(self, parts: Parts, name: str, parse: Callable[[bytes], Any], tail: bool = False) -> Any:
+    def _read(
+        self,
+        parts: Parts,
+        name: str,
+        parse: Callable[[bytes], Any],
+        tail: bool = False,
+        there: Mapping[str, Stamp] | None = None,
+    ) -> Any:
         """Return what a file says, parsed once as long as the file stays as it is; None where there is no file."""
-        stamp = self._place.stamp(parts, name)
+        stamp = self._place.stamp(parts, name) if there is None else there.get(name)
         if stamp is None:
             return None
         known = self._cache.get((parts, name))
@@ -172,22 +182,6 @@ def in_state(row: Row, state: str) -> bool:
     return not state or row.state == state or (state == RUNNING and row.state == STOPPING)
 
 
-def text(value: object) -> str:
-    """Return what a file says as a text of bounded length; nested values say nothing."""
-    if value is None or isinstance(value, (dict, list)):
-        return ""
-    try:
-        said = str(value)
-    except ValueError:  # a whole number with more digits than Python spells
-        return ""
-    return said if len(said) <= LETTERS else said[: LETTERS - 1] + "…"
-
-
-def whole(value: object) -> int | None:
-    """Return a count, else None."""
-    return value if type(value) is int and 0 <= value < 2**53 else None
-
-
 def _inside(items: Iterable[Item]) -> dict[Parts, int]:
     """Return how many runs stand below each item."""
     found = {item.parts: 0 for item in items}
@@ -206,31 +200,3 @@ def _label(spec: Mapping[str, Any], done: Mapping[str, Any], finished: bool) -> 
     if finite(done.get("epsilon")) is None or text(done.get("guarantee")).startswith("not private"):
         return "not private"
     return "simulated noise" if done.get("simulated_noise") else "private"
-
-
-def _spec(content: bytes) -> Mapping[str, Any]:
-    try:
-        return toml.parsed(content.decode("utf-8"), "spec.toml")
-    except (TacitError, UnicodeDecodeError) as error:
-        raise Unreadable(text(error)) from None
-
-
-def document(content: bytes) -> Mapping[str, Any]:
-    """Return the JSON object that a file is."""
-    try:
-        found = record.loads(content.decode("utf-8"))
-        jsontext.dumps(found)  # what is too deep to be written is too deep to be shown
-    except (ValueError, RecursionError):
-        raise Unreadable("a file is no JSON that can be shown") from None
-    if not isinstance(found, dict):
-        raise Unreadable("a file is no JSON object")
-    return found
-
-
-def _last(content: bytes) -> Mapping[str, Any]:
-    """Return the last whole line that is the record of a round."""
-    for line in reversed(content[: content.rfind(b"\n") + 1].split(b"\n")):
-        row = parsed(line)
-        if "t" in row:
-            return row
-    return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -30,10 +31,12 @@ def serve(
     place = Place(root)
     guard = Guard(host, allowed)
     listening = _listening(host, port)
+    views = Views(place)
+    threading.Thread(target=views.rows.all, daemon=True).start()  # so that the first page need not wait for all files
     shown = HOST if is_any(host) else host
     told(f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/", guard.token)
     config = uvicorn.Config(
-        App(Views(place), guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
+        App(views, guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
         proxy_headers=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
     )  # fmt: skip
     try:
