@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import threading
 import time
+import zipfile
 from dataclasses import asdict
 
 import numpy as np
@@ -20,7 +22,7 @@ from tacit.privacy.terms import Key, Terms
 from tacit.run import deploy
 from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
-from tacit.ui import gauges, index, rows
+from tacit.ui import details, gauges, index, rows
 from tacit.ui.history import POINTS, thinned
 from tacit.ui.index import Index
 from tacit.ui.place import Place
@@ -171,8 +173,6 @@ def test_a_real_run_is_shown_whole_with_its_budget_and_its_agents(trained):
 
 
 def test_a_result_that_was_edited_is_said_to_be_so_without_a_path(trained, tmp_path, views):
-    import shutil
-
     shutil.copytree(trained / "simulated", views.place.root / "edited")
     path = views.place.root / "edited" / "result.json"
     path.write_text(path.read_text().replace('"test_error": 0.', '"test_error": 0.0', 1))
@@ -181,6 +181,14 @@ def test_a_result_that_was_edited_is_said_to_be_so_without_a_path(trained, tmp_p
     assert "edited/result.json" in told
     assert str(tmp_path) not in told
     assert "/tmp" not in told
+
+
+def test_a_model_that_unpacks_to_too_much_is_not_unpacked(trained, views, monkeypatch):
+    shutil.copytree(trained / "simulated", views.place.root / "bomb")
+    with zipfile.ZipFile(views.place.root / "bomb" / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("w.npy", b"\0" * 10_000_000)
+    monkeypatch.setattr(details, "UNPACKED", 1_000_000)
+    assert "unpacks to 9 MB" in views.more(id_of(views, "bomb"))["damaged"]
 
 
 def test_runs_are_compared_on_the_same_axes_with_what_sets_them_apart(trained):
@@ -200,6 +208,7 @@ def test_a_sweep_is_shown_as_its_report_would(views):
     assert [row["runs"] for row in told["comparison"]] == ["epsilon 1", "epsilon 3"]
     assert told["comparison"][0]["test_error"] == pytest.approx(0.16)
     assert told["charts"][0]["lines"][0]["low"] != []
+    assert told["title"] == "grid"
 
 
 def test_the_verdict_of_an_audit_is_shown(views):

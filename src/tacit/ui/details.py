@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tacit.report.chart import Chart, Line
 from tacit.report.source import Source, read
 from tacit.ui import index
 from tacit.ui.index import Item
-from tacit.ui.place import Parts, Place, Stamp, Unreadable
+from tacit.ui.place import LARGEST, Parts, Place, Stamp, Unreadable
 from tacit.ui.rows import FINISHED, SMALL, Rows
 from tacit.ui.said import document, finite, text
 
@@ -22,6 +23,7 @@ RECORDED = ("spec.toml", "result.json", "rounds.jsonl", "model.npz", "records.js
 AUDIT = "audit.json"
 CHARTED = 60  # runs of a sweep at most whose means are drawn: the page compares others by choice
 LISTED = 200  # rows of a table
+UNPACKED = 4 * LARGEST  # bytes of a model
 KEPT = 256  # items in memory
 COLUMNS = ("runs", "algorithm", "data", "label", "epsilon", "rounds", "seeds", "test_error", "test_rmse")  # compared
 
@@ -87,12 +89,25 @@ def _plain(value: Any) -> Any:
 def _told(copy: Path, item: Item) -> Values:
     """Read the copy of a run or a sweep as a report does; errors name what is shown, not the copy."""
     try:
+        _check_size(copy / "model.npz")
         source = read(copy)
-        return _run(source) if item.kind == index.RUN else _sweep(source)
+        return _run(source) if item.kind == index.RUN else _sweep(source, item.name)
     except TacitError as error:
         raise Unreadable(str(error).replace(str(copy.resolve()), item.name).replace(copy.name, item.name)) from None
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError) as error:
         raise Unreadable(f"its records make no sense ({type(error).__name__})") from None
+
+
+def _check_size(model: Path) -> None:
+    """Refuse a model that unpacks to more than any file that is read."""
+    if model.is_file():
+        try:
+            with zipfile.ZipFile(model) as archive:
+                size = sum(member.file_size for member in archive.infolist())
+        except (zipfile.BadZipFile, OSError):
+            return  # the reader of models says what is wrong
+        if size > UNPACKED:
+            raise Unreadable(f"model.npz unpacks to {size >> 20} MB: more than {UNPACKED >> 20} MB are not read")
 
 
 def _run(source: Source) -> Values:
@@ -101,13 +116,13 @@ def _run(source: Source) -> Values:
     return {"charts": [one.description() for one in own], "effects": _effects(source.learnt)}
 
 
-def _sweep(source: Source) -> Values:
+def _sweep(source: Source, name: str) -> Values:
     drawn = curves.panels(source.artefact, source.runs) if source.artefact else []
     drawn += curves.standard(source.runs) if 0 < len(source.runs) <= CHARTED else []
     return {
         "charts": [one.description() for one in drawn if not one.empty],
         "comparison": [{key: _plain(row.get(key)) for key in COLUMNS} for row in output.comparison([source])[:LISTED]],
-        "title": source.title, "many": len(source.runs) > CHARTED,
+        "title": source.artefact.title if source.artefact else name, "many": len(source.runs) > CHARTED,
     }  # fmt: skip
 
 

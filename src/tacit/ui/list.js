@@ -42,24 +42,28 @@ function listView() {
     });
     return made;
   };
-  const named = (row) => html("span", { class: "named" }, row.kind === "run" ? box(row) : html("span", { class: "kind" }, row.kind),
+  const named = (row) => html("span", { class: "named" },
+    row.kind === "run" ? box(row) : html("span", { class: "kind" }, row.kind),
     html("span", {}, link(row.name, `item/${row.id}`, { "data-row": row.id }),
       ...(row.folder ? [html("small", {}, ` ${row.folder}`)] : [])));
   const draw = (told) => {
-    const held = document.activeElement?.dataset ?? {}, focus = held.row ? `a[data-row="${held.row}"]` : `input[data-id="${held.id}"]`;
+    const held = document.activeElement?.dataset ?? {};
+    const focus = held.row ? `a[data-row="${held.row}"]` : `input[data-id="${held.id}"]`;
     const cells = told.rows.map((row) => [named(row), standing(row), row.algorithm || row.note || "–", row.data || "–",
       html("span", {}, budget(row.epsilon, null), " ", ...(row.label ? [badge(row.label)] : [])),
       row.shown, html("time", {}, ago(row.updated))]);
     const columns = ["run", "state", "method", "data", "epsilon", "result", "updated"];
     const caption = told.all === 0 ? "Nothing here yet" : `${told.total} of ${told.all}, ${told.folder}`;
-    const empty = told.all === 0 ? "No run yet: start one with tacit train, and it appears here." : "Nothing matches the filter.";
+    const empty = told.all === 0 ? "No run yet: start one with tacit train, and it appears here."
+      : "Nothing matches the filter.";
     rows.replaceChildren(told.rows.length ? table(caption, columns, cells) : html("p", { class: "empty" }, empty));
     rows.classList.add("list");
     if (held.row || held.id) {
       rows.querySelector(focus)?.focus();
     }
-    states.replaceChildren(...[["", "all"], ["running", "running"], ["finished", "finished"], ["stopped", "stopped"]].map(([state, name]) => {
-      const button = html("button", { type: "button", "aria-pressed": filter.state === state }, `${name} `, html("b", {}, String(told.counts[state])));
+    states.replaceChildren(...["", "running", "finished", "stopped"].map((state) => {
+      const button = html("button", { type: "button", "aria-pressed": filter.state === state }, `${state || "all"} `,
+        html("b", {}, String(told.counts[state])));
       button.addEventListener("click", () => changed({ state }));
       return button;
     }));
@@ -70,8 +74,10 @@ function listView() {
     };
     const end = told.start + told.rows.length;
     paging.replaceChildren(...(told.start > 0 ? [turn("Earlier", Math.max(0, told.start - 100))] : []),
-      ...(told.total > told.rows.length ? [html("span", { class: "hint" }, `${told.start + 1} to ${end} of ${told.total}`)] : []),
-      ...(end < told.total ? [turn("More", end)] : []), ...(told.cut ? [hint("There are more folders than are looked at.")] : []));
+      ...(told.total > told.rows.length
+        ? [html("span", { class: "hint" }, `${told.start + 1} to ${end} of ${told.total}`)] : []),
+      ...(end < told.total ? [turn("More", end)] : []),
+      ...(told.cut ? [hint("There are more folders than are looked at.")] : []));
     document.querySelector("#folder").textContent = told.folder;
     showChosen();
   };
@@ -89,7 +95,8 @@ function listView() {
   });
   view = {
     title: "runs",
-    build: () => [html("h1", { class: "away" }, "Runs"), html("div", { class: "filters" }, words, states, order), chosen, rows, paging,
+    build: () => [html("h1", { class: "away" }, "Runs"),
+      html("div", { class: "filters" }, words, states, order), rows, chosen, paging,
       hint("Keys: / filters, up and down go through the rows, space marks a run, enter opens it, escape goes back.")],
     async refresh() {
       const told = await ask("list", filter);

@@ -1,6 +1,6 @@
 "use strict";
-// What the views are made of: questions to the server, and pieces of the page. Everything that a file says becomes a text
-// node (html and svg of chart.js): no string is ever parsed as markup.
+// What the views are made of: questions to the server, and pieces of the page. Everything that a file says becomes a
+// text node (html and svg of chart.js): no string is ever parsed as markup.
 
 // ---- questions
 
@@ -14,7 +14,7 @@ class Refused extends Error {
   }
 }
 
-// Answers with the very same object where nothing has changed, so that a view can see at once that it has nothing to do.
+// Answers with the very same object where nothing has changed, so that a view sees at once that it has nothing to do.
 async function ask(path, parameters = {}, method = "GET") {
   const query = new URLSearchParams();
   Object.entries(parameters).forEach(([name, value]) => [value].flat().forEach((one) => query.append(name, one)));
@@ -50,7 +50,8 @@ function ago(seconds) {
   if (!seconds || past < 0) {
     return seconds ? "now" : "–";
   }
-  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([length]) => past >= length) ?? [1, "s"];
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const [size, unit] = units.find(([length]) => past >= length) ?? [1, "s"];
   return `${Math.floor(past / size)} ${unit} ago`;
 }
 
@@ -93,7 +94,8 @@ function bar(value, most, isLimit, atMost = null) {
 function gaugeCard(gauge) {
   const { agent, epsilon, most, dp_delta: delta, releases, runs } = gauge;
   const of = most === null ? "" : ` of ${upward(most)}${gauge.is_limit ? " allowed" : " agreed"}`;
-  const told = [`${releases ?? 0} releases`, ...(runs.length ? [`${runs.length} run${runs.length > 1 ? "s" : ""}`] : []),
+  const told = [`${releases ?? 0} releases`,
+    ...(runs.length ? [`${runs.length} run${runs.length > 1 ? "s" : ""}`] : []),
     ...(gauge.until ? [`last ${ago(Date.parse(gauge.until) / 1000)}`] : []),
     ...Object.entries(gauge.counts ?? {}).map(([name, count]) => `${name} ${count}`),
     ...(gauge.reason ? [gauge.reason] : [])];

@@ -58,7 +58,7 @@ async function look(view) {
 function askForToken() {
   const field = html("input", { id: "token", autocomplete: "off", spellcheck: "false" });
   const form = html("form", { class: "token" }, html("h1", {}, "Open the link that was printed"),
-    html("p", {}, "tacit ui prints a link with a token, without which nothing is told. Open that link, or paste the token:"),
+    html("p", {}, "tacit ui prints a link with a token, without which nothing is told. Open that link, or paste it:"),
     html("label", { for: "token" }, "Token"), field, html("button", { class: "primary" }, "Show the runs"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -81,7 +81,7 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("keydown", (event) => {
-  const typing = event.target.matches?.("input:not([type=checkbox]), select, textarea") || document.querySelector("dialog[open]");
+  const typing = event.target.matches?.("input:not([type=checkbox]), select") || document.querySelector("dialog[open]");
   if (event.ctrlKey || event.metaKey || event.altKey) {
     return;
   }
@@ -100,6 +100,7 @@ addEventListener("keydown", (event) => {
     }
   }
 });
-listenToChoices(() => document.querySelectorAll("figure").forEach((figure) => figure.chart && drawChart(figure, figure.chart)));
+listenToChoices(() => document.querySelectorAll("figure").forEach((figure) =>
+  figure.chart && drawChart(figure, figure.chart)));
 takeToken();
 show();

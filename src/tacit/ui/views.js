@@ -4,6 +4,7 @@
 
 const SOON = 1.5, LATER = 6;
 const MOST_COMPARED = 5; // as many as a chart can tell apart
+const above = () => html("nav", { "aria-label": "Where you are" }, link("‹ all runs", ""));
 const goesOn = (state) => state === "running" || state === "stopping";
 
 function standing(row) {
@@ -16,13 +17,14 @@ function standing(row) {
 
 function itemView(id) {
   const head = html("div", { class: "head" }), note = html("div", {}), grid = chartGrid(3);
-  const parts = { budgets: html("div", {}), effects: html("div", {}), audit: html("div", {}), inside: html("div", {}), rest: html("div", {}) };
+  const names = ["means", "inside", "budgets", "effects", "audit", "rest"];
+  const parts = Object.fromEntries(names.map((name) => [name, html("div", {})]));
   let last = null, more = null, gauges = null, looked = 0;
 
   const view = {
     title: "run",
-    build: () => [html("nav", { "aria-label": "Where you are" }, link("‹ all runs", "")), head, note,
-      parts.inside, grid, parts.budgets, parts.effects, parts.audit, parts.rest],
+    build: () => [above(), head, note,
+      parts.means, grid, parts.inside, parts.budgets, parts.effects, parts.audit, parts.rest],
     async refresh() {
       const told = await ask("item", { id });
       const { row } = told;
@@ -51,8 +53,8 @@ function itemView(id) {
           more = found;
           note.replaceChildren(...(found.damaged ? [html("p", { class: "warned" }, found.damaged)] : []));
           showEffects(parts.effects, found.effects);
-          showAudit(parts.audit, found.audit, row);
-          showComparison(parts.inside, found, told);
+          showAudit(parts.audit, found.audit);
+          showComparison(parts.means, found, told);
         }
       }
       showCharts(grid, [...told.charts, ...more.charts]);
@@ -65,28 +67,42 @@ function itemView(id) {
 
 const tile = (name, value, ...notes) => html("div", { class: "tile" }, html("small", {}, name), html("b", {}, value), ...notes);
 
-function showHead(head, told, view) {
-  const { row } = told;
-  const about = [row.folder, [row.algorithm, row.data].filter(Boolean).join(" on ")].filter(Boolean).join(" · ");
-  const left = told.rate && row.rounds && goesOn(row.state) ? ` · about ${lasting((row.rounds - row.round) / told.rate)} left` : "";
-  const progress = goesOn(row.state) && row.rounds
-    ? [html("progress", { max: row.rounds, value: row.round, "aria-label": "rounds done" }), html("span", { class: "hint" }, `round ${row.round} of ${row.rounds}${left}`)] : [];
-  const tiles = row.kind === "run" ? [
+function tilesOf(told) {
+  const { row } = told, ended = row.state === "finished";
+  const promise = row.label === "not private" ? "no guarantee" : ended ? "total epsilon" : "epsilon asked for";
+  const time = told.seconds ? lasting(told.seconds) : row.rounds ? `of ${row.rounds}` : "";
+  return html("div", { class: "tiles" },
     tile(row.measure || "result", row.shown, ...(goesOn(row.state) ? [html("small", {}, "so far")] : [])),
-    tile(row.label === "not private" ? "no guarantee" : row.state === "finished" ? "total epsilon" : "epsilon asked for",
-      row.epsilon === null ? "–" : upward(row.epsilon), html("small", {}, row.dp_delta === null ? "" : `δ ${tiny(row.dp_delta)}`)),
+    tile(promise, budget(row.epsilon, null), html("small", {}, row.dp_delta === null ? "" : `δ ${tiny(row.dp_delta)}`)),
     ...(told.agents ? [tile("agents", String(told.agents))] : []),
-    tile("rounds", String(row.state === "finished" ? row.rounds ?? "–" : row.round ?? "–"), html("small", {}, told.seconds ? lasting(told.seconds) : row.rounds ? `of ${row.rounds}` : "")),
-  ] : [];
-  const stop = told.can_stop ? [stopButton(row, view)] : row.state === "stopping" ? [html("span", { class: "hint" }, "stops after its round")] : [];
-  const resume = row.kind === "run" && row.state === "stopped"
-    ? [hint("It has stopped. Continue it with ", html("code", {}, `tacit train --resume ${[row.folder, row.name].filter(Boolean).join("/")}`))] : [];
-  const promise = told.guarantee ? [html("p", { class: "promise" }, badge(row.label), " ", told.guarantee.replace(/^not private:\s*/, ""))] : [];
+    tile("rounds", String((ended ? row.rounds : row.round) ?? "–"), html("small", {}, time)));
+}
+
+function progressOf(told) {
+  const { row } = told;
+  if (!goesOn(row.state) || !row.rounds) {
+    return [];
+  }
+  const left = told.rate ? ` · about ${lasting((row.rounds - row.round) / told.rate)} left` : "";
+  return [html("progress", { max: row.rounds, value: row.round, "aria-label": "rounds done" }),
+    html("span", { class: "hint" }, `round ${row.round} of ${row.rounds}${left}`)];
+}
+
+function showHead(head, told, view) {
+  const { row } = told, run = row.kind === "run";
+  const about = [row.folder, [row.algorithm, row.data].filter(Boolean).join(" on ")].filter(Boolean).join(" · ");
+  const note = row.kind === "federation" ? `last said: ${row.note}` : row.note;
+  const stop = told.can_stop ? [stopButton(row, view)]
+    : row.state === "stopping" ? [html("span", { class: "hint" }, "stops after its round")] : [];
+  const command = `tacit train --resume ${[row.folder, row.name].filter(Boolean).join("/")}`;
+  const resume = run && row.state === "stopped" ? [hint("It has stopped. Continue it with ", html("code", {}, command))] : [];
+  const words = told.guarantee?.replace(/^not private:\s*/, "");
   const focused = document.activeElement?.classList.contains("stop");
-  head.replaceChildren(html("h1", {}, row.name), html("p", { class: "hint" }, about || row.note),
-    html("div", { class: "standing wide-standing" }, pill(row.state), ...progress, ...stop),
-    ...(tiles.length ? [html("div", { class: "tiles" }, ...tiles)] : []), ...promise, ...resume,
-    ...(row.note && row.kind === "run" ? [html("p", { class: "warned" }, row.note)] : []));
+  head.replaceChildren(html("h1", {}, row.name), html("p", { class: "hint" }, about || note),
+    html("div", { class: "standing wide-standing" }, pill(row.state), ...progressOf(told), ...stop),
+    ...(run && row.state !== "unreadable" ? [tilesOf(told)] : []),
+    ...(words ? [html("p", { class: "promise" }, badge(row.label), " ", words)] : []), ...resume,
+    ...(row.note && run ? [html("p", { class: "warned" }, row.note)] : []));
   if (focused) {
     (head.querySelector(".stop") ?? document.querySelector("main")).focus();
   }
@@ -98,7 +114,8 @@ function stopButton(row, view) {
     const yes = html("button", { class: "danger", value: "yes" }, "Stop after this round");
     const dialog = html("dialog", { "aria-label": "Stop this run?" }, html("form", { method: "dialog" },
       html("h2", {}, `Stop ${row.name}?`),
-      html("p", {}, "It ends after the round that it is in. What was done is saved, and tacit train --resume goes on from there. Runs that a sweep computes together stop together."),
+      html("p", {}, "It ends after the round that it is in. What was done is saved, and tacit train --resume goes on from "
+        + "there. Runs that a sweep computes together stop together."),
       html("div", { class: "toolbar" }, html("button", { value: "no" }, "Let it run"), yes)));
     dialog.addEventListener("close", async () => {
       dialog.remove();
@@ -121,14 +138,18 @@ function compareView(ids) {
   let last = null;
   return {
     title: "comparison",
-    build: () => [html("nav", { "aria-label": "Where you are" }, link("‹ all runs", "")), html("h1", {}, "Comparison"), head, grid, apart],
+    build: () => [above(), html("h1", {}, "Comparison"), head, grid, apart],
     async refresh() {
       const told = await ask("compare", { id: ids });
       if (told !== last) {
         last = told;
-        head.replaceChildren(table("At the end, or so far", ["run", "state", "method", "epsilon", "result"], told.rows.map((row, n) =>
-          [link(told.labels[n], `item/${row.id}`), standing(row), row.algorithm, html("span", {}, budget(row.epsilon, row.dp_delta), " ", ...(row.label ? [badge(row.label)] : [])), row.shown])));
-        apart.replaceChildren(...(told.apart.length ? [section("What sets them apart", table("Keys of the specifications that differ", ["key", ...told.labels], told.apart))] : []));
+        const cells = (row, n) => [link(told.labels[n], `item/${row.id}`), standing(row), row.algorithm,
+          html("span", {}, budget(row.epsilon, row.dp_delta), " ", ...(row.label ? [badge(row.label)] : [])), row.shown];
+        head.replaceChildren(table("At the end, or so far", ["run", "state", "method", "epsilon", "result"],
+          told.rows.map(cells)));
+        const differ = () => section("What sets them apart",
+          table("Keys of the specifications that differ", ["key", ...told.labels], told.apart));
+        apart.replaceChildren(...(told.apart.length ? [differ()] : []));
       }
       showCharts(grid, told.charts);
       return told.rows.some((row) => goesOn(row.state)) ? SOON : LATER;
