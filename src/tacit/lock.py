@@ -1,16 +1,23 @@
-"""A lock between processes: the system lets go of it however a process ends."""
+"""Between processes: a lock that the system frees however a process ends, and a file that asks one to stop."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+import stat
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 try:
     import fcntl
 except ImportError:  # not on Windows: there, one process at a time
     fcntl = None  # type: ignore[assignment]
+
+
+GLANCE = 0.05  # seconds after which we try again: `is_held` of another process has the lock for microseconds
+STOP = "stop"  # the name of the file, in a directory, that asks whoever has the lock of the directory to stop
+LOOK = 0.2  # seconds between two looks for that file
 
 
 @contextlib.contextmanager
@@ -30,11 +37,57 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
         yield ours
 
 
+def is_held(descriptor: int) -> bool:
+    """Tell whether a process holds the lock of an open file or directory; the lock is free again at once."""
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        except BlockingIOError:
+            return True
+        except OSError:  # a file system without locks
+            pass
+    return False
+
+
 def _taken(descriptor: int, wait: bool) -> bool:
+    for pause in (0.0, GLANCE):
+        time.sleep(pause)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            continue
+        except OSError:  # a file system without locks
+            pass
+        return True
+    return False
+
+
+class StopRequests:
+    """The requests to stop in some directories, whose locks this process holds. What was there before is removed."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._files = [directory / STOP for directory in directories]
+        self._looked = -LOOK
+        self.forget()
+
+    def found(self, now: float) -> bool:
+        """Tell whether there is a request; looks are LOOK seconds apart, so that a round pays nothing for them."""
+        if now - self._looked < LOOK:
+            return False
+        self._looked = now
+        return any(map(_is_file, self._files))
+
+    def forget(self) -> None:
+        """Remove the requests: they were heard, or were for an earlier process."""
+        for file in filter(_is_file, self._files):
+            with contextlib.suppress(OSError):
+                file.unlink()
+
+
+def _is_file(path: Path) -> bool:
+    """Tell whether there is a plain file: a request that could not be removed would stop every later process too."""
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
         return False
-    except OSError:  # a file system without locks
-        pass
-    return True

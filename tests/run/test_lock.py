@@ -207,3 +207,67 @@ def test_two_sweeps_at_once_end_with_whole_runs(tmp_path, monkeypatch):
     assert main(list(SWEEP)) == 0
     for member in sweep.read(tmp_path / "grid.toml"):
         assert recorded(tmp_path / "out" / member.name / "rounds.jsonl") == list(range(1, 301))
+
+
+def ask_to_stop_at(rounds, directory, make=lambda path: path.touch()):
+    def listener(done, _row):
+        if done == rounds:
+            make(directory / lock.STOP)
+
+    return listener
+
+
+@pytest.fixture
+def looks_each_round(monkeypatch):
+    monkeypatch.setattr(lock, "LOOK", 0.0)
+
+
+@pytest.mark.usefixtures("looks_each_round")
+def test_a_file_named_stop_stops_a_run_after_its_round_and_the_run_can_go_on(tmp_path):
+    with pytest.raises(Interrupted, match=r"stopped after 5 of 12 rounds; continue with: tacit train --resume"):
+        train(SPEC, out=tmp_path / "run", listener=ask_to_stop_at(5, tmp_path / "run"))
+    assert not (tmp_path / "run" / lock.STOP).exists()
+    np.testing.assert_array_equal(resume(tmp_path / "run").w, train(SPEC).w)
+
+
+@pytest.mark.usefixtures("looks_each_round")
+def test_a_request_that_was_left_by_an_earlier_process_is_removed_and_stops_nothing(stopped):
+    (stopped / lock.STOP).touch()
+    assert resume(stopped).summary["rounds"] == 12
+    assert not (stopped / lock.STOP).exists()
+
+
+@pytest.mark.usefixtures("looks_each_round")
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("spec.toml")])
+def test_what_is_no_plain_file_stops_no_run(tmp_path, make):
+    run = tmp_path / "run"
+    assert train(SPEC, out=run, listener=ask_to_stop_at(5, run, make)).summary["rounds"] == 12
+    assert (run / "spec.toml").is_file()
+
+
+def test_a_glance_at_a_lock_tells_who_holds_it_and_keeps_nobody_out(tmp_path):
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert not lock.is_held(descriptor)
+        with lock.locked(tmp_path, wait=False) as ours:
+            assert ours
+            assert lock.is_held(descriptor)
+        assert not lock.is_held(descriptor)
+        with lock.locked(tmp_path, wait=False) as ours:
+            assert ours
+    finally:
+        os.close(descriptor)
+
+
+def test_who_finds_a_lock_taken_for_a_glance_tries_again(tmp_path, monkeypatch):
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    lock.fcntl.flock(descriptor, lock.fcntl.LOCK_SH)
+
+    def let_go(pause):
+        if pause:
+            lock.fcntl.flock(descriptor, lock.fcntl.LOCK_UN)
+
+    monkeypatch.setattr(lock.time, "sleep", let_go)
+    with lock.locked(tmp_path, wait=False) as ours:
+        assert ours
+    os.close(descriptor)

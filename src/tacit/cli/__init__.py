@@ -66,6 +66,7 @@ COMMANDS = {
     "reproduce": "the paper's tables and figures, number by number",
     "report": "show runs on one page, from their records",
     "card": "write the model card of a run, for a board to read and sign",
+    "ui": "show runs on a live page, while they go on",
     "predict": "predict with a trained model",
     "account": "compose rounds into a total, or invert",
     "audit": "attack tacit: measured lower bounds on epsilon beside the claimed ones",

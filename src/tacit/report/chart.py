@@ -1,4 +1,4 @@
-"""What a chart shows: page.js draws the description on the page, and `tacit.report.figures` draws it for print."""
+"""What a chart shows: chart.js draws the description on the page, and `tacit.report.figures` draws it for print."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Line:
         return replace(self, x=x, y=y, low=low, high=high)
 
     def description(self) -> dict[str, Any]:
-        """Return the line as page.js reads it."""
+        """Return the line as chart.js reads it."""
         columns = {"x": self.x, "y": self.y, "low": self.low, "high": self.high, "missing": self.missing}
         points = {key: [float(f"{value:.{DIGITS}g}") for value in column] for key, column in columns.items()}
         return {"name": self.name, **points, "colour": self.colour, "dashes": self.dashes, "marked": self.marked}
@@ -122,7 +122,7 @@ class Chart:
         return not self.visible(self.lines, False)
 
     def description(self) -> dict[str, Any]:
-        """Return the chart as page.js reads it."""
+        """Return the chart as chart.js reads it."""
         lines, averaged = ([line.description() for line in lines] for lines in (self.lines, self.averaged))
         return asdict(self) | {"lines": lines, "averaged": averaged}
 

@@ -1,4 +1,4 @@
-"""Pieces of HTML: tables that become cards on a phone, folded blocks, labels, and charts for page.js to draw."""
+"""Pieces of HTML: tables that become cards on a phone, folded blocks, labels, and charts for chart.js to draw."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def either(last: object, averaged: object) -> Raw:
 
 
 def figure(chart: Chart, key: str) -> str:
-    """Write a chart as its title and its description, from which page.js draws the chart."""
+    """Write a chart as its title and its description, from which chart.js draws the chart."""
     description = jsontext.dumps(chart.description()).replace("<", "\\u003c")  # so that no name can end the script
     return (
         f'<figure id="{escape(key)}"><figcaption>{html(chart.title)} <small></small></figcaption>\n'

@@ -123,14 +123,14 @@ def _page(sources: dict[str, Source]) -> str:
 <html lang="en" data-theme="system" data-y="default" data-iterate="last"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title><style>
-{_own("page.css")}{_own("board.css")}</style></head><body{' class="alone"' if alone else ""}>
+{_own("shared.css")}{_own("page.css")}{_own("board.css")}</style></head><body{' class="alone"' if alone else ""}>
 <header><h1>{titles[0] if alone else title}</h1>{_toolbar()}
 <noscript><p>Charts need JavaScript; the tables hold the numbers, and the CSV holds the curves.</p></noscript></header>
 <main>{head}
 {compared}
 {sections}
 </main><script>
-{_own("axes.js")}{_own("page.js")}{_own("matrix.js")}</script></body></html>
+{_own("axes.js")}{_own("chart.js")}{_own("page.js")}{_own("matrix.js")}</script></body></html>
 """
 
 

@@ -15,6 +15,7 @@ from tacit.admm import compatible
 from tacit.engine.registry import ENGINES
 from tacit.engine.side_by_side import SideBySide
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
+from tacit.lock import StopRequests
 from tacit.rounds import rounds
 from tacit.run import build, deploy, guarantee, ranks
 from tacit.run.compose import AdmmSetup
@@ -219,6 +220,7 @@ def _lockstep(
     if first.state.t == 0 and deploy.wanted(first.spec):
         save()  # rounds that the ledgers hold can then be resumed on the same records only
     last = first.spec.run.rounds
+    requests = StopRequests([run.directory.path for run in runs if run.directory is not None])
     going = rounds([run.setup.server for run in runs], [run.state for run in runs], engine.exchange_all)
     tick = saved_at = time.monotonic()
     pause = CHECKPOINT_SECONDS
@@ -239,12 +241,16 @@ def _lockstep(
             listener(first.state.t, row)
         except KeyboardInterrupt:
             stop.asked = True
+        if requests.found(now):
+            stop.asked = True
         if stop.asked and first.state.t < last:
             save()
+            requests.forget()
             raise Interrupted(f"stopped after {first.state.t} of {last} rounds")
         full = first.ledgers and first.state.t % KEPT_ROUNDS == 0
         if (now - saved_at > pause or full or save_every_round) and first.state.t < last:
             save()
             saved_at = time.monotonic()
             pause = max(CHECKPOINT_SECONDS, 20 * (saved_at - now))  # at most a twentieth of the time is for saving
+    requests.forget()
     return [run.finish(engine.path) for run in runs]

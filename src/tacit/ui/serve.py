@@ -1,0 +1,64 @@
+"""Serves the live page until the process is stopped."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from tacit.errors import InputError, MissingDependency
+from tacit.ui.app import App
+from tacit.ui.guard import Guard, is_any, is_loopback
+from tacit.ui.place import Place
+from tacit.ui.views import Views
+
+try:
+    import uvicorn
+except ImportError:  # tacit runs without it; `serve` says so
+    uvicorn = None
+
+HOST = "127.0.0.1"
+CONNECTIONS = 64
+
+
+def serve(
+    root: Path, told: Callable[[str, str], None], host: str = HOST, port: int = 0, allowed: Collection[str] = ()
+) -> None:
+    """Serve the runs below a directory; `told` is called with the address and the token, once both are known."""
+    if uvicorn is None:
+        raise MissingDependency("the live page needs uvicorn: pip install 'tacit[ui]'.")
+    place = Place(root)
+    guard = Guard(host, allowed)
+    listening = _listening(host, port)
+    views = Views(place)
+    threading.Thread(target=views.rows.all, daemon=True).start()  # so that the first page need not wait for all files
+    shown = HOST if is_any(host) else host
+    told(f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/", guard.token)
+    config = uvicorn.Config(
+        App(views, guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
+        proxy_headers=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    finally:
+        listening.close()
+        place.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise InputError(f"cannot listen on {host}, port {port} ({error}): give another --host or --port.") from None
+
+
+def warning(host: str) -> str:
+    """Return what the owner should know of an address that others reach; nothing for loopback."""
+    if is_loopback(host):
+        return ""
+    return (
+        "others reach this address, and the token and all that is shown travel unencrypted: rather keep loopback and "
+        "tunnel to it (ssh -L), or put a proxy with TLS before it"
+    )

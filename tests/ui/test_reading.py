@@ -1,0 +1,350 @@
+"""What the page is told: lists that follow the folder, histories that grow, budgets as ledgers hold them."""
+
+import json
+import os
+import shutil
+import threading
+import time
+import zipfile
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit import toml
+from tacit.privacy.chain import Chain
+from tacit.privacy.history import Limit
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.release import GaussianRelease
+from tacit.privacy.terms import Key, Terms
+from tacit.run import deploy
+from tacit.run.presets import PRESETS, preset
+from tacit.run.train import train
+from tacit.ui import details, gauges, index, rows
+from tacit.ui.history import POINTS, thinned
+from tacit.ui.index import Index
+from tacit.ui.place import Place
+from tacit.ui.said import quick_spec
+from tacit.ui.views import Missing, Views
+from tests.report import made
+from tests.ui.serving import SPEC, write_run
+
+SMALL = {"data.source": "synthetic", "data.records": 200, "data.agents": 3, "run.rounds": 6}
+
+
+@pytest.fixture
+def views(tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "FRESH", 0.0)
+    monkeypatch.setattr(gauges, "PAUSE", 0.0)
+    root = tmp_path / "root"
+    root.mkdir()
+    found = Views(Place(root))
+    yield found
+    found.place.close()
+
+
+def listed(views, words="", state="", order="name"):
+    return views.listing(words, state, order, 0)["rows"]
+
+
+def id_of(views, name):
+    return next(row["id"] for row in listed(views) if row["name"] == name)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_specs_are_read_quickly_and_as_toml_reads_them(name):
+    written = preset(name, "objt").with_values(SMALL | {"data.label_column": 'a "b" \\ = [c]\u2028é'}).toml()
+    assert quick_spec(written) == toml.parsed(written, "a spec")
+    assert quick_spec("[a]\nb = 0x10\n") is quick_spec("[a]\nb = 'c'\n") is quick_spec("nothing") is None
+    assert quick_spec("[a]\nb = " + "[" * 100_000) is None
+
+
+def test_the_list_follows_the_folder(views):
+    root = views.place.root
+    assert listed(views) == []
+    write_run(root / "b" / "two", done=3)
+    write_run(root / "one", test_error=0.25, epsilon=1.0, dp_delta=1e-6, guarantee="fine", dataset="synthetic")
+    rows_now = listed(views)
+    assert [(row["folder"], row["name"], row["state"], row["round"], row["shown"]) for row in rows_now] == [
+        ("", "one", "finished", 10, "25.00%"), ("b", "two", "stopped", 3, "25.00%")
+    ]  # fmt: skip
+    with (root / "b" / "two" / "rounds.jsonl").open("a") as file:
+        file.write('{"t": 4, "test_error": 0.125}\n')
+    assert listed(views)[1]["shown"] == "12.50%"
+    (root / "one").rename(root / "gone-elsewhere")
+    assert {row["name"] for row in listed(views)} == {"gone-elsewhere", "two"}
+
+
+def test_words_states_and_orders_choose(views):
+    for name, error in (("ape", 0.3), ("bee", 0.1), ("cow", 0.2)):
+        write_run(views.place.root / "grid" / name, test_error=error, epsilon=error, guarantee="fine")
+    write_run(views.place.root / "other")
+    assert [row["name"] for row in listed(views, order="error")] == ["bee", "other", "cow", "ape"]
+    assert [row["name"] for row in listed(views, "GRID ape objt")] == ["ape"]
+    assert [row["name"] for row in listed(views, state="stopped")] == ["other"]
+    assert views.listing("", "", "name", 0)["counts"] == {"": 4, "running": 0, "finished": 3, "stopped": 1}
+
+
+def test_a_folder_that_did_not_change_is_not_listed_again(views, monkeypatch):
+    folder = write_run(views.place.root / "old")
+    past = time.time() - 60
+    os.utime(folder, (past, past))
+    os.utime(views.place.root, (past, past))
+    found = Index(views.place)
+    assert len(found.items()) == 1
+    monkeypatch.setattr(os, "scandir", lambda _: pytest.fail("listed again"))
+    assert len(found.items()) == 1
+
+
+def test_a_run_that_is_written_is_running_and_can_be_asked_to_stop(views):
+    from tacit.run.directory import RunDirectory
+
+    folder = write_run(views.place.root / "run")
+    (item,) = views.index.items().values()
+    assert views.rows.state(item.parts) == rows.STOPPED
+    with RunDirectory(folder).alone():
+        assert views.rows.state(item.parts) == rows.RUNNING
+        assert views.stop(item.id) == {"state": rows.STOPPING}
+        assert (folder / "stop").exists()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=3000))
+def test_thinning_keeps_the_ends_the_extremes_and_the_order(y):
+    x = [float(n) for n in range(len(y))]
+    xs, ys = thinned(x, y, 50)
+    assert len(xs) <= 50
+    assert (xs[0], xs[-1]) == (x[0], x[-1])
+    assert (min(ys), max(ys)) == (min(y), max(y))
+    assert xs == sorted(set(xs))
+    assert all(y[int(n)] == value for n, value in zip(xs, ys, strict=True))
+
+
+def test_a_long_history_is_thinned_and_read_only_where_it_grew(views, monkeypatch):
+    folder = write_run(views.place.root / "long", rounds=20_000, done=20_000)
+    name = id_of(views, "long")
+    chart = views.shown(name)["charts"][0]
+    assert len(chart["lines"][0]["x"]) <= POINTS
+    assert chart["lines"][0]["x"][-1] == 20_000
+    sizes, read = [], views.place.read
+
+    def counted(*args, **kwargs):
+        sizes.append(len(read(*args, **kwargs)))
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr(views.place, "read", counted)
+    row = json.dumps({"t": 20_001, "test_error": 0.5})
+    with (folder / "rounds.jsonl").open("a") as file:
+        file.write(row + "\n" + '{"t": 20002, "te')
+    assert views.histories.of(("long",)).t[-1] == 20_001
+    assert sizes == [len(row) + 1 + len('{"t": 20002, "te')]
+    with (folder / "rounds.jsonl").open("a") as file:
+        file.write('st_error": 0.25}\n')
+    assert views.histories.of(("long",)).columns["test_error"][-2:] == [0.5, 0.25]
+    draft = folder / "draft"  # as a resumed run cuts it
+    draft.write_text('{"t": 1, "test_error": 0.5}\n')
+    draft.replace(folder / "rounds.jsonl")
+    assert views.histories.of(("long",)).t == [1]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    root = tmp_path_factory.mktemp("trained")
+    train(preset("sound", "objt").with_values(SMALL), out=root / "exact")
+    train(preset("sound", "objt").with_values(SMALL | {"run.seed": 0, "privacy.epsilon": 2.0}), out=root / "simulated")
+    return root
+
+
+def test_a_real_run_is_shown_whole_with_its_budget_and_its_agents(trained):
+    views = Views(Place(trained))
+    name = id_of(views, "exact")
+    told, more, spent = views.shown(name), views.more(name), views.budgets(name)
+    assert told["guarantee"].startswith("(1, 1e-06)-DP")
+    assert (told["row"]["label"], told["agents"], more["damaged"]) == ("private", 3, "")
+    assert [chart["key"] for chart in more["charts"]] == ["budget"]
+    assert more["charts"][0]["lines"][0]["y"][-1] == pytest.approx(1.0, rel=1e-3)
+    assert len(spent["gauges"]) == 3
+    for gauge in spent["gauges"]:
+        assert gauge["epsilon"] == pytest.approx(gauge["most"])
+        assert (gauge["releases"], gauge["is_limit"]) == (6, False)
+    assert spent["charts"][0]["lines"][0]["y"][-1] == pytest.approx(spent["gauges"][0]["epsilon"])
+    views.place.close()
+
+
+def test_a_result_that_was_edited_is_said_to_be_so_without_a_path(trained, tmp_path, views):
+    shutil.copytree(trained / "simulated", views.place.root / "edited")
+    path = views.place.root / "edited" / "result.json"
+    path.write_text(path.read_text().replace('"test_error": 0.', '"test_error": 0.0', 1))
+    told = views.more(id_of(views, "edited"))["damaged"]
+    assert "was changed after it was written" in told
+    assert "edited/result.json" in told
+    assert str(tmp_path) not in told
+    assert "/tmp" not in told
+
+
+def test_a_model_that_unpacks_to_too_much_is_not_unpacked(trained, views, monkeypatch):
+    shutil.copytree(trained / "simulated", views.place.root / "bomb")
+    with zipfile.ZipFile(views.place.root / "bomb" / "model.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("w.npy", b"\0" * 10_000_000)
+    monkeypatch.setattr(details, "UNPACKED", 1_000_000)
+    assert "unpacks to 9 MB" in views.more(id_of(views, "bomb"))["damaged"]
+
+
+def test_runs_are_compared_on_the_same_axes_with_what_sets_them_apart(trained):
+    views = Views(Place(trained))
+    told = views.compared([id_of(views, "exact"), id_of(views, "simulated")])
+    assert told["labels"] == ["exact", "simulated"]
+    assert {line["name"] for line in told["charts"][0]["lines"]} == {"exact", "simulated"}
+    assert ["epsilon", "1", "2"] in told["apart"]
+    with pytest.raises(Missing):
+        views.compared(["none"])
+    views.place.close()
+
+
+def test_a_sweep_is_shown_as_its_report_would(views):
+    made.write(views.place.root / "grid")
+    told = views.more(id_of(views, "grid"))
+    assert [row["runs"] for row in told["comparison"]] == ["epsilon 1", "epsilon 3"]
+    assert told["comparison"][0]["test_error"] == pytest.approx(0.16)
+    assert told["charts"][0]["lines"][0]["low"] != []
+    assert told["title"] == "grid"
+
+
+def test_the_verdict_of_an_audit_is_shown(views):
+    folder = write_run(views.place.root / "run")
+    finding = {"attack": "mechanism", "name": "objt", "claimed": 1.0, "measured": 0.4, "verdict": "consistent"}
+    (folder / "audit.json").write_text(json.dumps({"passed": True, "findings": [finding, "odd", {"claimed": "x"}]}))
+    told = views.more(id_of(views, "run"))["audit"]
+    assert told["passed"] is True
+    assert [one["verdict"] for one in told["findings"]] == ["consistent", ""]
+    (folder / "audit.json").write_text("{")
+    assert views.more(id_of(views, "run"))["audit"]["passed"] is None
+
+
+def test_a_federation_is_shown_with_its_sites_and_agents(views):
+    folder = views.place.root / "coordinator"
+    write_run(folder / "runs" / "hearts-1")
+    (folder / "federation.toml").write_text("")
+    agent = {"answered": 3, "missed": 1, "released": 3, "epsilon": 0.4, "epsilon_at_most": 0.5}
+    site = {"last_seen": 90.0, "late": True, "agents": {"ward": agent | {"reason": "<b>slow</b>"}, "odd": 3}}
+    said = {
+        "at": 100.0,
+        "federation": "hearts",
+        "state": "running",
+        "run": "hearts-1",
+        "round": 3,
+        "of": 10,
+        "dp_delta": 1e-6,
+    }
+    (folder / "status.json").write_text(json.dumps(said | {"sites": {"north": site, "odd": 1}}))
+    told = views.shown(id_of(views, "coordinator"))
+    assert (told["row"]["round"], told["row"]["rounds"], told["row"]["note"]) == (3, 10, "running")
+    (gauge,) = told["gauges"]["gauges"]
+    assert (gauge["agent"], gauge["epsilon"], gauge["at_most"], gauge["most"]) == ("ward", 0.4, 0.5, 1.0)
+    assert ("site north", "last seen 10 s before this was written, late") in told["result"]
+    assert [row["name"] for row in told["runs"]] == ["hearts-1"]
+
+
+# ---- ledgers
+
+RELEASE = GaussianRelease(15.0)
+
+
+def filled(path, rounds=4):
+    ledger = Ledger.open(path, deploy.price, Limit(2.0, 1e-6))
+    ledger.join("records", Terms("first", "hash", 10, RELEASE, "zero_out", 1.0, 1e-6, 1.0))
+    for t in range(1, rounds + 1):
+        ledger.release(Key("records", "first", t), "asked", RELEASE, lambda: np.zeros(3))
+    return ledger
+
+
+def state_of(folder):
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode) for path in folder.iterdir()}
+
+
+def test_gauges_are_what_the_ledger_says_and_the_ledger_stays_as_it_is(views):
+    folder = views.place.root / "ledgers"
+    folder.mkdir()
+    with filled(folder / "ward%2F7.ledger") as ledger:
+        before = state_of(folder)  # its log is not in the file yet
+        assert any(name.endswith("-wal") for name in before)
+        (gauge,) = views.budgets(id_of(views, "ledgers"))["gauges"]
+        assert state_of(folder) == before
+        (account,) = ledger.show()
+    assert gauge["agent"] == "ward/7"
+    assert gauge["epsilon"] == account.epsilon
+    assert (gauge["most"], gauge["is_limit"], gauge["releases"]) == (2.0, True, 4)
+    assert list(gauge["runs"]) == [asdict(run) for run in account.runs]
+
+
+def test_a_ledger_that_is_locked_is_read_and_one_that_is_read_is_not_locked(views):
+    folder = views.place.root / "ledgers"
+    folder.mkdir()
+    filled(folder / "a.ledger").close()
+    other = Chain(folder / "a.ledger", None)
+    with other.transaction():  # an agent that is about to answer
+        assert views.budgets(id_of(views, "ledgers"))["gauges"][0]["releases"] == 4
+    other.close()
+
+
+def test_an_agent_answers_while_its_ledger_is_watched(views):
+    folder = views.place.root / "ledgers"
+    folder.mkdir()
+    ledger = filled(folder / "a.ledger", rounds=1)
+    name, seen, done = id_of(views, "ledgers"), [], threading.Event()
+
+    def watch():
+        while not done.is_set():
+            seen.append(views.budgets(name))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for t in range(2, 11):
+            ledger.release(Key("records", "first", t), "asked", RELEASE, lambda: np.zeros(3))
+    finally:
+        done.set()
+        watcher.join()
+    assert ledger.verify().releases == 10
+    ledger.close()
+    found = [gauge["releases"] for told in seen for gauge in told["gauges"]]
+    assert found == sorted(found)
+    assert all("altered" not in one["reason"] for told in seen for one in told["unread"])
+    assert views.budgets(name)["gauges"][0]["releases"] == 10
+
+
+def test_ledgers_that_cannot_be_trusted_are_named_with_the_reason(views, tmp_path):
+    folder = views.place.root / "ledgers"
+    folder.mkdir()
+    filled(folder / "a.ledger").close()
+    (folder / "b.ledger").write_bytes(b"nothing of the kind")
+    os.mkfifo(folder / "c.ledger")
+    (folder / "d.ledger").symlink_to(folder / "a.ledger")
+    content = (folder / "a.ledger").read_bytes()
+    (folder / "e.ledger").write_bytes(content.replace(b'"round":3', b'"round":4'))
+    told = views.budgets(id_of(views, "ledgers"))
+    assert [gauge["agent"] for gauge in told["gauges"]] == ["a"]
+    reasons = {one["ledger"]: one["reason"] for one in told["unread"]}
+    assert set(reasons) == {"b.ledger", "c.ledger", "d.ledger", "e.ledger"}
+    assert "altered" in reasons["e.ledger"]
+    assert str(tmp_path) not in json.dumps(told)
+    assert "/tmp" not in json.dumps(told)
+
+
+def test_ledgers_outside_the_served_directory_are_not_read(views, tmp_path):
+    outside = tmp_path / "ledgers"
+    outside.mkdir()
+    filled(outside / "a.ledger").close()
+    for n, place in enumerate((outside, views.place.root / ".." / "ledgers")):
+        spec = SPEC.replace('noise = "simulated"', f'noise = "exact"\nledger = "{place}"')
+        write_run(views.place.root / f"run{n}", spec=spec)
+        told = views.budgets(id_of(views, f"run{n}"))
+        assert told["gauges"] == []
+    inside = views.place.root / "kept"
+    inside.mkdir()
+    filled(inside / "a.ledger").close()
+    write_run(
+        views.place.root / "near", spec=SPEC.replace('noise = "simulated"', f'noise = "exact"\nledger = "{inside}"')
+    )
+    assert len(views.budgets(id_of(views, "near"))["gauges"]) == 1
