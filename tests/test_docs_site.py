@@ -81,6 +81,12 @@ def test_no_page_and_no_style_loads_anything_from_another_host(site, pages):
         assert fetched == [], style
 
 
+def test_whatever_a_page_loads_is_there(pages):
+    for path, page in pages.items():
+        local = [unquote(urlsplit(url).path) for url in page.loads if not urlsplit(url).scheme]
+        assert path.name == "404.html" or [url for url in local if not (path.parent / url).is_file()] == [], path
+
+
 def test_every_link_within_the_site_leads_somewhere(site, pages):
     dead = []
     for path, page in pages.items():
