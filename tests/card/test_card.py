@@ -111,6 +111,14 @@ def test_a_page_runs_nothing_and_asks_for_nothing(name: str, request: pytest.Fix
     assert "url(" not in page
 
 
+def test_every_colour_that_a_page_names_is_given(heart: Path) -> None:
+    _, page = text_of(heart)
+    style = page.partition("<style>")[2].partition("</style>")[0]
+    used, given = set(re.findall(r"var\((--[\w-]+)\)", style)), set(re.findall(r"(--[\w-]+):", style))
+    assert "--ink" in used
+    assert used - {"--columns"} <= given  # the number of columns is given where charts are
+
+
 def test_hostile_names_stay_text(hostile: Path) -> None:
     text, page = text_of(hostile, purpose=EVIL, contact=f"line\n# heading\n{EVIL}")
     outside = re.sub(r"^(`{3,})text$.*?^\1$", "", text, flags=re.M | re.S)  # code is shown as it is

@@ -12,7 +12,8 @@ from tacit.report.markup import Raw, facts, folded, html, table
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"  # were a name ever markup, it could load and run nothing
 SCREEN = (  # of whom the sheet is
-    ("tacit.report", "page.css"), ("tacit.report", "board.css"), ("tacit.card", "card.css"),
+    ("tacit.report", "shared.css"), ("tacit.report", "page.css"), ("tacit.report", "board.css"),
+    ("tacit.card", "card.css"),
 )  # fmt: skip
 
 
