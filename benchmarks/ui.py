@@ -9,6 +9,7 @@ the next ten. A page counts as shown once its rows or charts are in the document
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -94,7 +95,8 @@ def main(runs: int = 1000, rounds: int = 20_000) -> None:
         with serving(root) as server:
             found = questions(server)
             found |= pages(server, Path(made) / "chromium") if CHROMIUM else {}
-    print(f"{runs} runs, histories of {rounds} rounds; milliseconds\n{'':32}{'first':>8}{'again':>8}")
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"  # what others do here slows a page down too
+    print(f"{runs} runs, histories of {rounds} rounds; milliseconds; {load}\n{'':32}{'first':>8}{'again':>8}")
     for name, (first, again) in found.items():
         print(f"{name:32}{first:8.0f}{again:8.0f}")
 

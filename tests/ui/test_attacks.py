@@ -1,19 +1,22 @@
 """Attacks on the live page over real HTTP: foreign pages and names, paths, links, and files that are no records."""
 
+import asyncio
 import json
 import os
 import re
+import socket
 import stat
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
-from tacit.errors import RunDirectoryError
+from tacit.errors import InputError, MissingDependency, RunDirectoryError
 from tacit.ui import serve
-from tacit.ui.app import FILES
+from tacit.ui.app import FILES, App
 from tacit.ui.guard import Guard, is_loopback
 from tacit.ui.place import Place, Unreadable, shown
+from tacit.ui.views import Views
 from tests.ui.serving import SPEC, serving, write_run
 
 SECRET = "the-secret-of-another-folder"
@@ -306,3 +309,35 @@ def test_no_error_names_a_path_of_this_machine(server, place):
 def test_shown_spells_out_what_cannot_be_printed():
     assert shown("a\u202eb\x1b[0m\u2028") == "a\\u202eb\\x1b[0m\\u2028"
     assert shown("é 日本") == "é 日本"
+
+
+def test_an_error_that_nobody_thought_of_tells_the_page_nothing_and_the_terminal_no_words(
+    tmp_path, caplog, monkeypatch
+):
+    headers = [(b"host", b"127.0.0.1"), (b"x-tacit-token", b"t")]
+    asked = {"type": "http", "method": "GET", "path": "/api/list", "query_string": b"", "headers": headers}
+    sent = []
+
+    async def send(event):
+        sent.append(event)
+
+    monkeypatch.setattr(Views, "listing", lambda *_: {}["\x1b[31m" + SECRET])
+    app = App(Views(Place(tmp_path)), Guard("127.0.0.1", token="t"))
+    asyncio.run(app(asked, None, send))
+    assert sent[0]["status"] == 500
+    assert SECRET.encode() not in sent[1]["body"]
+    assert "KeyError" in caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_what_is_missing_or_taken_is_said_in_a_sentence(tmp_path, monkeypatch):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(InputError, match="give another --host or --port"),
+    ):
+        serve.serve(tmp_path, print, port=taken.getsockname()[1])
+    with pytest.raises(InputError, match="give another --host or --port"):
+        serve.serve(tmp_path, print, port=99999)
+    monkeypatch.setattr(serve, "uvicorn", None)
+    with pytest.raises(MissingDependency, match=r"pip install 'tacit\[ui\]'"):
+        serve.serve(tmp_path, print)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 from typing import Any
@@ -87,8 +88,8 @@ class App:
             return _said(409, f"{error}.")
         except ValueError:
             return _said(400, "the question cannot be read.")
-        except Exception:  # a file that nobody thought of: the page goes on, and the owner sees why in the terminal
-            logging.getLogger("tacit.ui").exception("a question could not be answered")
+        except Exception as error:  # a file that nobody thought of: the page goes on, and the owner sees where
+            _log(path, error)
             return _said(500, "this could not be read: see the terminal of tacit ui.")
         tag = b'"' + hashlib.sha256(body).hexdigest()[:24].encode() + b'"'
         if dict(scope["headers"]).get(b"if-none-match") == tag:
@@ -101,6 +102,13 @@ _JSON = b"application/json"
 
 def _said(status: int, sentence: str) -> tuple[int, bytes, bytes, list[tuple[bytes, bytes]]]:
     return status, _JSON, jsontext.dumps({"error": sentence}).encode(), []
+
+
+def _log(path: str, error: Exception) -> None:
+    """Tell the terminal where an error came up, and nothing of its words: a file may have put escapes into them."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{last.filename}, line {last.lineno}"
+    logging.getLogger("tacit.ui").error("%s could not be answered: %s in %s", path, type(error).__name__, where)
 
 
 def _one(asked: Asked, name: str) -> str:

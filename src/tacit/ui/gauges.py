@@ -1,7 +1,7 @@
 """What each agent has spent over its lifetime, from copies of ledgers: a ledger is neither written nor locked.
 
-A ledger is a file and its log. Both are copied; a copy that was taken while the ledger changed is taken again, and the
-chain of hashes over all entries shows one that is not whole all the same.
+A ledger is a file and its log. Both are copied, and the chain of hashes over all entries shows whether the copy is
+whole: if not, and the ledger has changed meanwhile, another copy is taken.
 """
 
 from __future__ import annotations
@@ -99,10 +99,13 @@ class Gauges:
     def _read(self, parts: Parts, name: str) -> list[Gauge]:
         for _ in range(TRIES):
             before = self._stamps(parts, name)
-            with self._place.copied(parts, [name, f"{name}-wal"], LARGEST) as copy:
-                if before == self._stamps(parts, name):
+            try:
+                with self._place.copied(parts, [name, f"{name}-wal"], LARGEST) as copy:
                     return _gauges(copy / name, name)
-        raise Unreadable("it changes all the time: its budget is shown when it rests for a moment")
+            except Unreadable:
+                if before == self._stamps(parts, name):
+                    raise
+        raise Unreadable("it changes all the time: it is shown when it rests for a moment")
 
 
 def _gauges(copy: Path, name: str) -> list[Gauge]:

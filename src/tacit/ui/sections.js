@@ -56,14 +56,13 @@ function showEffects(place, effects) {
   }
   const [against, of] = effects.classes, drawn = effects.charts.length;
   const adds = effects.log_odds ? `the log-odds of ${of} against ${against}: +0.69 doubles the odds` : "the score";
-  const meaning = `A chart shows what each value of a column adds to ${adds}. Zero is the mean over the declared values; `
-    + "all charts have one scale, the largest effect first. The band shows how far the noise for privacy alone can have "
-    + "moved an effect.";
+  const meaning = `A chart shows what each value of a column adds to ${adds}. Zero is the mean over the declared `
+    + "values; all charts have one scale, the largest effect first. The band shows how far the noise for privacy alone "
+    + "can have moved an effect.";
   const grid = chartGrid(3);
   place.replaceChildren(section(title, html("p", {}, meaning),
     ...(drawn < effects.all ? [hint(`${drawn} of ${effects.all} columns are drawn.`)] : []),
-    ...(effects.undrawn.length ? [hint(`These have effects that cannot be drawn: ${effects.undrawn.join(", ")}.`)] : []),
-    grid));
+    ...(effects.undrawn.length ? [hint(`Effects that cannot be drawn: ${effects.undrawn.join(", ")}.`)] : []), grid));
   showCharts(grid, effects.charts);
 }
 

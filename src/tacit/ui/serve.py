@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Collection
+from contextlib import ExitStack
 from pathlib import Path
 
 from tacit.errors import InputError, MissingDependency
@@ -28,29 +29,29 @@ def serve(
     """Serve the runs below a directory; `told` is called with the address and the token, once both are known."""
     if uvicorn is None:
         raise MissingDependency("the live page needs uvicorn: pip install 'tacit[ui]'.")
-    place = Place(root)
     guard = Guard(host, allowed)
-    listening = _listening(host, port)
-    views = Views(place)
-    threading.Thread(target=views.rows.all, daemon=True).start()  # so that the first page need not wait for all files
-    shown = HOST if is_any(host) else host
-    told(f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/", guard.token)
-    config = uvicorn.Config(
-        App(views, guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
-        proxy_headers=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    try:
+    with ExitStack() as opened:
+        place = Place(root)
+        opened.callback(place.close)
+        listening = opened.enter_context(_listening(host, port))
+        views = Views(place)
+        threading.Thread(target=views.rows.all, daemon=True).start()  # the first page need not wait for all files then
+        shown = HOST if is_any(host) else host
+        told(f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/", guard.token)
+        config = uvicorn.Config(
+            App(views, guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
+            proxy_headers=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+        )  # fmt: skip
         uvicorn.Server(config).run(sockets=[listening])
-    finally:
-        listening.close()
-        place.close()
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    if not 0 <= port < 1 << 16:
+        raise InputError(f"a port is a number from 0 to 65535, got {port}: give another --host or --port.")
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
-    except (OSError, OverflowError, UnicodeError) as error:
+    except (OSError, UnicodeError) as error:
         raise InputError(f"cannot listen on {host}, port {port} ({error}): give another --host or --port.") from None
 
 

@@ -65,7 +65,8 @@ function itemView(id) {
   return view;
 }
 
-const tile = (name, value, ...notes) => html("div", { class: "tile" }, html("small", {}, name), html("b", {}, value), ...notes);
+const tile = (name, value, ...notes) =>
+  html("div", { class: "tile" }, html("small", {}, name), html("b", {}, value), ...notes);
 
 function tilesOf(told) {
   const { row } = told, ended = row.state === "finished";
@@ -95,7 +96,8 @@ function showHead(head, told, view) {
   const stop = told.can_stop ? [stopButton(row, view)]
     : row.state === "stopping" ? [html("span", { class: "hint" }, "stops after its round")] : [];
   const command = `tacit train --resume ${[row.folder, row.name].filter(Boolean).join("/")}`;
-  const resume = run && row.state === "stopped" ? [hint("It has stopped. Continue it with ", html("code", {}, command))] : [];
+  const resume = run && row.state === "stopped"
+    ? [hint("It has stopped. Continue it with ", html("code", {}, command))] : [];
   const words = told.guarantee?.replace(/^not private:\s*/, "");
   const focused = document.activeElement?.classList.contains("stop");
   head.replaceChildren(html("h1", {}, row.name), html("p", { class: "hint" }, about || note),
@@ -114,8 +116,8 @@ function stopButton(row, view) {
     const yes = html("button", { class: "danger", value: "yes" }, "Stop after this round");
     const dialog = html("dialog", { "aria-label": "Stop this run?" }, html("form", { method: "dialog" },
       html("h2", {}, `Stop ${row.name}?`),
-      html("p", {}, "It ends after the round that it is in. What was done is saved, and tacit train --resume goes on from "
-        + "there. Runs that a sweep computes together stop together."),
+      html("p", {}, "It ends after the round that it is in. What was done is saved, and tacit train --resume goes on "
+        + "from there. Runs that a sweep computes together stop together."),
       html("div", { class: "toolbar" }, html("button", { value: "no" }, "Let it run"), yes)));
     dialog.addEventListener("close", async () => {
       dialog.remove();
@@ -144,7 +146,8 @@ function compareView(ids) {
       if (told !== last) {
         last = told;
         const cells = (row, n) => [link(told.labels[n], `item/${row.id}`), standing(row), row.algorithm,
-          html("span", {}, budget(row.epsilon, row.dp_delta), " ", ...(row.label ? [badge(row.label)] : [])), row.shown];
+          html("span", {}, budget(row.epsilon, row.dp_delta), " ", ...(row.label ? [badge(row.label)] : [])),
+          row.shown];
         head.replaceChildren(table("At the end, or so far", ["run", "state", "method", "epsilon", "result"],
           told.rows.map(cells)));
         const differ = () => section("What sets them apart",
