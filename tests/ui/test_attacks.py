@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("uvicorn")
 
 from tacit.errors import InputError, MissingDependency, RunDirectoryError
+from tacit.run.directory import RunDirectory
 from tacit.ui import serve
 from tacit.ui.app import FILES, App
 from tacit.ui.guard import Guard, is_loopback
@@ -241,6 +242,33 @@ def test_a_link_named_stop_leads_the_request_nowhere(place):
     found = Place(place)
     found.ask_to_stop(("borrowed",))
     assert not (place.parent / "outside" / "made").exists()
+    found.close()
+
+
+def test_a_run_that_goes_on_is_stopped_with_the_token_alone(server, place):
+    folder = write_run(place / "going")
+    name = server.id_of("going")
+    with RunDirectory(folder).alone():
+        assert server.ask("/api/stop", [("X-Tacit-Token", "")], "POST", id=name).status == 401
+        assert server.ask("/api/stop", [("Origin", "http://evil.example")], "POST", id=name).status == 403
+        assert server.ask("/api/stop", [("Sec-Fetch-Site", "cross-site")], "POST", id=name).status == 403
+        for method in ("GET", "PUT", "HEAD", "DELETE"):
+            assert server.ask("/api/stop", method=method, id=name).status == 404
+        assert not (folder / "stop").exists()
+        assert server.ask("/api/stop", method="POST", id=name).told == {"state": "stopping"}
+        assert (folder / "stop").exists()
+
+
+def test_a_place_reads_no_link_no_pipe_and_no_folder(place):
+    found = Place(place)
+    for parts, name in ((("borrowed",), "result.json"), (("pipe-result.json",), "result.json"), ((), "good")):
+        assert found.stamp(parts, name) is None
+        with pytest.raises(Unreadable):
+            found.read(parts, name)
+        with pytest.raises(Unreadable):
+            found.tail(parts, name, 10)
+    with pytest.raises(Unreadable), found.folder(("linked",)):
+        pass
     found.close()
 
 

@@ -20,6 +20,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Key, Terms
 from tacit.run import deploy
+from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
 from tacit.ui import details, gauges, index, rows
@@ -98,9 +99,18 @@ def test_a_folder_that_did_not_change_is_not_listed_again(views, monkeypatch):
     assert len(found.items()) == 1
 
 
-def test_a_run_that_is_written_is_running_and_can_be_asked_to_stop(views):
-    from tacit.run.directory import RunDirectory
+def test_a_change_that_left_the_time_of_its_folder_as_it_was_is_seen(views):
+    root = views.place.root
+    write_run(root / "first")
+    lately = time.time() - 0.5
+    os.utime(root, (lately, lately))
+    assert len(listed(views)) == 1
+    write_run(root / "second")
+    os.utime(root, (lately, lately))  # as if both fell into one tick of the clock
+    assert len(listed(views)) == 2
 
+
+def test_a_run_that_is_written_is_running_and_can_be_asked_to_stop(views):
     folder = write_run(views.place.root / "run")
     (item,) = views.index.items().values()
     assert views.rows.state(item.parts) == rows.STOPPED
