@@ -2,8 +2,9 @@
 
     python -m benchmarks.ui [RUNS] [ROUNDS]
 
-A real server and, where there is one, a real Chromium. `first` is the first time anybody asks, `again` the median of
-the next ten. A page counts as shown once its rows or charts are in the document.
+A real server and, where there is one, a real Chromium. `first` is the first time, `again` the median of the next ten.
+Questions come first, when the server has read no file yet; pages come after them, so their files were read before.
+A page counts as shown once its rows or charts are in the document.
 """
 
 from __future__ import annotations
