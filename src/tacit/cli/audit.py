@@ -204,7 +204,7 @@ def _methods(options: argparse.Namespace, sure: float) -> Iterator[Finding]:
     from tacit.audit import methods
 
     asked = given(options, RUN_FLAGS)
-    if asked.get("privacy.trust") or asked.get("privacy.colluding"):
+    if options.method and (asked.get("privacy.trust") or asked.get("privacy.colluding")):
         raise SpecError("--method audits methods as they are named: audit --algorithm NAME --trust sum instead.")
     budget, draws = _budget(options), options.draws or methods.DRAWS
     for entry in methods.chosen(options.method, budget):
