@@ -1,5 +1,6 @@
 """The live page in a real Chromium: a run appears, updates and finishes; compare; keyboard; narrow screen; XSS."""
 
+import json
 import threading
 
 import pytest
@@ -202,7 +203,10 @@ def test_markup_in_names_and_files_is_text(page, root, server):
     spec = SPEC.replace('"objt"', "'''" + EVIL + "'''").replace('"synthetic"', "'''" + EVIL + "'''")
     folder = write_run(root / EVIL.replace("/", "\N{DIVISION SLASH}"), spec=spec, test_error=0.5, epsilon=1.0,
                        dp_delta=1e-6, guarantee=EVIL, dataset=EVIL, algorithm=EVIL, **{EVIL: EVIL})  # fmt: skip
-    (folder / "audit.json").write_text('{"passed": false, "findings": [{"attack": "<img src=x onerror=alert(3)>"}]}')
+    finding = dict.fromkeys(("attack", "name", "verdict", "note"), "<img src=x onerror=alert(3)>") | dict.fromkeys(
+        ("claimed", "measured", "dp_delta", "samples"), 1)  # fmt: skip
+    said = {"passed": False, "findings": [finding | {"verdict": "consistent"}], "controls": [finding]}
+    (folder / "audit.json").write_text(json.dumps(said))
     page.wait("document.querySelector('tbody').textContent.includes('onerror')")
     evil = page.run(
         "[...document.querySelectorAll('a[data-row]')].find((one) => one.textContent.includes('onerror')).dataset.row"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import toml
+from tacit import record, toml
 from tacit.privacy.chain import Chain
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
@@ -221,15 +221,47 @@ def test_a_sweep_is_shown_as_its_report_would(views):
     assert told["title"] == "grid"
 
 
-def test_the_verdict_of_an_audit_is_shown(views):
-    folder = write_run(views.place.root / "run")
-    finding = {"attack": "mechanism", "name": "objt", "claimed": 1.0, "measured": 0.4, "verdict": "consistent"}
-    (folder / "audit.json").write_text(json.dumps({"passed": True, "findings": [finding, "odd", {"claimed": "x"}]}))
+def finding(verdict="consistent", **changed):
+    return {"attack": "mechanism", "name": "objt", "claimed": 1.0, "measured": 0.4, "dp_delta": 1e-6, "samples": 100,
+            "verdict": verdict, "note": ""} | changed  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({}, "consistent"),
+        ({"findings": [finding(), finding("VIOLATED")]}, "VIOLATED"),
+        ({"findings": [finding("VIOLATED")], "spec_hash": "other"}, "VIOLATED"),
+        ({"controls": [finding()]}, "failed"),
+        ({"passed": False}, "failed"),
+        ({"spec_hash": "other"}, "of another spec"),
+        ({"spec_hash": None}, "of another spec"),
+        ({"findings": [finding("no guarantee")]}, "no guarantee"),
+        ({"findings": []}, "nothing attacked"),
+        ({"findings": [finding("violated")]}, "not readable"),
+        ({"findings": [finding(), "odd"]}, "not readable"),
+        ({"findings": [finding(claimed=10**400)]}, "not readable"),
+        ({"passed": "yes"}, "not readable"),
+        ({"findings": [], "controls": []}, "not readable"),
+    ],
+)
+def test_the_findings_of_an_audit_of_this_spec_decide_its_verdict(views, changed, verdict):
+    folder = write_run(views.place.root / "run", spec_hash="other")  # what a result says of its spec does not count
+    said = {"passed": True, "findings": [finding()], "controls": [finding("VIOLATED")]}
+    said["spec_hash"] = record.spec_hash((folder / "spec.toml").read_text())
+    (folder / "audit.json").write_text(json.dumps(said | changed))
     told = views.more(id_of(views, "run"))["audit"]
-    assert told["passed"] is True
-    assert [one["verdict"] for one in told["findings"]] == ["consistent", ""]
-    (folder / "audit.json").write_text("{")
-    assert views.more(id_of(views, "run"))["audit"]["passed"] is None
+    assert (told["verdict"], told["passed"]) == (verdict, verdict == "consistent")
+    assert "/tmp" not in told["reason"]
+    if verdict == "consistent":
+        assert [one["measured"] for one in told["findings"]] == [0.4]
+
+
+def test_an_audit_that_is_no_json_is_said_to_be_so(views):
+    (write_run(views.place.root / "run") / "audit.json").write_text("{")
+    told = views.more(id_of(views, "run"))["audit"]
+    assert (told["verdict"], told["passed"]) == ("not readable", False)
+    assert told["reason"].startswith("audit.json is no output of tacit audit --json")
 
 
 def test_a_federation_is_shown_with_its_sites_and_agents(views):
