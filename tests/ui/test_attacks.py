@@ -6,6 +6,10 @@ import os
 import re
 import socket
 import stat
+import time
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -369,3 +373,23 @@ def test_what_is_missing_or_taken_is_said_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "uvicorn", None)
     with pytest.raises(MissingDependency, match=r"pip install 'tacit\[ui\]'"):
         serve.serve(tmp_path, print)
+
+
+def test_the_browser_is_opened_without_the_token_in_its_arguments(tmp_path):
+    told, browser = tmp_path / "told", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {told}.new; mv {told}.new {told}; exec sleep 5\n')
+    browser.chmod(0o700)
+    write_run(tmp_path / "root" / "run")
+    with serving(tmp_path / "root", "--open", BROWSER=f"{browser} %s &", TMPDIR=str(tmp_path)) as found:
+        end = time.monotonic() + 10
+        while not told.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        given = told.read_text().strip()
+        assert given.startswith("file:///")
+        assert found.token not in given
+        page = Path(unquote(urlsplit(given).path))
+        assert (stat.S_IMODE(page.stat().st_mode), stat.S_IMODE(page.parent.stat().st_mode)) == (0o600, 0o700)
+        (led,) = re.findall('content="0;url=([^"]*)"', page.read_text())
+        assert unescape(led) == found.link
+    assert not page.parent.exists()  # though the process was ended by SIGTERM

@@ -11,6 +11,7 @@ pytest.importorskip("websockets")
 from tacit.errors import Interrupted
 from tacit.run.presets import preset
 from tacit.run.train import train
+from tacit.ui import opening
 from tests.ui.browser import CHROMIUM, chromium
 from tests.ui.serving import SPEC, serving, write_run
 
@@ -278,3 +279,14 @@ def test_a_name_that_is_bound_to_this_machine_shows_nothing(tab, server):
     ask = f"fetch('/api/list', {{headers: {{'X-Tacit-Token': '{server.token}'}}}}).then((answer) => answer.status)"
     assert tab.run(ask) == 421
     tab.said.clear()
+
+
+def test_the_file_of_open_leads_to_the_page(page, server, monkeypatch):
+    asked = []
+    monkeypatch.setattr(opening.webbrowser, "open", asked.append)
+    with opening.opener() as show:
+        show(server.link)
+        assert asked[0].startswith("file:///")
+        page.open("about:blank")
+        page.open(asked[0])
+        page.wait("location.protocol === 'http:' && document.querySelectorAll('tbody tr').length >= 2")
