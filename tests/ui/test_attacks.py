@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import stat
+import threading
 import time
 from html import unescape
 from pathlib import Path
@@ -393,3 +394,30 @@ def test_the_browser_is_opened_without_the_token_in_its_arguments(tmp_path):
         (led,) = re.findall('content="0;url=([^"]*)"', page.read_text())
         assert unescape(led) == found.link
     assert not page.parent.exists()  # though the process was ended by SIGTERM
+
+
+def test_budgets_that_take_long_keep_no_other_question_waiting(tmp_path, monkeypatch):
+    headers = [(b"host", b"127.0.0.1"), (b"x-tacit-token", b"t")]
+    freed = threading.Event()
+    monkeypatch.setattr(Views, "budgets", lambda *_: {"waited": freed.wait(10)})
+    app = App(Views(Place(tmp_path)), Guard("127.0.0.1", token="t"))
+
+    async def ask(path):
+        sent = []
+
+        async def send(event):
+            sent.append(event)
+
+        await app({"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}, None, send)
+        return json.loads(sent[1]["body"])
+
+    async def asked():
+        slow = [asyncio.create_task(ask("/api/budgets")) for _ in range(8)]
+        await asyncio.sleep(0)
+        listed = await asyncio.wait_for(ask("/api/list"), 5)
+        freed.set()
+        return listed, await asyncio.gather(*slow)
+
+    listed, slow = asyncio.run(asked())
+    assert listed["rows"] == []
+    assert slow == [{"waited": True}] * 8

@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 import zipfile
+from collections import Counter
 from dataclasses import asdict
 
 import numpy as np
@@ -17,13 +18,13 @@ from tacit import record, toml
 from tacit.privacy.chain import Chain
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.release import GaussianRelease
+from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Key, Terms
 from tacit.run import deploy
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
-from tacit.ui import details, gauges, index, rows
+from tacit.ui import details, gauges, index, prices, rows
 from tacit.ui.history import POINTS, thinned
 from tacit.ui.index import Index
 from tacit.ui.place import Place
@@ -390,3 +391,59 @@ def test_ledgers_outside_the_served_directory_are_not_read(views, tmp_path):
         views.place.root / "near", spec=SPEC.replace('noise = "simulated"', f'noise = "exact"\nledger = "{inside}"')
     )
     assert len(views.budgets(id_of(views, "near"))["gauges"]) == 1
+
+
+def forged(path, releases):
+    """Write a ledger that holds one release of each kind."""
+    with Ledger.open(path, lambda *_: 0.0, None) as ledger:
+        for t, release in enumerate(releases, 1):
+            ledger.release(Key("records", "first", t), "asked", release, lambda: np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        [GaussianRelease(1 + n / 10, 0.01) for n in range(6)],
+        [GaussianRelease(1e-3, 0.01)],
+        [LaplaceRelease(0.1), GaussianRelease(1e-3)],
+        [LaplaceRelease(0.1), *[GaussianRelease(0.5)] * 40],
+    ],
+    ids=["many sampled", "little noise", "little beside", "little together"],
+)
+def test_laws_that_would_take_long_are_not_composed_and_the_bound_holds(views, monkeypatch, releases):
+    monkeypatch.setattr(prices.deploy, "price", None)  # the slow bound
+    (views.place.root / "ledgers").mkdir()
+    forged(views.place.root / "ledgers" / "a.ledger", releases)
+    (gauge,) = views.budgets(id_of(views, "ledgers"))["gauges"]
+    assert gauge["epsilon"] == prices.quick(tuple(Counter(releases).items()), gauge["dp_delta"]) > 0
+
+
+def test_a_quick_line_ends_at_the_price_that_the_ledger_names_and_never_above_it(views):
+    (views.place.root / "ledgers").mkdir()
+    forged(views.place.root / "ledgers" / "a.ledger", [GaussianRelease(1.0, 0.05)] * 20)
+    told = views.budgets(id_of(views, "ledgers"))
+    (gauge,), line = told["gauges"], told["charts"][0]["lines"][0]["y"]
+    named = deploy.price([(GaussianRelease(1.0, 0.05), 20)], gauge["dp_delta"])
+    assert gauge["epsilon"] == gauge["runs"][0]["epsilon"] == named
+    assert line[-1] == max(line) == pytest.approx(named)
+    assert line == sorted(line)
+
+
+def test_too_many_kinds_of_releases_are_not_priced(views):
+    (views.place.root / "ledgers").mkdir()
+    for name, n in (("few", 0), ("many", 1)):
+        path = views.place.root / "ledgers" / f"{name}.ledger"
+        forged(path, [GaussianRelease(1.0 + k) for k in range(prices.KINDS + n)])
+    told = views.budgets(id_of(views, "ledgers"))
+    assert [gauge["agent"] for gauge in told["gauges"]] == ["few"]
+    assert told["unread"] == [{"ledger": "many.ledger", "reason": prices.TOO_MANY}]
+
+
+def test_a_look_that_lasts_is_continued_by_the_next_one(views, monkeypatch):
+    (views.place.root / "ledgers").mkdir()
+    filled(views.place.root / "ledgers" / "a.ledger").close()
+    name = id_of(views, "ledgers")
+    monkeypatch.setattr(gauges, "LASTS", -1.0)
+    assert views.budgets(name)["unread"] == [{"ledger": "a.ledger", "reason": gauges.WAITS}]
+    monkeypatch.setattr(gauges, "LASTS", 5.0)
+    assert len(views.budgets(name)["gauges"]) == 1
