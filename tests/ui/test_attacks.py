@@ -1,6 +1,7 @@
 """Attacks on the live page over real HTTP: foreign pages and names, paths, links, and files that are no records."""
 
 import asyncio
+import http.client
 import json
 import os
 import re
@@ -8,6 +9,7 @@ import socket
 import stat
 import threading
 import time
+from contextlib import ExitStack
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -16,9 +18,12 @@ import pytest
 
 pytest.importorskip("uvicorn")
 
+import uvicorn
+from uvicorn.server import ServerState
+
 from tacit.errors import InputError, MissingDependency, RunDirectoryError
 from tacit.run.directory import RunDirectory
-from tacit.ui import serve
+from tacit.ui import patience, serve
 from tacit.ui.app import FILES, App
 from tacit.ui.guard import Guard, is_loopback
 from tacit.ui.place import Place, Unreadable, shown
@@ -421,3 +426,54 @@ def test_budgets_that_take_long_keep_no_other_question_waiting(tmp_path, monkeyp
     listed, slow = asyncio.run(asked())
     assert listed["rows"] == []
     assert slow == [{"waited": True}] * 8
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+def test_connections_without_the_token_do_not_keep_the_owner_out(server, said):
+    with ExitStack() as opened:
+        for _ in range(2 * serve.CONNECTIONS + 5):
+            opened.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(said)
+        for _ in range(5):
+            assert server.ask("/api/list").status == 200
+
+
+def test_a_connection_of_the_owner_stays_while_strangers_come(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    with ExitStack() as opened:
+        opened.callback(connection.close)
+        connection.connect()
+        kept = connection.sock
+        for _ in range(2):
+            connection.request("GET", "/api/list", headers={"X-Tacit-Token": server.token})
+            assert connection.getresponse().read()
+            for _ in range(2 * serve.CONNECTIONS):
+                opened.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        assert kept is connection.sock  # it was not opened again
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_connection_without_a_whole_request_is_closed(tmp_path, monkeypatch, said):
+    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    guard = Guard("127.0.0.1", token="t")
+    config = uvicorn.Config(App(Views(Place(tmp_path)), guard), log_level="warning", ws="none", lifespan="off")
+    protocol = patience.patient(serve.H11Protocol, guard, 8)
+
+    async def ended(words):
+        listening = await asyncio.get_running_loop().create_server(
+            lambda: protocol(config, ServerState(), {}), "127.0.0.1", 0
+        )
+        async with listening:
+            heard, spoken = await asyncio.open_connection(*listening.sockets[0].getsockname())
+            spoken.write(words)
+            try:
+                await asyncio.wait_for(heard.read(), 1)
+            except ConnectionResetError:
+                return True
+            except TimeoutError:
+                return False
+            finally:
+                spoken.close()
+        return True
+
+    assert asyncio.run(ended(said))
+    assert not asyncio.run(ended(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))  # a whole one: its answer comes
