@@ -79,6 +79,40 @@ def test_the_list_follows_the_folder(views):
     assert {row["name"] for row in listed(views)} == {"gone-elsewhere", "two"}
 
 
+@pytest.mark.parametrize(
+    ("changed", "label"),
+    [
+        ({}, "private"),
+        ({"simulated_noise": True}, "simulated noise"),
+        ({"guarantee": "not private: no noise"}, "not private"),
+        ({"epsilon": None}, "not private"),
+        ({"epsilon": -5}, "unreadable"),
+        ({"epsilon": "1"}, "unreadable"),
+        ({"epsilon": True}, "unreadable"),
+        ({"epsilon": float("inf")}, "unreadable"),
+        ({"guarantee": 5}, "unreadable"),
+        ({"guarantee": None}, "unreadable"),
+        ({"guarantee": " "}, "unreadable"),
+        ({"guarantee": ["not private"]}, "unreadable"),
+        ({"dp_delta": -1e-6}, "unreadable"),
+        ({"dp_delta": 1}, "unreadable"),
+        ({"dp_delta": "0"}, "unreadable"),
+        ({"simulated_noise": "no"}, "unreadable"),
+    ],
+)
+def test_a_result_is_private_only_if_it_says_so_in_full(views, changed, label):
+    said = {"test_error": 0.25, "epsilon": 1.0, "dp_delta": 1e-6, "guarantee": "(1, 1e-06)-DP"}
+    write_run(views.place.root / "run", spec=SPEC.replace("simulated", "exact"), **said | changed)
+    (row,) = listed(views)
+    assert row["label"] == label
+    assert (row["epsilon"] is None) == (label == "unreadable" or "epsilon" in changed)
+
+
+def test_a_result_does_not_hide_that_its_spec_draws_simulated_noise(views):
+    write_run(views.place.root / "run", epsilon=1.0, guarantee="fine")
+    assert listed(views)[0]["label"] == "simulated noise"
+
+
 def test_words_states_and_orders_choose(views):
     for name, error in (("ape", 0.3), ("bee", 0.1), ("cow", 0.2)):
         write_run(views.place.root / "grid" / name, test_error=error, epsilon=error, guarantee="fine")
