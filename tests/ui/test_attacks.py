@@ -250,8 +250,37 @@ def test_no_stop_is_written_without_the_token_or_where_nothing_runs(server, plac
 
 def test_a_link_named_stop_leads_the_request_nowhere(place):
     found = Place(place)
-    found.ask_to_stop(("borrowed",))
+    with pytest.raises(Unreadable, match="nothing is stopped: stop in the run's folder is no plain file"):
+        found.ask_to_stop(("borrowed",))
     assert not (place.parent / "outside" / "made").exists()
+    found.close()
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("spec.toml")])
+def test_what_stands_in_the_way_of_a_request_is_told(server, place, make, request):
+    folder = write_run(place / f"blocked{request.node.name[-2]}")
+    make(folder / "stop")
+    name = server.id_of(folder.name)
+    with RunDirectory(folder).alone():
+        answer = server.ask("/api/stop", method="POST", id=name)
+    assert answer.status == 409
+    assert "remove it and try again" in answer.told["error"]
+
+
+def test_a_request_that_was_there_is_renewed_or_said_to_be_in_the_way(tmp_path, monkeypatch):
+    stop = write_run(tmp_path / "run") / "stop"
+    stop.touch()
+    os.utime(stop, (1, 1))
+    found = Place(tmp_path)
+    found.ask_to_stop(("run",))
+    assert stop.stat().st_mtime > 1
+
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    with pytest.raises(Unreadable, match="cannot be renewed"):
+        found.ask_to_stop(("run",))
     found.close()
 
 
