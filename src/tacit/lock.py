@@ -64,11 +64,16 @@ def _taken(descriptor: int, wait: bool) -> bool:
 
 
 class StopRequests:
-    """The requests to stop in some directories, whose locks this process holds. What was there before is removed."""
+    """The requests to stop in some directories, whose locks this process holds. What was there before is removed.
+
+    What cannot be removed (a file of another owner, in a folder with the sticky bit) is no request until it changes: it
+    would stop every later process too.
+    """
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._files = [directory / STOP for directory in directories]
         self._looked = -LOOK
+        self._old: dict[Path, tuple[int, int]] = {}
         self.forget()
 
     def found(self, now: float) -> bool:
@@ -76,18 +81,22 @@ class StopRequests:
         if now - self._looked < LOOK:
             return False
         self._looked = now
-        return any(map(_is_file, self._files))
+        return any(_stamp(file) not in (None, self._old.get(file)) for file in self._files)
 
     def forget(self) -> None:
         """Remove the requests: they were heard, or were for an earlier process."""
-        for file in filter(_is_file, self._files):
-            with contextlib.suppress(OSError):
-                file.unlink()
+        for file in self._files:
+            if (stamp := _stamp(file)) is not None:
+                try:
+                    file.unlink()
+                except OSError:
+                    self._old[file] = stamp
 
 
-def _is_file(path: Path) -> bool:
-    """Tell whether there is a plain file: a request that could not be removed would stop every later process too."""
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return what tells one plain file from another; None for anything else, which could not be removed as simply."""
     try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
+        found = os.lstat(path)
     except OSError:
-        return False
+        return None
+    return (found.st_ino, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None

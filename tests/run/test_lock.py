@@ -238,6 +238,21 @@ def test_a_request_that_was_left_by_an_earlier_process_is_removed_and_stops_noth
 
 
 @pytest.mark.usefixtures("looks_each_round")
+def test_a_request_that_cannot_be_removed_stops_no_later_process_until_it_is_renewed(stopped, monkeypatch):
+    def refuse(_):
+        raise PermissionError(1, "Operation not permitted")  # another owner's, in a folder with the sticky bit
+
+    (stopped / lock.STOP).touch()
+    os.utime(stopped / lock.STOP, (1, 1))
+    remove = lock.Path.unlink
+    monkeypatch.setattr(lock.Path, "unlink", lambda path, **_: (refuse if path.name == lock.STOP else remove)(path))
+    with pytest.raises(Interrupted, match="stopped after 8 of 12 rounds"):
+        resume(stopped, listener=ask_to_stop_at(8, stopped))
+    assert resume(stopped).summary["rounds"] == 12
+    assert (stopped / lock.STOP).exists()
+
+
+@pytest.mark.usefixtures("looks_each_round")
 @pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("spec.toml")])
 def test_what_is_no_plain_file_stops_no_run(tmp_path, make):
     run = tmp_path / "run"

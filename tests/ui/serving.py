@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import subprocess
 import sys
 import time
@@ -81,10 +82,11 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(root: Path, *options: str) -> Iterator[Served]:
+def serving(root: Path, *options: str, **environment: str) -> Iterator[Served]:
     """Start `tacit ui` over a directory, and end it."""
     command = [sys.executable, "-m", "tacit", "ui", str(root), "--json", "-q", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               env=os.environ | environment)  # fmt: skip
     try:
         assert process.stdout is not None
         told = json.loads(process.stdout.readline() or "{}")

@@ -1,19 +1,29 @@
 """Attacks on the live page over real HTTP: foreign pages and names, paths, links, and files that are no records."""
 
 import asyncio
+import http.client
 import json
 import os
 import re
 import socket
 import stat
+import threading
+import time
+from contextlib import ExitStack
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
 pytest.importorskip("uvicorn")
 
+import uvicorn
+from uvicorn.server import ServerState
+
 from tacit.errors import InputError, MissingDependency, RunDirectoryError
 from tacit.run.directory import RunDirectory
-from tacit.ui import serve
+from tacit.ui import patience, serve
 from tacit.ui.app import FILES, App
 from tacit.ui.guard import Guard, is_loopback
 from tacit.ui.place import Place, Unreadable, shown
@@ -240,8 +250,37 @@ def test_no_stop_is_written_without_the_token_or_where_nothing_runs(server, plac
 
 def test_a_link_named_stop_leads_the_request_nowhere(place):
     found = Place(place)
-    found.ask_to_stop(("borrowed",))
+    with pytest.raises(Unreadable, match="nothing is stopped: stop in the run's folder is no plain file"):
+        found.ask_to_stop(("borrowed",))
     assert not (place.parent / "outside" / "made").exists()
+    found.close()
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo, lambda path: path.symlink_to("spec.toml")])
+def test_what_stands_in_the_way_of_a_request_is_told(server, place, make, request):
+    folder = write_run(place / f"blocked{request.node.name[-2]}")
+    make(folder / "stop")
+    name = server.id_of(folder.name)
+    with RunDirectory(folder).alone():
+        answer = server.ask("/api/stop", method="POST", id=name)
+    assert answer.status == 409
+    assert "remove it and try again" in answer.told["error"]
+
+
+def test_a_request_that_was_there_is_renewed_or_said_to_be_in_the_way(tmp_path, monkeypatch):
+    stop = write_run(tmp_path / "run") / "stop"
+    stop.touch()
+    os.utime(stop, (1, 1))
+    found = Place(tmp_path)
+    found.ask_to_stop(("run",))
+    assert stop.stat().st_mtime > 1
+
+    def refuse(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", refuse)
+    with pytest.raises(Unreadable, match="cannot be renewed"):
+        found.ask_to_stop(("run",))
     found.close()
 
 
@@ -369,3 +408,101 @@ def test_what_is_missing_or_taken_is_said_in_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "uvicorn", None)
     with pytest.raises(MissingDependency, match=r"pip install 'tacit\[ui\]'"):
         serve.serve(tmp_path, print)
+
+
+def test_the_browser_is_opened_without_the_token_in_its_arguments(tmp_path):
+    told, browser = tmp_path / "told", tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$@" > {told}.new; mv {told}.new {told}; exec sleep 5\n')
+    browser.chmod(0o700)
+    write_run(tmp_path / "root" / "run")
+    with serving(tmp_path / "root", "--open", BROWSER=f"{browser} %s &", TMPDIR=str(tmp_path)) as found:
+        end = time.monotonic() + 10
+        while not told.exists():
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        given = told.read_text().strip()
+        assert given.startswith("file:///")
+        assert found.token not in given
+        page = Path(unquote(urlsplit(given).path))
+        assert (stat.S_IMODE(page.stat().st_mode), stat.S_IMODE(page.parent.stat().st_mode)) == (0o600, 0o700)
+        (led,) = re.findall('content="0;url=([^"]*)"', page.read_text())
+        assert unescape(led) == found.link
+    assert not page.parent.exists()  # though the process was ended by SIGTERM
+
+
+def test_budgets_that_take_long_keep_no_other_question_waiting(tmp_path, monkeypatch):
+    headers = [(b"host", b"127.0.0.1"), (b"x-tacit-token", b"t")]
+    freed = threading.Event()
+    monkeypatch.setattr(Views, "budgets", lambda *_: {"waited": freed.wait(10)})
+    app = App(Views(Place(tmp_path)), Guard("127.0.0.1", token="t"))
+
+    async def ask(path):
+        sent = []
+
+        async def send(event):
+            sent.append(event)
+
+        await app({"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": headers}, None, send)
+        return json.loads(sent[1]["body"])
+
+    async def asked():
+        slow = [asyncio.create_task(ask("/api/budgets")) for _ in range(8)]
+        await asyncio.sleep(0)
+        listed = await asyncio.wait_for(ask("/api/list"), 5)
+        freed.set()
+        return listed, await asyncio.gather(*slow)
+
+    listed, slow = asyncio.run(asked())
+    assert listed["rows"] == []
+    assert slow == [{"waited": True}] * 8
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: x", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
+def test_connections_without_the_token_do_not_keep_the_owner_out(server, said):
+    with ExitStack() as opened:
+        for _ in range(2 * serve.CONNECTIONS + 5):
+            opened.enter_context(socket.create_connection(("127.0.0.1", server.port))).sendall(said)
+        for _ in range(5):
+            assert server.ask("/api/list").status == 200
+
+
+def test_a_connection_of_the_owner_stays_while_strangers_come(server):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    with ExitStack() as opened:
+        opened.callback(connection.close)
+        connection.connect()
+        kept = connection.sock
+        for _ in range(2):
+            connection.request("GET", "/api/list", headers={"X-Tacit-Token": server.token})
+            assert connection.getresponse().read()
+            for _ in range(2 * serve.CONNECTIONS):
+                opened.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        assert kept is connection.sock  # it was not opened again
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
+def test_a_connection_without_a_whole_request_is_closed(tmp_path, monkeypatch, said):
+    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    guard = Guard("127.0.0.1", token="t")
+    config = uvicorn.Config(App(Views(Place(tmp_path)), guard), log_level="warning", ws="none", lifespan="off")
+    protocol = patience.patient(serve.H11Protocol, guard, 8)
+
+    async def ended(words):
+        listening = await asyncio.get_running_loop().create_server(
+            lambda: protocol(config, ServerState(), {}), "127.0.0.1", 0
+        )
+        async with listening:
+            heard, spoken = await asyncio.open_connection(*listening.sockets[0].getsockname())
+            spoken.write(words)
+            try:
+                await asyncio.wait_for(heard.read(), 1)
+            except ConnectionResetError:
+                return True
+            except TimeoutError:
+                return False
+            finally:
+                spoken.close()
+        return True
+
+    assert asyncio.run(ended(said))
+    assert not asyncio.run(ended(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))  # a whole one: its answer comes

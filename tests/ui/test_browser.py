@@ -1,5 +1,6 @@
 """The live page in a real Chromium: a run appears, updates and finishes; compare; keyboard; narrow screen; XSS."""
 
+import json
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ pytest.importorskip("websockets")
 from tacit.errors import Interrupted
 from tacit.run.presets import preset
 from tacit.run.train import train
+from tacit.ui import opening
 from tests.ui.browser import CHROMIUM, chromium
 from tests.ui.serving import SPEC, serving, write_run
 
@@ -202,7 +204,10 @@ def test_markup_in_names_and_files_is_text(page, root, server):
     spec = SPEC.replace('"objt"', "'''" + EVIL + "'''").replace('"synthetic"', "'''" + EVIL + "'''")
     folder = write_run(root / EVIL.replace("/", "\N{DIVISION SLASH}"), spec=spec, test_error=0.5, epsilon=1.0,
                        dp_delta=1e-6, guarantee=EVIL, dataset=EVIL, algorithm=EVIL, **{EVIL: EVIL})  # fmt: skip
-    (folder / "audit.json").write_text('{"passed": false, "findings": [{"attack": "<img src=x onerror=alert(3)>"}]}')
+    finding = dict.fromkeys(("attack", "name", "verdict", "note"), "<img src=x onerror=alert(3)>") | dict.fromkeys(
+        ("claimed", "measured", "dp_delta", "samples"), 1)  # fmt: skip
+    said = {"passed": False, "findings": [finding | {"verdict": "consistent"}], "controls": [finding]}
+    (folder / "audit.json").write_text(json.dumps(said))
     page.wait("document.querySelector('tbody').textContent.includes('onerror')")
     evil = page.run(
         "[...document.querySelectorAll('a[data-row]')].find((one) => one.textContent.includes('onerror')).dataset.row"
@@ -274,3 +279,14 @@ def test_a_name_that_is_bound_to_this_machine_shows_nothing(tab, server):
     ask = f"fetch('/api/list', {{headers: {{'X-Tacit-Token': '{server.token}'}}}}).then((answer) => answer.status)"
     assert tab.run(ask) == 421
     tab.said.clear()
+
+
+def test_the_file_of_open_leads_to_the_page(page, server, monkeypatch):
+    asked = []
+    monkeypatch.setattr(opening.webbrowser, "open", asked.append)
+    with opening.opener() as show:
+        show(server.link)
+        assert asked[0].startswith("file:///")
+        page.open("about:blank")
+        page.open(asked[0])
+        page.wait("location.protocol === 'http:' && document.querySelectorAll('tbody tr').length >= 2")

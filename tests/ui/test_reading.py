@@ -6,6 +6,7 @@ import shutil
 import threading
 import time
 import zipfile
+from collections import Counter
 from dataclasses import asdict
 
 import numpy as np
@@ -13,17 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import toml
+from tacit import record, toml
 from tacit.privacy.chain import Chain
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.release import GaussianRelease
+from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Key, Terms
 from tacit.run import deploy
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
-from tacit.ui import details, gauges, index, rows
+from tacit.ui import details, gauges, index, prices, rows
 from tacit.ui.history import POINTS, thinned
 from tacit.ui.index import Index
 from tacit.ui.place import Place
@@ -76,6 +77,40 @@ def test_the_list_follows_the_folder(views):
     assert listed(views)[1]["shown"] == "12.50%"
     (root / "one").rename(root / "gone-elsewhere")
     assert {row["name"] for row in listed(views)} == {"gone-elsewhere", "two"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "label"),
+    [
+        ({}, "private"),
+        ({"simulated_noise": True}, "simulated noise"),
+        ({"guarantee": "not private: no noise"}, "not private"),
+        ({"epsilon": None}, "not private"),
+        ({"epsilon": -5}, "unreadable"),
+        ({"epsilon": "1"}, "unreadable"),
+        ({"epsilon": True}, "unreadable"),
+        ({"epsilon": float("inf")}, "unreadable"),
+        ({"guarantee": 5}, "unreadable"),
+        ({"guarantee": None}, "unreadable"),
+        ({"guarantee": " "}, "unreadable"),
+        ({"guarantee": ["not private"]}, "unreadable"),
+        ({"dp_delta": -1e-6}, "unreadable"),
+        ({"dp_delta": 1}, "unreadable"),
+        ({"dp_delta": "0"}, "unreadable"),
+        ({"simulated_noise": "no"}, "unreadable"),
+    ],
+)
+def test_a_result_is_private_only_if_it_says_so_in_full(views, changed, label):
+    said = {"test_error": 0.25, "epsilon": 1.0, "dp_delta": 1e-6, "guarantee": "(1, 1e-06)-DP"}
+    write_run(views.place.root / "run", spec=SPEC.replace("simulated", "exact"), **said | changed)
+    (row,) = listed(views)
+    assert row["label"] == label
+    assert (row["epsilon"] is None) == (label == "unreadable" or "epsilon" in changed)
+
+
+def test_a_result_does_not_hide_that_its_spec_draws_simulated_noise(views):
+    write_run(views.place.root / "run", epsilon=1.0, guarantee="fine")
+    assert listed(views)[0]["label"] == "simulated noise"
 
 
 def test_words_states_and_orders_choose(views):
@@ -221,15 +256,47 @@ def test_a_sweep_is_shown_as_its_report_would(views):
     assert told["title"] == "grid"
 
 
-def test_the_verdict_of_an_audit_is_shown(views):
-    folder = write_run(views.place.root / "run")
-    finding = {"attack": "mechanism", "name": "objt", "claimed": 1.0, "measured": 0.4, "verdict": "consistent"}
-    (folder / "audit.json").write_text(json.dumps({"passed": True, "findings": [finding, "odd", {"claimed": "x"}]}))
+def finding(verdict="consistent", **changed):
+    return {"attack": "mechanism", "name": "objt", "claimed": 1.0, "measured": 0.4, "dp_delta": 1e-6, "samples": 100,
+            "verdict": verdict, "note": ""} | changed  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        ({}, "consistent"),
+        ({"findings": [finding(), finding("VIOLATED")]}, "VIOLATED"),
+        ({"findings": [finding("VIOLATED")], "spec_hash": "other"}, "VIOLATED"),
+        ({"controls": [finding()]}, "failed"),
+        ({"passed": False}, "failed"),
+        ({"spec_hash": "other"}, "of another spec"),
+        ({"spec_hash": None}, "of another spec"),
+        ({"findings": [finding("no guarantee")]}, "no guarantee"),
+        ({"findings": []}, "nothing attacked"),
+        ({"findings": [finding("violated")]}, "not readable"),
+        ({"findings": [finding(), "odd"]}, "not readable"),
+        ({"findings": [finding(claimed=10**400)]}, "not readable"),
+        ({"passed": "yes"}, "not readable"),
+        ({"findings": [], "controls": []}, "not readable"),
+    ],
+)
+def test_the_findings_of_an_audit_of_this_spec_decide_its_verdict(views, changed, verdict):
+    folder = write_run(views.place.root / "run", spec_hash="other")  # what a result says of its spec does not count
+    said = {"passed": True, "findings": [finding()], "controls": [finding("VIOLATED")]}
+    said["spec_hash"] = record.spec_hash((folder / "spec.toml").read_text())
+    (folder / "audit.json").write_text(json.dumps(said | changed))
     told = views.more(id_of(views, "run"))["audit"]
-    assert told["passed"] is True
-    assert [one["verdict"] for one in told["findings"]] == ["consistent", ""]
-    (folder / "audit.json").write_text("{")
-    assert views.more(id_of(views, "run"))["audit"]["passed"] is None
+    assert (told["verdict"], told["passed"]) == (verdict, verdict == "consistent")
+    assert "/tmp" not in told["reason"]
+    if verdict == "consistent":
+        assert [one["measured"] for one in told["findings"]] == [0.4]
+
+
+def test_an_audit_that_is_no_json_is_said_to_be_so(views):
+    (write_run(views.place.root / "run") / "audit.json").write_text("{")
+    told = views.more(id_of(views, "run"))["audit"]
+    assert (told["verdict"], told["passed"]) == ("not readable", False)
+    assert told["reason"].startswith("audit.json is no output of tacit audit --json")
 
 
 def test_a_federation_is_shown_with_its_sites_and_agents(views):
@@ -358,3 +425,59 @@ def test_ledgers_outside_the_served_directory_are_not_read(views, tmp_path):
         views.place.root / "near", spec=SPEC.replace('noise = "simulated"', f'noise = "exact"\nledger = "{inside}"')
     )
     assert len(views.budgets(id_of(views, "near"))["gauges"]) == 1
+
+
+def forged(path, releases):
+    """Write a ledger that holds one release of each kind."""
+    with Ledger.open(path, lambda *_: 0.0, None) as ledger:
+        for t, release in enumerate(releases, 1):
+            ledger.release(Key("records", "first", t), "asked", release, lambda: np.zeros(3))
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        [GaussianRelease(1 + n / 10, 0.01) for n in range(6)],
+        [GaussianRelease(1e-3, 0.01)],
+        [LaplaceRelease(0.1), GaussianRelease(1e-3)],
+        [LaplaceRelease(0.1), *[GaussianRelease(0.5)] * 40],
+    ],
+    ids=["many sampled", "little noise", "little beside", "little together"],
+)
+def test_laws_that_would_take_long_are_not_composed_and_the_bound_holds(views, monkeypatch, releases):
+    monkeypatch.setattr(prices.deploy, "price", None)  # the slow bound
+    (views.place.root / "ledgers").mkdir()
+    forged(views.place.root / "ledgers" / "a.ledger", releases)
+    (gauge,) = views.budgets(id_of(views, "ledgers"))["gauges"]
+    assert gauge["epsilon"] == prices.quick(tuple(Counter(releases).items()), gauge["dp_delta"]) > 0
+
+
+def test_a_quick_line_ends_at_the_price_that_the_ledger_names_and_never_above_it(views):
+    (views.place.root / "ledgers").mkdir()
+    forged(views.place.root / "ledgers" / "a.ledger", [GaussianRelease(1.0, 0.05)] * 20)
+    told = views.budgets(id_of(views, "ledgers"))
+    (gauge,), line = told["gauges"], told["charts"][0]["lines"][0]["y"]
+    named = deploy.price([(GaussianRelease(1.0, 0.05), 20)], gauge["dp_delta"])
+    assert gauge["epsilon"] == gauge["runs"][0]["epsilon"] == named
+    assert line[-1] == max(line) == pytest.approx(named)
+    assert line == sorted(line)
+
+
+def test_too_many_kinds_of_releases_are_not_priced(views):
+    (views.place.root / "ledgers").mkdir()
+    for name, n in (("few", 0), ("many", 1)):
+        path = views.place.root / "ledgers" / f"{name}.ledger"
+        forged(path, [GaussianRelease(1.0 + k) for k in range(prices.KINDS + n)])
+    told = views.budgets(id_of(views, "ledgers"))
+    assert [gauge["agent"] for gauge in told["gauges"]] == ["few"]
+    assert told["unread"] == [{"ledger": "many.ledger", "reason": prices.TOO_MANY}]
+
+
+def test_a_look_that_lasts_is_continued_by_the_next_one(views, monkeypatch):
+    (views.place.root / "ledgers").mkdir()
+    filled(views.place.root / "ledgers" / "a.ledger").close()
+    name = id_of(views, "ledgers")
+    monkeypatch.setattr(gauges, "LASTS", -1.0)
+    assert views.budgets(name)["unread"] == [{"ledger": "a.ledger", "reason": gauges.WAITS}]
+    monkeypatch.setattr(gauges, "LASTS", 5.0)
+    assert len(views.budgets(name)["gauges"]) == 1

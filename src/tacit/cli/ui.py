@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 from tacit import jsontext
@@ -38,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the page until the process is stopped."""
+    from tacit.ui.opening import opener
     from tacit.ui.serve import serve, warning
 
     runs = Path("runs")
@@ -51,9 +53,10 @@ def run(options: argparse.Namespace) -> int:
         if options.quiet < 2 and (words := warning(options.host)):
             print(f"tacit: warning: {words}", file=sys.stderr)
         if options.open:
-            import webbrowser
+            show(link)
 
-            webbrowser.open(link)
-
-    serve(root, told, options.host, options.port, options.allow_host)
+    with ExitStack() as opened:
+        if options.open:
+            show = opened.enter_context(opener())
+        serve(root, told, options.host, options.port, options.allow_host)
     return 0

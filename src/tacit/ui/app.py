@@ -54,6 +54,7 @@ class App:
             ("POST", "/api/stop"): lambda asked: views.stop(_one(asked, "id")),
         }
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._own = {"/api/budgets": asyncio.Semaphore(1)}  # whose answers may take long: others do not wait for them
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -80,7 +81,7 @@ class App:
             return _said(414, "the question is too long.")
         try:
             asked = parse_qs(query.decode("ascii"), errors="replace", max_num_fields=50)
-            async with self._places:
+            async with self._own.get(path, self._places):
                 body = await asyncio.to_thread(lambda: jsontext.dumps(answer(asked)).encode())
         except Missing:
             return _said(404, "there is nothing with this id any more: see the list.")

@@ -13,14 +13,13 @@ from tacit.jsontext import Values
 from tacit.report import curves, output, shapes
 from tacit.report.chart import Chart, Line
 from tacit.report.source import Source, read
-from tacit.ui import index
+from tacit.ui import audits, index
+from tacit.ui.audits import AUDIT
 from tacit.ui.index import Item
 from tacit.ui.place import LARGEST, Parts, Place, Stamp, Unreadable
-from tacit.ui.rows import FINISHED, SMALL, Rows
-from tacit.ui.said import document, finite, text
+from tacit.ui.rows import FINISHED, Rows
 
 RECORDED = ("spec.toml", "result.json", "rounds.jsonl", "model.npz", "records.jsonl", "artefact.json")
-AUDIT = "audit.json"
 CHARTED = 60  # runs of a sweep at most whose means are drawn: the page compares others by choice
 LISTED = 200  # rows of a table
 UNPACKED = 4 * LARGEST  # bytes of a model
@@ -52,7 +51,7 @@ class Details:
             "damaged": "",
             "charts": [],
             "effects": None,
-            "audit": self._audit(item.parts),
+            "audit": audits.told(self._place, item.parts),
             "comparison": [],
         }
         if item.kind not in (index.RUN, index.SWEEP) or self._rows.row(item).state != FINISHED:
@@ -62,22 +61,6 @@ class Details:
                 return told | _told(copy, item)
         except Unreadable as error:
             return told | {"damaged": str(error)}
-
-    def _audit(self, parts: Parts) -> Values | None:
-        """Return what `tacit audit --json` said of a run, where its output is in the run's directory."""
-        if self._place.stamp(parts, AUDIT) is None:
-            return None
-        try:
-            said = document(self._place.read(parts, AUDIT, most=SMALL))
-        except Unreadable as error:
-            return {"reason": str(error), "passed": None, "findings": []}
-        listed = said.get("findings")
-        findings = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-        kept = [{**{key: text(one.get(key)) for key in ("attack", "name", "verdict", "by")},
-                 **{key: finite(one.get(key)) for key in ("claimed", "measured", "dp_delta", "confidence", "detects")}}
-                for one in findings[:LISTED]]  # fmt: skip
-        passed = said.get("passed")
-        return {"reason": "", "passed": passed if isinstance(passed, bool) else None, "findings": kept}
 
 
 def _plain(value: Any) -> Any:

@@ -11,8 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,9 +20,9 @@ from tacit.errors import TacitError
 from tacit.privacy.chain import Chain
 from tacit.privacy.history import Account, History
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.release import Events, Release
+from tacit.privacy.release import Release
 from tacit.report.chart import MOST, Chart, Line
-from tacit.run import deploy
+from tacit.ui import prices
 from tacit.ui.place import Parts, Place, Stamp, Unreadable, shown
 from tacit.ui.said import finite, text, whole
 
@@ -32,6 +31,8 @@ LARGEST = 256 << 20  # bytes of a ledger
 AGENTS = 200  # of a folder at most
 POINTS = 16  # of a line at most at which a budget is composed
 PAUSE = 10.0  # seconds between two looks at a ledger that changes: a run should not feel that somebody watches
+LASTS = 5.0  # seconds of a look at a folder, after which no further ledger is read: the next look goes on from there
+WAITS = "it is read at the next look"
 TRIES = 3
 COUNTS = ("answered", "missed", "late", "spoiled", "refused")  # what a coordinator counts of an agent
 
@@ -72,8 +73,8 @@ class Gauges:
                 )
         except (OSError, Unreadable):
             names = []
-        with self._lock:
-            found = {name: self._ledger(parts, name) for name in names[:AGENTS]}
+        end = time.monotonic() + LASTS
+        found = {name: self._ledger(parts, name, end) for name in names[:AGENTS]}
         gauges = [gauge for one in found.values() if not isinstance(one, str) for gauge in one]
         return {
             "gauges": [gauge.described() for gauge in gauges],
@@ -81,16 +82,18 @@ class Gauges:
             "more": max(0, len(names) - AGENTS), "charts": [chart.description() for chart in _charts(gauges)],
         }  # fmt: skip
 
-    def _ledger(self, parts: Parts, name: str) -> list[Gauge] | str:
+    def _ledger(self, parts: Parts, name: str, end: float) -> list[Gauge] | str:
         stamps = self._stamps(parts, name)
-        at, known, found = self._known.get((parts, name), (-PAUSE, (), ""))
-        if known == stamps or time.monotonic() - at < PAUSE:
+        with self._lock:  # not while a ledger is read and priced, which takes long
+            at, known, found = self._known.get((parts, name), (-PAUSE, (), WAITS))
+        if known == stamps or time.monotonic() - at < PAUSE or time.monotonic() > end:
             return found
         try:
             found = self._read(parts, name)
         except Unreadable as error:
             found = str(error)
-        self._known[parts, name] = time.monotonic(), stamps, found
+        with self._lock:
+            self._known[parts, name] = time.monotonic(), stamps, found
         return found
 
     def _stamps(self, parts: Parts, name: str) -> tuple[Stamp | None, ...]:
@@ -113,8 +116,9 @@ def _gauges(copy: Path, name: str) -> list[Gauge]:
     try:
         chain = Chain(copy, None)
         try:
-            ledger, agent = Ledger(chain, _price), shown(unquote(name.removesuffix(ENDING)))
+            ledger, agent = Ledger(chain, prices.quick), shown(unquote(name.removesuffix(ENDING)))
             history = ledger.history()
+            prices.check(history)
             gauges = [_gauge(agent, history, account) for account in ledger.show()]
         finally:
             chain.close()
@@ -126,11 +130,16 @@ def _gauges(copy: Path, name: str) -> list[Gauge]:
 
 
 def _gauge(agent: str, history: History, account: Account) -> Gauge:
+    """Price all releases as the ledger does. A part of them costs no more than all, and a quick bound on it will do."""
+    epsilon = prices.precise(tuple(history.spent[account.data_id].items()), account.dp_delta)
+    runs = tuple(replace(run, epsilon=min(run.epsilon, epsilon)) for run in account.runs)
+    left = None if account.limit is None else max(0.0, account.limit - epsilon)
+    account = replace(account, epsilon=epsilon, remaining=left, runs=runs)
     answers = [answer for answer in history.answers.values() if answer.key.data_id == account.data_id]
     most = account.limit if account.limit is not None else _agreed(history, account)
     ends = sorted({max(1, round(len(answers) * n / POINTS)) for n in range(1, POINTS + 1)})
-    spent = [_price(tuple(Counter(one.release for one in answers[:n]).items()), account.dp_delta) for n in ends]
-    line = tuple(map(float, ends)), tuple(spent)
+    spent = [prices.quick(tuple(Counter(one.release for one in answers[:n]).items()), account.dp_delta) for n in ends]
+    line = tuple(map(float, ends)), (*(min(one, epsilon) for one in spent[:-1]), epsilon)
     return Gauge(agent, account, most, account.limit is not None, answers[0].at, answers[-1].at, line)
 
 
@@ -142,16 +151,7 @@ def _agreed(history: History, account: Account) -> float | None:
         if one is None:
             return None
         counted[one.release] += one.releases
-    return _price(tuple(counted.items()), account.dp_delta) if counted else None
-
-
-def _price(events: Events, dp_delta: float) -> float:
-    return _composed(tuple(sorted(events, key=repr)), dp_delta)  # agents that released the same have spent the same
-
-
-@lru_cache(maxsize=4096)
-def _composed(events: tuple[tuple[Release, int], ...], dp_delta: float) -> float:
-    return deploy.price(events, dp_delta)
+    return prices.precise(tuple(counted.items()), account.dp_delta) if counted else None
 
 
 def _charts(gauges: Sequence[Gauge]) -> list[Chart]:

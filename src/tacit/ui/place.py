@@ -134,9 +134,23 @@ class Place:
             try:
                 os.close(os.open(STOP, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder))
             except FileExistsError:
-                pass  # somebody has asked
+                _ask_again(folder)
             except OSError as error:
                 raise Unreadable(f"the request cannot be written ({error.strerror})") from None
+
+
+def _ask_again(folder: int) -> None:
+    """Renew a request that is there: the run may know it from before, and wait for another."""
+    try:
+        if not stat.S_ISREG(os.stat(STOP, dir_fd=folder, follow_symlinks=False).st_mode):
+            reason = f"{STOP} in the run's folder is no plain file"
+            raise Unreadable(f"nothing is stopped: {reason}; remove it and try again")
+        os.utime(STOP, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        pass  # it was heard this moment
+    except OSError as error:
+        reason = f"{STOP} in the run's folder is somebody else's ({error.strerror})"
+        raise Unreadable(f"the request cannot be renewed: {reason}; remove it and try again") from None
 
 
 def shown(name: str) -> str:

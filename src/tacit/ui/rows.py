@@ -36,7 +36,7 @@ class Row:
     state: str
     algorithm: str = ""
     data: str = ""
-    label: str = ""  # what its guarantee is worth: private, simulated noise or not private
+    label: str = ""  # what its guarantee is worth: private, simulated noise, not private or unreadable
     round: int | None = None
     rounds: int | None = None
     epsilon: float | None = None
@@ -118,10 +118,11 @@ class Rows:
         stamp = there.get("result.json" if state == FINISHED else ROUNDS) or there.get("spec.toml")
         rounds, last = whole(asked.get("run.rounds")), whole(done.get("t"))
         hoped = {name: asked.get(f"privacy.{name}") for name in ("epsilon", "dp_delta")}
-        promised = done if state == FINISHED else hoped
+        label = _label(asked, done, state == FINISHED)
+        promised = {} if label == DAMAGED else done if state == FINISHED else hoped
         return replace(
             bare, state=state, algorithm=text(asked.get("algorithm.name")),
-            data=text(done.get("dataset") or asked.get("data.source")), label=_label(asked, done, state == FINISHED),
+            data=text(done.get("dataset") or asked.get("data.source")), label=label,
             round=rounds if state == FINISHED else last or 0, rounds=rounds, epsilon=finite(promised.get("epsilon")),
             dp_delta=finite(promised.get("dp_delta")), judged=judged, shown=measure.shown(judged), measure=measure.name,
             updated=stamp.mtime / 1e9 if stamp else 0.0,
@@ -197,6 +198,19 @@ def _label(spec: Mapping[str, Any], done: Mapping[str, Any], finished: bool) -> 
     if not finished:
         noise = spec.get("privacy.noise")
         return "simulated noise" if noise == "simulated" else ""
-    if finite(done.get("epsilon")) is None or text(done.get("guarantee")).startswith("not private"):
+    guarantee, epsilon, simulated = done.get("guarantee"), done.get("epsilon"), done.get("simulated_noise")
+    if isinstance(guarantee, str) and guarantee.startswith("not private"):
         return "not private"
-    return "simulated noise" if done.get("simulated_noise") else "private"
+    if epsilon is None:
+        return "not private"
+    if not isinstance(guarantee, str) or not guarantee.strip() or not _is_budget(epsilon, done.get("dp_delta")):
+        return DAMAGED  # whatever else it says, it is no result of tacit's
+    if simulated is not None and not isinstance(simulated, bool):
+        return DAMAGED
+    return "simulated noise" if simulated or spec.get("privacy.noise") == "simulated" else "private"
+
+
+def _is_budget(epsilon: object, dp_delta: object) -> bool:
+    """Tell whether two values of a file can be what a run has spent."""
+    spent, delta = finite(epsilon), finite(0.0 if dp_delta is None else dp_delta)
+    return spent is not None and spent >= 0 and delta is not None and 0 <= delta < 1

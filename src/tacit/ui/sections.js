@@ -71,14 +71,12 @@ function showAudit(place, audit) {
     place.replaceChildren();
     return;
   }
-  const verdict = audit.passed === null ? "not readable" : audit.passed ? "consistent" : "VIOLATED";
-  const about = "Attacks on this method measure a lower bound on epsilon. A consistent claim is not proved by them.";
   const cells = (one) => [[one.attack, one.name].filter(Boolean).join(": "), short(one.claimed), short(one.measured),
     one.verdict];
   const findings = () => table("Findings of tacit audit", ["attack", "claimed", "measured, at least", "verdict"],
     audit.findings.map(cells));
   place.replaceChildren(section("Audit", html("p", {},
-    html("strong", { class: `badge ${audit.passed ? "private" : "bare"}` }, verdict), " ", audit.reason || about),
+    html("strong", { class: `badge ${audit.passed ? "private" : "bare"}` }, audit.verdict), " ", audit.reason),
     ...(audit.findings.length ? [findings()] : [])));
 }
 

@@ -11,16 +11,18 @@ from pathlib import Path
 from tacit.errors import InputError, MissingDependency
 from tacit.ui.app import App
 from tacit.ui.guard import Guard, is_any, is_loopback
+from tacit.ui.patience import patient
 from tacit.ui.place import Place
 from tacit.ui.views import Views
 
 try:
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:  # tacit runs without it; `serve` says so
     uvicorn = None
 
 HOST = "127.0.0.1"
-CONNECTIONS = 64
+CONNECTIONS = 64  # beyond which those without the token go; those with it may be twice as many
 
 
 def serve(
@@ -40,7 +42,8 @@ def serve(
         told(f"http://{f'[{shown}]' if ':' in shown else shown}:{listening.getsockname()[1]}/", guard.token)
         config = uvicorn.Config(
             App(views, guard), log_level="warning", access_log=False, lifespan="off", server_header=False, ws="none",
-            proxy_headers=False, limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+            proxy_headers=False, limit_concurrency=2 * CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=1,
+            http=patient(H11Protocol, guard, CONNECTIONS),
         )  # fmt: skip
         uvicorn.Server(config).run(sockets=[listening])
 

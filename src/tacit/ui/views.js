@@ -70,7 +70,7 @@ const tile = (name, value, ...notes) =>
 
 function tilesOf(told) {
   const { row } = told, ended = row.state === "finished";
-  const promise = row.label === "not private" ? "no guarantee" : ended ? "total epsilon" : "epsilon asked for";
+  const promise = ["not private", "unreadable"].includes(row.label) ? "no guarantee" : ended ? "total epsilon" : "epsilon asked for";
   const time = told.seconds ? lasting(told.seconds) : row.rounds ? `of ${row.rounds}` : "";
   return html("div", { class: "tiles" },
     tile(row.measure || "result", row.shown, ...(goesOn(row.state) ? [html("small", {}, "so far")] : [])),
