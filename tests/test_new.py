@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -128,7 +130,28 @@ def test_what_is_shared_holds_nothing_of_a_record_and_the_draft_is_ignored_by_gi
     assert all(secret in draft for secret in SECRETS)  # so the test below can fail
     for name in set(FILES) - {"schema.toml"}:
         assert not any(secret in Path("project", name).read_text() for secret in SECRETS)
-    assert "/schema.toml" in Path("project", ".gitignore").read_text().splitlines()
+
+
+def staged() -> set[str]:
+    """What `git add -A` takes of the project."""
+    alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
+    subprocess.run(["git", "add", "-A"], cwd="project", env=alone, check=True)
+    found = subprocess.run(["git", "ls-files", "-z"], cwd="project", env=alone, check=True, stdout=subprocess.PIPE)
+    return {*found.stdout.decode().split("\0")} - {""}
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_repository_takes_nothing_but_what_is_listed() -> None:
+    assert main([*NEW, "-qq"]) == 0
+    subprocess.run(["git", "init", "-q"], cwd="project", check=True)
+    for name in ("t.tsv", "p.csv.gz", "model2/result.json", "model2/README.md", "ledgers/a", ".env", "a/b/run.toml"):
+        Path("project", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("project", name).write_text("a record")
+    assert staged() == {*FILES} - {"schema.toml"}
+    ignore = Path("project", ".gitignore")
+    ignore.write_text(ignore.read_text().replace("#!/schema.toml", "!/schema.toml"))  # as its README says
+    assert staged() == {*FILES}
 
 
 @pytest.mark.usefixtures("table")
