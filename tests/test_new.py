@@ -73,6 +73,33 @@ def test_a_table_that_cannot_be_used_is_one_sentence_and_leaves_nothing(
     assert os.listdir() == ["patients.csv"]
 
 
+ALICE = "Alice Smith,1971-03-02,HIV positive,yes"
+
+
+@pytest.mark.parametrize(("first", "rest", "separator", "says"), [
+    (ALICE, "Bob Jones,1980-01-0{},well,{}", ",", "cell 2 is a date"),
+    (ALICE.replace("1971-03-02", "2.3.1971"), "Bob Jones,{}.1.1980,well,{}", ",", "cell 2 is a date"),
+    (ALICE.replace("1971-03-02", "53"), "Bob Jones,{},well,{}", ",", "cell 2 is a number"),
+    (ALICE.replace("1971-03-02", "53,5").replace(",", ";").replace("53;5", "53,5"), "Bob Jones;{},25;well;{}", ";",
+     "cell 2 is a number"),
+    (ALICE.replace("1971-03-02", "old"), "Bob Jones,{},well,{}", ",", "cell 4 is also a value of its column"),
+])  # fmt: skip
+@pytest.mark.parametrize("arguments", [["--label", "yes"], [], ["--label", "absent"]])
+def test_a_table_without_names_of_columns_shares_nobody(
+    first: str, rest: str, separator: str, says: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [rest.format(1 + i % 9, "yes" if i % 2 else "no") for i in range(40)]
+    Path("p.csv").write_text("\n".join([first, *rows]) + "\n")
+    assert separator in first
+    assert main(["new", "project", "--data", "p.csv", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert "put a line with the names" in err
+    assert err.count("\n") == 1
+    assert not any(cell in out + err for cell in ("Alice", "1971", "53", "HIV"))
+    assert os.listdir() == ["p.csv"]
+
+
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--label", "outcom"], "did you mean 'out come'?"),
