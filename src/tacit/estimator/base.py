@@ -21,7 +21,7 @@ from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
-from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, without_numbers
+from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
 from tacit.estimator.notes import GAINS, simulated_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
@@ -127,10 +127,9 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         asked = {"accept_sparse": "csr", "ensure_all_finite": self.feature_bounds is None}
         try:
             found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
-        except (ValueError, TypeError):
-            if isinstance(X, Frame) and (texts := without_numbers(X)):  # and the error would print a cell
-                todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
-                raise DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.") from None
+        except (ValueError, TypeError) as error:
+            if (why := no_numbers(X, isinstance(error, ValueError))) is not None:  # and the error would print cells
+                raise why from None
             raise
         return np.asarray(found.toarray() if issparse(found) else found)
 
