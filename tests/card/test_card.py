@@ -171,6 +171,27 @@ def test_a_card_says_what_an_audit_found(heart: Path, tmp_path: Path) -> None:
     assert "<img" not in told()
 
 
+def test_a_card_says_that_an_audit_passed_only_of_an_attack_on_the_mechanism_of_its_run(
+    heart: Path, tmp_path: Path
+) -> None:
+    own = json.loads((heart / "result.json").read_text())["spec_hash"]
+    control = FINDING | {"attack": "control", "verdict": "VIOLATED"}
+    nothing = {"controls": [control], "spec_hash": own}
+    for findings in ([], [FINDING | {"attack": "run"}], [FINDING | {"samples": 0}]):
+        (tmp_path / "audit.json").write_text(json.dumps(AUDIT | nothing | {"findings": findings}))
+        text, page = text_of(heart, audit=audited.read(tmp_path / "audit.json"))
+        assert f'<p class="bad">{audited.NO_ATTACK}' in page
+        for form in (text, page):
+            assert audited.PASSED not in form
+            assert audited.OWN not in form
+    for spec_hash, bold in ((own, True), ("another", False), (None, False)):
+        (tmp_path / "audit.json").write_text(json.dumps(AUDIT | {"spec_hash": spec_hash}))
+        text, page = text_of(heart, audit=audited.read(tmp_path / "audit.json"))
+        assert (f"**{audited.PASSED}**" in text) is bold
+        assert (f'<p class="good">{audited.PASSED}' in page) is bold
+        assert (f"## Audit\n\n**{audited.OTHER}**" in text) is not bold
+
+
 @pytest.mark.parametrize("wrong", [
     "", "[]", "{}", "nonsense", json.dumps(AUDIT | {"findings": []}), json.dumps(AUDIT | {"findings": [{}]}),
     json.dumps(AUDIT | {"findings": [FINDING | {"claimed": "1"}]}), json.dumps(AUDIT | {"passed": "yes"}),
