@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tacit import record
-from tacit.card import audited, drawing, markdown, output
+from tacit.card import audited, content, drawing, markdown, output
 from tacit.card.blocks import Card, Code, Section, Table, Text
 from tacit.card.content import Filled
 from tacit.errors import RecordError
@@ -135,6 +135,23 @@ def test_hostile_names_stay_text(hostile: Path) -> None:
     assert "a simulated private model" in text
     assert "Nothing of this run is for release" in text
     assert "effect on days" in page
+
+
+def test_a_simulation_promises_nothing_as_a_fact(hostile: Path) -> None:
+    for form in text_of(hostile):
+        assert form.count("would be right at most") == 2
+        assert "is right at most" not in form
+        assert "privacy if the noise were exact" in form
+        assert content.SIMULATED in form
+
+
+@pytest.mark.parametrize("weak", [{"epsilon": 12.0}, {"dp_delta": 0.2}])
+def test_the_first_line_of_a_weak_guarantee_says_so(heart: Path, tmp_path: Path, weak: dict[str, float]) -> None:
+    text, page = text_of(edited(heart, tmp_path / "run", **weak))
+    assert "**Weak: releasing tells much. " in text
+    assert '<p class="bad">Weak: releasing tells much. ' in page
+    assert "may be released" not in text
+    assert "may be released" in text_of(heart)[0]
 
 
 def test_a_fence_cannot_be_ended_by_what_it_holds() -> None:

@@ -24,6 +24,7 @@ LIMITS = (
     "The model was tested on records like those that it was trained on. Elsewhere, or later, it may be worse.",
     "What holds for all test records together need not hold for a group of people that this card does not name.",
 )
+SIMULATED = f"The noise was simulated. All that this section says would hold {words.IF_EXACT}."
 ROLES = ("Prepared by", "Reviewed by (data protection)", "Approved by (review board)")
 
 
@@ -64,10 +65,12 @@ def _short(run: Recorded) -> list[Block]:
     found = words.status(run)
     promise = words.promise(run.summary) if run.private else words.no_promise(run)
     budget = f"{words.budget(run.summary)}. " if run.private else ""
-    pairs = [("quality", quality.sentence(run)), ("privacy", budget + promise)]
+    simulated = run.private and run.summary.get("simulated_noise")
+    privacy = f"privacy {words.IF_EXACT}" if simulated else "privacy"
+    pairs = [("quality", quality.sentence(run)), (privacy, budget + promise)]
     if run.private:
         whom, meaning = words.trusted(run.summary)
-        pairs.append(("would be trusted" if run.summary.get("simulated_noise") else "trusted", f"{whom}. {meaning}"))
+        pairs.append(("would be trusted" if simulated else "trusted", f"{whom}. {meaning}"))
     return [Text(f"{found.words}. {found.reason}", "good" if found.kind == "private" else "bad"), Facts(pairs)]
 
 
@@ -116,7 +119,8 @@ def _privacy(run: Recorded) -> list[Block]:
         ("accountant", text(told.get("accountant"))),
         ("releases", text(told.get("releases"))),
     ]
-    blocks: list[Block] = [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
+    blocks: list[Block] = [Text(SIMULATED, "bad")] if told.get("simulated_noise") else []
+    blocks += [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
     heads = told.get("ledger_heads")
     if isinstance(heads, dict) and heads:
         rows = [[str(name), str(head)] for name, head in list(heads.items())[:LISTED]]
