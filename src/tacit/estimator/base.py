@@ -178,18 +178,19 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         refuse_unread(options, ESTIMATOR)
         return preset("sound", self.algorithm).with_values(values | options).checked()
 
+    def _cost(self) -> repeated.Cost:
+        """Return what a fit with these parameters costs."""
+        return _cost(self._spec())
+
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
         spec = self._spec()
-        gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
         self.notes_: list[str] = []
         if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
             self.notes_.append(GAINS[spec.features.map])
             warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
-        times = spec.run.rounds if spec.privacy.covers == "round" else 1
-        cost = repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
-        records = repeated.hashed(raw)
-        repeated.tell(records, cost)
+        records, cost = repeated.hashed(raw), _cost(spec)
+        repeated.tell(records, cost, PrivateFederated)
         with repeated.counted(records, cost):
             result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
@@ -221,6 +222,13 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             )
         w = np.asarray(self.model_.w, np.float64)
         return (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+
+
+def _cost(spec: Spec) -> repeated.Cost:
+    """Return what a fit by a spec costs."""
+    gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
+    times = spec.run.rounds if spec.privacy.covers == "round" else 1
+    return repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
 
 
 def _schema(declared: Declared) -> Schema:
