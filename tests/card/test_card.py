@@ -154,6 +154,25 @@ def test_the_first_line_of_a_weak_guarantee_says_so(heart: Path, tmp_path: Path,
     assert "may be released" in text_of(heart)[0]
 
 
+def test_a_card_names_no_place_of_the_machine_of_its_owner(tmp_path: Path) -> None:
+    words = ("--data", "heart", "--rounds", 2, "--ledger", tmp_path / "owner" / "books")
+    assert command("train", *words, "--out", tmp_path / "run", "-qq") == 0
+    assert "owner" in (tmp_path / "run" / "spec.toml").read_text()
+    for form in text_of(tmp_path / "run"):
+        assert "owner" not in form
+        assert "books" in form
+        assert str(tmp_path) not in form
+
+
+@pytest.mark.parametrize(("line", "shown"), [
+    ('ledger = "/home/a/books"', 'ledger = "books"'), ('ledger = "../a/books/"', 'ledger = "books"'),
+    ('ledger = "C:\\\\a\\\\books"', 'ledger = "books"'), ('source = "/srv/x.csv"', 'source = "x.csv"'),
+    ('source = "x/y.csv"', 'source = "x/y.csv"'), ("epsilon = 1.0", "epsilon = 1.0"), ("[privacy]", "[privacy]"),
+])  # fmt: skip
+def test_a_path_is_its_last_part(line: str, shown: str) -> None:
+    assert content._without_paths(f"{line}\na = [1, 2]") == f"{shown}\na = [1, 2]"
+
+
 def test_a_fence_cannot_be_ended_by_what_it_holds() -> None:
     written = markdown.write(Card("t", "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
     assert "`````text\na\n````\n# b [31m\n`````" in written

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tacit.card import audited, data_section, quality
 from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
@@ -140,8 +141,24 @@ def _reproduce(run: Recorded) -> list[Block]:
     hashes = [(name, str(told[key])) for name, key in (
         ("version of tacit", "version"), ("hash of spec.toml", "spec_hash"), ("hash of model.npz", "model_hash"),
         ("hash of rounds.jsonl", "rounds_hash"), ("seal of result.json", "seal")) if told.get(key)]  # fmt: skip
-    return [Facts(hashes), Text(f"Save the specification below as spec.toml. {again}"),
-            Code("tacit train --config spec.toml --out again"), Code(run.spec)]  # fmt: skip
+    return [Facts(hashes), Text(f"Save the specification below as spec.toml, with your own paths. {again}"),
+            Code("tacit train --config spec.toml --out again"), Code(_without_paths(run.spec))]  # fmt: skip
+
+
+def _without_paths(spec: str) -> str:
+    """Return a spec whose ledger, and whose absolute paths, are their last part: a card leaves the owner's machine."""
+    lines = spec.splitlines()
+    for i, line in enumerate(lines):
+        key, found, value = line.partition(" = ")
+        try:
+            path = json.loads(value) if found else None
+        except ValueError:  # no text
+            continue
+        if not isinstance(path, str) or not (name := PureWindowsPath(path).name):  # which knows both kinds of slashes
+            continue
+        if key == "ledger" or PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute():
+            lines[i] = f"{key} = {json.dumps(name, ensure_ascii=False)}"
+    return "\n".join(lines)
 
 
 def _listed(found: object) -> Sequence[str]:

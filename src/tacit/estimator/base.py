@@ -195,7 +195,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
-            self.notes_.append(simulated_because(spec))
+            self.notes_.append(simulated_because(spec, self.options or {}, self.random_state))
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
