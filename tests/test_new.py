@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -71,6 +73,33 @@ def test_a_table_that_cannot_be_used_is_one_sentence_and_leaves_nothing(
     assert os.listdir() == ["patients.csv"]
 
 
+ALICE = "Alice Smith,1971-03-02,HIV positive,yes"
+
+
+@pytest.mark.parametrize(("first", "rest", "separator", "says"), [
+    (ALICE, "Bob Jones,1980-01-0{},well,{}", ",", "cell 2 is a date"),
+    (ALICE.replace("1971-03-02", "2.3.1971"), "Bob Jones,{}.1.1980,well,{}", ",", "cell 2 is a date"),
+    (ALICE.replace("1971-03-02", "53"), "Bob Jones,{},well,{}", ",", "cell 2 is a number"),
+    (ALICE.replace("1971-03-02", "53,5").replace(",", ";").replace("53;5", "53,5"), "Bob Jones;{},25;well;{}", ";",
+     "cell 2 is a number"),
+    (ALICE.replace("1971-03-02", "old"), "Bob Jones,{},well,{}", ",", "cell 4 is also a value of its column"),
+])  # fmt: skip
+@pytest.mark.parametrize("arguments", [["--label", "yes"], [], ["--label", "absent"]])
+def test_a_table_without_names_of_columns_shares_nobody(
+    first: str, rest: str, separator: str, says: str, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [rest.format(1 + i % 9, "yes" if i % 2 else "no") for i in range(40)]
+    Path("p.csv").write_text("\n".join([first, *rows]) + "\n")
+    assert separator in first
+    assert main(["new", "project", "--data", "p.csv", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert says in err
+    assert "put a line with the names" in err
+    assert err.count("\n") == 1
+    assert not any(cell in out + err for cell in ("Alice", "1971", "53", "HIV"))
+    assert os.listdir() == ["p.csv"]
+
+
 @pytest.mark.usefixtures("table")
 @pytest.mark.parametrize(("arguments", "says"), [
     (["--label", "outcom"], "did you mean 'out come'?"),
@@ -128,7 +157,28 @@ def test_what_is_shared_holds_nothing_of_a_record_and_the_draft_is_ignored_by_gi
     assert all(secret in draft for secret in SECRETS)  # so the test below can fail
     for name in set(FILES) - {"schema.toml"}:
         assert not any(secret in Path("project", name).read_text() for secret in SECRETS)
-    assert "/schema.toml" in Path("project", ".gitignore").read_text().splitlines()
+
+
+def staged() -> set[str]:
+    """What `git add -A` takes of the project."""
+    alone = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
+    subprocess.run(["git", "add", "-A"], cwd="project", env=alone, check=True)
+    found = subprocess.run(["git", "ls-files", "-z"], cwd="project", env=alone, check=True, stdout=subprocess.PIPE)
+    return {*found.stdout.decode().split("\0")} - {""}
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_repository_takes_nothing_but_what_is_listed() -> None:
+    assert main([*NEW, "-qq"]) == 0
+    subprocess.run(["git", "init", "-q"], cwd="project", check=True)
+    for name in ("t.tsv", "p.csv.gz", "model2/result.json", "model2/README.md", "ledgers/a", ".env", "a/b/run.toml"):
+        Path("project", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("project", name).write_text("a record")
+    assert staged() == {*FILES} - {"schema.toml"}
+    ignore = Path("project", ".gitignore")
+    ignore.write_text(ignore.read_text().replace("#!/schema.toml", "!/schema.toml"))  # as its README says
+    assert staged() == {*FILES}
 
 
 @pytest.mark.usefixtures("table")

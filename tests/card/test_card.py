@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tacit import record
-from tacit.card import audited, drawing, markdown, output
+from tacit.card import audited, content, drawing, markdown, output
 from tacit.card.blocks import Card, Code, Section, Table, Text
 from tacit.card.content import Filled
 from tacit.errors import RecordError
@@ -137,6 +137,42 @@ def test_hostile_names_stay_text(hostile: Path) -> None:
     assert "effect on days" in page
 
 
+def test_a_simulation_promises_nothing_as_a_fact(hostile: Path) -> None:
+    for form in text_of(hostile):
+        assert form.count("would be right at most") == 2
+        assert "is right at most" not in form
+        assert "privacy if the noise were exact" in form
+        assert content.SIMULATED in form
+
+
+@pytest.mark.parametrize("weak", [{"epsilon": 12.0}, {"dp_delta": 0.2}])
+def test_the_first_line_of_a_weak_guarantee_says_so(heart: Path, tmp_path: Path, weak: dict[str, float]) -> None:
+    text, page = text_of(edited(heart, tmp_path / "run", **weak))
+    assert "**Weak: releasing tells much. " in text
+    assert '<p class="bad">Weak: releasing tells much. ' in page
+    assert "may be released" not in text
+    assert "may be released" in text_of(heart)[0]
+
+
+def test_a_card_names_no_place_of_the_machine_of_its_owner(tmp_path: Path) -> None:
+    words = ("--data", "heart", "--rounds", 2, "--ledger", tmp_path / "owner" / "books")
+    assert command("train", *words, "--out", tmp_path / "run", "-qq") == 0
+    assert "owner" in (tmp_path / "run" / "spec.toml").read_text()
+    for form in text_of(tmp_path / "run"):
+        assert "owner" not in form
+        assert "books" in form
+        assert str(tmp_path) not in form
+
+
+@pytest.mark.parametrize(("line", "shown"), [
+    ('ledger = "/home/a/books"', 'ledger = "books"'), ('ledger = "../a/books/"', 'ledger = "books"'),
+    ('ledger = "C:\\\\a\\\\books"', 'ledger = "books"'), ('source = "/srv/x.csv"', 'source = "x.csv"'),
+    ('source = "x/y.csv"', 'source = "x/y.csv"'), ("epsilon = 1.0", "epsilon = 1.0"), ("[privacy]", "[privacy]"),
+])  # fmt: skip
+def test_a_path_is_its_last_part(line: str, shown: str) -> None:
+    assert content._without_paths(f"{line}\na = [1, 2]") == f"{shown}\na = [1, 2]"
+
+
 def test_a_fence_cannot_be_ended_by_what_it_holds() -> None:
     written = markdown.write(Card("t", "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
     assert "`````text\na\n````\n# b [31m\n`````" in written
@@ -169,6 +205,27 @@ def test_a_card_says_what_an_audit_found(heart: Path, tmp_path: Path) -> None:
         assert audited.FAILED in page  # whatever "passed" says
         assert audited.PASSED not in page
     assert "<img" not in told()
+
+
+def test_a_card_says_that_an_audit_passed_only_of_an_attack_on_the_mechanism_of_its_run(
+    heart: Path, tmp_path: Path
+) -> None:
+    own = json.loads((heart / "result.json").read_text())["spec_hash"]
+    control = FINDING | {"attack": "control", "verdict": "VIOLATED"}
+    nothing = {"controls": [control], "spec_hash": own}
+    for findings in ([], [FINDING | {"attack": "run"}], [FINDING | {"samples": 0}]):
+        (tmp_path / "audit.json").write_text(json.dumps(AUDIT | nothing | {"findings": findings}))
+        text, page = text_of(heart, audit=audited.read(tmp_path / "audit.json"))
+        assert f'<p class="bad">{audited.NO_ATTACK}' in page
+        for form in (text, page):
+            assert audited.PASSED not in form
+            assert audited.OWN not in form
+    for spec_hash, bold in ((own, True), ("another", False), (None, False)):
+        (tmp_path / "audit.json").write_text(json.dumps(AUDIT | {"spec_hash": spec_hash}))
+        text, page = text_of(heart, audit=audited.read(tmp_path / "audit.json"))
+        assert (f"**{audited.PASSED}**" in text) is bold
+        assert (f'<p class="good">{audited.PASSED}' in page) is bold
+        assert (f"## Audit\n\n**{audited.OTHER}**" in text) is not bold
 
 
 @pytest.mark.parametrize("wrong", [

@@ -1,6 +1,7 @@
 """What an attacker, or a careless owner, would try on an estimator."""
 
 import pickle
+import traceback
 import warnings
 
 import numpy as np
@@ -173,3 +174,31 @@ def test_nothing_is_known_of_records_from_the_hashes_without_the_key(records, mo
     assert np.array_equal(before, repeated.hashed(x[::-1]))
     monkeypatch.setattr(repeated, "_KEY", repeated._KEY + 1)
     assert not np.isin(repeated.hashed(x), before).any()
+
+
+SECRET = "John Smith 555-1234"
+GOOD = [[0.25, 0.5], [0.75, 0.125]]
+
+
+@pytest.mark.parametrize("bad", [
+    np.array([[SECRET, 0.5], [0.25, 0.5]], object), [[SECRET, 0.5], [0.25, 0.5]], np.array([[SECRET, "1"], ["0", "1"]]),
+    [[b"John Smith 555-1234", 0.5], [0.25, 0.5]], [[5551234.0 + 1j, 0.5], [0.25, 0.5]], [5551234.0, 0.5],
+    np.array([SECRET, "x"], object), [[SECRET, 0.5], [0.25]], np.array([[5551234.0 + 1j, SECRET]], object),
+])  # fmt: skip
+@pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
+def test_no_cell_is_printed_where_a_record_is_no_numbers(bad, bounds):
+    known = {"classes": [0, 1], "feature_bounds": bounds, "rounds": 2, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = PrivateFederatedClassifier(**known).fit(GOOD, [0, 1])
+    for work in (lambda: PrivateFederatedClassifier(**known).fit(bad, [0, 1]), lambda: fitted.predict(bad)):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            work()
+        shown = "".join(traceback.format_exception_only(caught.value)) + str(caught.value.__cause__)
+        assert not any(part in shown for part in ("John", "555"))
+
+
+def test_no_number_to_predict_is_printed():
+    with pytest.raises(ValueError, match="y holds labels that are no numbers") as caught:
+        PrivateFederatedRegressor(feature_bounds=(0, 1), rounds=2).fit(GOOD, [SECRET, "1"])
+    assert "555" not in str(caught.value)

@@ -16,6 +16,8 @@ from sklearn.preprocessing import FunctionTransformer
 import tacit
 from tacit import PrivateFederatedClassifier, PrivateFederatedRegressor
 from tacit.errors import InputError, NotPrivateWarning, UnboundedWarning
+from tacit.estimator.notes import simulated_because
+from tacit.run.presets import preset
 
 QUICK = {"epsilon": 5.0, "classes": [0, 1], "feature_bounds": (0, 1), "random_state": 0, "rounds": 5}
 
@@ -254,3 +256,24 @@ def test_a_bad_range_of_the_target_is_told_of(records, bounds):
     x, _, _ = records
     with pytest.raises(ValueError, match="bounds"):
         PrivateFederatedRegressor(target_bounds=bounds, feature_bounds=(0, 1)).fit(x, x[:, 0])
+
+
+@pytest.mark.parametrize(("given", "says"), [
+    ({"options": {"privacy.noise": "simulated"}}, "Drop privacy.noise of options."),
+    ({"options": {"run.seed": 0}}, "Drop run.seed of options."),
+    ({"random_state": 0}, "Drop random_state."),
+    ({"random_state": 0, "options": {"run.seed": 1}}, "Drop random_state and run.seed of options."),
+    ({"random_state": 0, "algorithm": "outp"}, "Only objt and objp can be deployed."),
+])  # fmt: skip
+def test_the_note_of_simulated_noise_names_what_made_it_so(records, given, says):
+    x, y, _ = records
+    model = PrivateFederatedClassifier(**QUICK | {"random_state": None, "rounds": 2} | given).fit(x, y)
+    assert "not for release. " in model.notes_[-1]
+    assert model.notes_[-1].endswith(f" {says}")
+
+
+def test_the_note_of_options_that_cannot_be_deployed_names_no_other_cause():
+    options = {"privacy.sensitivity": "observed"}
+    said = simulated_because(preset("sound", "objt").with_values(options), options, 0)
+    assert said.endswith("leave options away.")
+    assert "random_state" not in said

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 pytest.importorskip("sklearn")
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV, cross_val_score
+from sklearn.base import clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, RandomizedSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -47,6 +49,63 @@ def test_a_search_over_budgets_adds_up_what_each_costs(records):
     *_, last = told(lambda: GridSearchCV(MODEL, {"epsilon": [1.0, 8.0]}, cv=2).fit(x, y))
     (epsilon,) = re.findall(r"they cost \(([0-9.]+),", last)
     assert 8.0 < float(epsilon) < 1.0 + 8.0 + 8.0
+
+
+def planned(*epsilons, splits=2):
+    """Return what a search over these budgets costs at most: each in every split, and the largest once more."""
+    rows = np.array([Cost(epsilon, 1e-6, True).row for epsilon in epsilons])
+    return Cost(1.0, 1e-6, True).said(splits * rows.sum(axis=0) + rows.max(axis=0))
+
+
+@pytest.mark.parametrize("grid", [
+    {"epsilon": [1.0, 8.0]}, {"epsilon": [8.0, 1.0]}, [{"rounds": [2]}, {"epsilon": [8.0]}],
+    {"options": [{}, {"privacy.epsilon": 8.0}]}, {"options": [{"privacy.epsilon": 8.0}, None]},
+])  # fmt: skip
+def test_the_first_warning_of_a_search_adds_up_the_budgets_of_all_candidates(records, grid):
+    x, y, _ = records
+    first, *_ = told(lambda: GridSearchCV(MODEL, grid, cv=2).fit(x, y))
+    assert "makes 4 fits and a last one on all records. With budgets that differ" in first
+    assert f"up to {planned(1.0, 8.0)} together" in first  # whichever comes first
+
+
+def test_the_first_warning_of_a_search_over_a_pipeline_adds_up_too(records):
+    x, y, _ = records
+    model = make_pipeline(FunctionTransformer(), MODEL)
+    grid = {"privatefederatedclassifier__epsilon": [1.0, 8.0]}
+    assert f"up to {planned(1.0, 8.0)} together" in told(lambda: GridSearchCV(model, grid, cv=2).fit(x, y))[0]
+    grid = {"privatefederatedclassifier": [MODEL, clone(MODEL).set_params(epsilon=8.0)]}
+    assert f"up to {planned(1.0, 8.0)} together" in told(lambda: GridSearchCV(model, grid, cv=2).fit(x, y))[0]
+
+
+@pytest.mark.parametrize("search", [
+    lambda: HalvingGridSearchCV(MODEL, {"epsilon": [1.0, 2.0, 8.0]}, cv=2, min_resources=100),  # more trials follow
+    lambda: GridSearchCV(MODEL, {"epsilon": [1.0, -8.0]}, cv=2),  # one of which is refused
+])  # fmt: skip
+def test_what_is_not_known_of_a_search_is_said_to_be_so(records, search):
+    x, y, _ = records
+    first, *_ = told(lambda: search().fit(x, y))
+    assert "not known here, and may be larger" in first
+    assert "up to" not in first
+
+
+def test_a_trial_elsewhere_promises_no_total_and_the_last_fit_tells_it(records):
+    x, y, _ = records
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from joblib import parallel_config
+    with parallel_config("threading"):
+        first, *_, last = told(lambda: GridSearchCV(MODEL, {"epsilon": [1.0, 8.0]}, cv=2, n_jobs=2).fit(x, y))
+    assert "not known here" in first
+    assert "up to" not in first
+    rows = np.array([Cost(epsilon, 1e-6, True).row for epsilon in (1.0, 8.0)])
+    assert f"up to {Cost(8.0, 1e-6, True).said(2 * rows.sum(axis=0) + rows.max(axis=0))} together" in last
+
+
+def test_deltas_of_several_fits_add_up():
+    rows = Cost(1.0, 1e-5, gaussian=False).row + Cost(2.0, 1e-3, gaussian=False).row
+    assert Cost(1.0, 1e-6, gaussian=False).said(rows) == "(3, 0.00101)-DP"
+    both = rows + Cost(1.0, 1e-6, gaussian=True).row
+    assert Cost(1.0, 1e-6, gaussian=True).said(both).endswith(", 0.001011)-DP")
 
 
 def test_other_searches_are_known_too(records):

@@ -75,6 +75,39 @@ def test_what_is_not_for_release_is_said_to_be_so(tmp_path, more, says):
     assert "may be released" not in text
 
 
+def test_what_simulated_noise_would_promise_is_not_stated_as_a_fact(tmp_path):
+    text = page(single(tmp_path, simulated_noise=True), tmp_path)
+    assert "would be right at most 73.2% of the time if the noise were exact" in text
+    assert "is right at most" not in text
+    assert "<h3>Privacy if the noise were exact</h3>" in text
+    assert "<h3>Privacy</h3>" not in text
+    assert "would be weak protection" in words.promise({"epsilon": 9.0, "simulated_noise": True})
+
+
+@pytest.mark.parametrize(("more", "says"), [
+    ({"epsilon": 12.0}, "may be right 100% of the time"),
+    ({"epsilon": 3.0}, "may be right 95.3% of the time"),
+    ({"dp_delta": 0.2}, "lets one of the 40 training records be told in full"),
+    ({"dp_delta": 1 / 40}, "well below 1/40"),
+    ({"dp_delta": 0.5, "adjacency": "client"}, "lets one of the 2 agents be told in full"),
+])  # fmt: skip
+@pytest.mark.parametrize("noise", [{"simulated_noise": False}, {}])
+def test_a_weak_guarantee_is_no_green_light(tmp_path, more, says, noise):
+    told = made.one(0.3, made.spec(), "only", **{"agents": 2, "records": 40, "adjacency": "zero_out"} | noise | more)
+    text = page(made.write(tmp_path / "only", [told]), tmp_path)
+    assert '<div class="tile weak"><h3>Status</h3><p class="big words">Weak: releasing tells much</p>' in text
+    assert says in text
+    assert "That is weak protection." in text
+    assert "may be released" not in text
+    assert 'class="tile private"' not in text
+
+
+def test_a_delta_below_one_over_the_records_is_not_weak():
+    assert words.weakness({"epsilon": 1.0, "dp_delta": 0.024, "records": 40}) == ""
+    assert words.weakness({"epsilon": 1.0, "dp_delta": 0.024, "records": 40, "agents": 4, "adjacency": "client"}) == ""
+    assert words.weakness({"epsilon": 1.0, "dp_delta": 0.026, "records": 40}) != ""
+
+
 @pytest.mark.parametrize("wrong", [
     3, {}, {"records": 0, "confusion": None, "agents": None}, TEST | {"agents": [{"agent": 1}]},
     TEST | {"confusion": {"classes": ["a"], "counts": [[1, 2]]}},

@@ -13,6 +13,7 @@ from tacit.card.blocks import Block, Table, Text
 from tacit.errors import RecordError
 from tacit.report.runs import Recorded
 
+MECHANISM = "mechanism"  # what a finding calls an attack on what agents release
 NOT_AUDITED = (
     "Not audited. An audit attacks the mechanism and compares what it finds with what is claimed: run tacit audit "
     "--config DIR/spec.toml --what mechanism --json > audit.json, and give that file to tacit card by --audit."
@@ -23,6 +24,10 @@ OTHER = (
 )
 OWN = "The audit attacked the mechanism of the spec of this run."
 PASSED = "No attack has refuted a claim. An audit looks for mistakes; it proves nothing."
+NO_ATTACK = (
+    "This audit holds no attack on the mechanism, so it says nothing of what is claimed: run tacit audit with --what "
+    "mechanism."
+)
 FAILED = "The audit failed: an attack refuted a claim, or a mechanism broken on purpose was not caught. Do not sign."
 
 
@@ -53,6 +58,11 @@ class Audit:
     controls: tuple[Found, ...]
     spec_hash: str | None = None
 
+    @property
+    def attacked(self) -> bool:
+        """Whether it attacked the mechanism of a spec; controls alone test the audit."""
+        return any(one.attack == MECHANISM and one.samples > 0 for one in self.findings)
+
 
 def read(path: Path) -> Audit:
     """Read the output of tacit audit --json; refuse another file."""
@@ -76,15 +86,20 @@ def blocks(audit: Audit | None, run: Recorded) -> list[Block]:
     """Return what the card says of the audit."""
     if audit is None:
         return [Text(NOT_AUDITED)]
-    caught = sum(one.violated for one in audit.controls)
-    told: list[Block] = [Text(PASSED, "good") if audit.passed else Text(FAILED, "bad")]
+    own = audit.spec_hash is not None and audit.spec_hash == run.summary.get("spec_hash")
+    told: list[Block] = [] if own else [Text(OTHER, "bad")]  # first: what follows is about something else
+    if not audit.passed:
+        told.append(Text(FAILED, "bad"))
+    elif not audit.attacked:
+        told.append(Text(NO_ATTACK, "bad"))
+    else:
+        told.append(Text(PASSED, "good" if own else ""))
     if audit.findings:
         told.append(_table("Attacks", audit.findings))
     if audit.controls:
+        caught = sum(one.violated for one in audit.controls)
         told.append(Text(f"{caught} of {len(audit.controls)} mechanisms that were broken on purpose were caught."))
-    own = audit.spec_hash is not None and audit.spec_hash == run.summary.get("spec_hash")
-    told.append(Text(OWN) if own else Text(OTHER, "bad"))
-    return told
+    return [*told, Text(OWN)] if own and audit.attacked else told
 
 
 def _table(caption: str, findings: Sequence[Found]) -> Table:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from tacit.card import audited, data_section, quality
 from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
@@ -24,6 +25,7 @@ LIMITS = (
     "The model was tested on records like those that it was trained on. Elsewhere, or later, it may be worse.",
     "What holds for all test records together need not hold for a group of people that this card does not name.",
 )
+SIMULATED = f"The noise was simulated. All that this section says would hold {words.IF_EXACT}."
 ROLES = ("Prepared by", "Reviewed by (data protection)", "Approved by (review board)")
 
 
@@ -64,10 +66,12 @@ def _short(run: Recorded) -> list[Block]:
     found = words.status(run)
     promise = words.promise(run.summary) if run.private else words.no_promise(run)
     budget = f"{words.budget(run.summary)}. " if run.private else ""
-    pairs = [("quality", quality.sentence(run)), ("privacy", budget + promise)]
+    simulated = run.private and run.summary.get("simulated_noise")
+    privacy = f"privacy {words.IF_EXACT}" if simulated else "privacy"
+    pairs = [("quality", quality.sentence(run)), (privacy, budget + promise)]
     if run.private:
         whom, meaning = words.trusted(run.summary)
-        pairs.append(("would be trusted" if run.summary.get("simulated_noise") else "trusted", f"{whom}. {meaning}"))
+        pairs.append(("would be trusted" if simulated else "trusted", f"{whom}. {meaning}"))
     return [Text(f"{found.words}. {found.reason}", "good" if found.kind == "private" else "bad"), Facts(pairs)]
 
 
@@ -116,7 +120,8 @@ def _privacy(run: Recorded) -> list[Block]:
         ("accountant", text(told.get("accountant"))),
         ("releases", text(told.get("releases"))),
     ]
-    blocks: list[Block] = [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
+    blocks: list[Block] = [Text(SIMULATED, "bad")] if told.get("simulated_noise") else []
+    blocks += [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
     heads = told.get("ledger_heads")
     if isinstance(heads, dict) and heads:
         rows = [[str(name), str(head)] for name, head in list(heads.items())[:LISTED]]
@@ -136,8 +141,24 @@ def _reproduce(run: Recorded) -> list[Block]:
     hashes = [(name, str(told[key])) for name, key in (
         ("version of tacit", "version"), ("hash of spec.toml", "spec_hash"), ("hash of model.npz", "model_hash"),
         ("hash of rounds.jsonl", "rounds_hash"), ("seal of result.json", "seal")) if told.get(key)]  # fmt: skip
-    return [Facts(hashes), Text(f"Save the specification below as spec.toml. {again}"),
-            Code("tacit train --config spec.toml --out again"), Code(run.spec)]  # fmt: skip
+    return [Facts(hashes), Text(f"Save the specification below as spec.toml, with your own paths. {again}"),
+            Code("tacit train --config spec.toml --out again"), Code(_without_paths(run.spec))]  # fmt: skip
+
+
+def _without_paths(spec: str) -> str:
+    """Return a spec whose ledger, and whose absolute paths, are their last part: a card leaves the owner's machine."""
+    lines = spec.splitlines()
+    for i, line in enumerate(lines):
+        key, found, value = line.partition(" = ")
+        try:
+            path = json.loads(value) if found else None
+        except ValueError:  # no text
+            continue
+        if not isinstance(path, str) or not (name := PureWindowsPath(path).name):  # which knows both kinds of slashes
+            continue
+        if key == "ledger" or PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute():
+            lines[i] = f"{key} = {json.dumps(name, ensure_ascii=False)}"
+    return "\n".join(lines)
 
 
 def _listed(found: object) -> Sequence[str]:

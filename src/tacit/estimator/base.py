@@ -21,7 +21,7 @@ from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
-from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, without_numbers
+from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
 from tacit.estimator.notes import GAINS, simulated_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
@@ -127,10 +127,9 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         asked = {"accept_sparse": "csr", "ensure_all_finite": self.feature_bounds is None}
         try:
             found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
-        except (ValueError, TypeError):
-            if isinstance(X, Frame) and (texts := without_numbers(X)):  # and the error would print a cell
-                todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
-                raise DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.") from None
+        except (ValueError, TypeError) as error:
+            if (why := no_numbers(X, isinstance(error, ValueError))) is not None:  # and the error would print cells
+                raise why from None
             raise
         return np.asarray(found.toarray() if issparse(found) else found)
 
@@ -179,23 +178,24 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         refuse_unread(options, ESTIMATOR)
         return preset("sound", self.algorithm).with_values(values | options).checked()
 
+    def _cost(self) -> repeated.Cost:
+        """Return what a fit with these parameters costs."""
+        return _cost(self._spec())
+
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
         spec = self._spec()
-        gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
         self.notes_: list[str] = []
         if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
             self.notes_.append(GAINS[spec.features.map])
             warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
-        times = spec.run.rounds if spec.privacy.covers == "round" else 1
-        cost = repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
-        records = repeated.hashed(raw)
-        repeated.tell(records, cost)
+        records, cost = repeated.hashed(raw), _cost(spec)
+        repeated.tell(records, cost, PrivateFederated)
         with repeated.counted(records, cost):
             result = trainer.train(spec, federation, self.out)
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
-            self.notes_.append(simulated_because(spec))
+            self.notes_.append(simulated_because(spec, self.options or {}, self.random_state))
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
@@ -222,6 +222,13 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             )
         w = np.asarray(self.model_.w, np.float64)
         return (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+
+
+def _cost(spec: Spec) -> repeated.Cost:
+    """Return what a fit by a spec costs."""
+    gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
+    times = spec.run.rounds if spec.privacy.covers == "round" else 1
+    return repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
 
 
 def _schema(declared: Declared) -> Schema:

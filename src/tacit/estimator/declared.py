@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.sparse import issparse
 
 from tacit import toml
 from tacit.data import feature_table
@@ -77,14 +78,41 @@ def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
     return {name: np.asarray(frame[name]) for name in schema.encoded}
 
 
-def without_numbers(frame: Frame) -> list[str]:
-    """Name the columns of a frame that hold something else than numbers."""
+def no_numbers(given: Any, arrays: bool) -> DataError | None:
+    """Return why records are no table of numbers, without a cell of theirs; None where it is for another reason.
+
+    The errors of scikit-learn and of NumPy print the cell, or all cells. `arrays` looks at what is no frame too.
+    """
+    if isinstance(given, Frame):
+        texts = _texts({str(name): np.asarray(given[name]) for name in given.columns})
+        if texts:
+            todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
+            return DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.")
+    if not arrays or issparse(given):
+        return None
+    try:
+        found = np.asarray(given)
+    except ValueError:  # rows of several lengths
+        return DataError("X has rows of different lengths: give each record as many numbers.")
+    if found.ndim < 2:
+        return DataError(f"Expected 2D array, got {found.ndim}D array instead. Reshape your data: a row is a record.")
+    if found.dtype.kind == "c":
+        return DataError("Complex data not supported: give real numbers.")
+    texts = _texts({f"x{j}": column for j, column in enumerate(found.T)}) if found.ndim == 2 else []
+    if texts:
+        todo = "declare all columns by a schema, or drop these"
+        return DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.")
+    return None
+
+
+def _texts(columns: Mapping[str, Array]) -> list[str]:
+    """Name the columns that hold something else than numbers."""
     found = []
-    for name in frame.columns:
+    for name, column in columns.items():
         try:
-            np.asarray(frame[name]).astype(np.float64)
+            column.astype(np.float64)
         except (ValueError, TypeError):
-            found.append(str(name))
+            found.append(name)
     return found
 
 

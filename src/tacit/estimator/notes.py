@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tacit.run.noise import deployable
 from tacit.run.spec import Spec
 
@@ -23,9 +26,15 @@ SIMULATED = (
     "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
     "not for release. {}"
 )
+DEPLOYED = ("objt", "objp")
+ONLY = f"Only {' and '.join(DEPLOYED)} can be deployed."
+OTHERWISE = "Agents with these parameters cannot be deployed: take a finite epsilon, and leave options away."
 
 
-def simulated_because(spec: Spec) -> str:
-    """Say that noise is simulated, and how to have exact noise."""
-    seeded = spec.run.seed is not None and deployable(spec)
-    return SIMULATED.format("Drop random_state." if seeded else "Only objt and objp can be deployed.")
+def simulated_because(spec: Spec, options: Mapping[str, Any], random_state: object) -> str:
+    """Say that noise is simulated, and how to have exact noise; `options` and `random_state` are those of the fit."""
+    if not deployable(spec):
+        return SIMULATED.format(OTHERWISE if spec.algorithm.name in DEPLOYED else ONLY)
+    causes = ["random_state"] if random_state is not None else []
+    causes += [f"{key} of options" for key in ("privacy.noise", "run.seed", "run.engine") if key in options]
+    return SIMULATED.format(f"Drop {' and '.join(causes)}." if causes else OTHERWISE)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import assert_all_finite
 
 from tacit.data.column_kinds import as_numbers
 from tacit.data.outcome import LabelReader
-from tacit.errors import IncompatibleError, SpecError
+from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
 from tacit.estimator.declared import Declared, Outcome
 from tacit.types import Array, Target
@@ -131,7 +131,11 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
 def _found(y: Array) -> Target:
     """Return the range that labels show, one wide where they are all alike."""
     assert_all_finite(y, input_name="y")
-    values = y.astype(np.float64)
+    try:
+        values = y.astype(np.float64)
+    except ValueError:  # which would print the label
+        why = "y holds labels that are no numbers"
+        raise DataError(f"{why}: give numbers, or use PrivateFederatedClassifier.") from None
     low, high = float(values.min()), float(values.max())
     return Target(low, high if low < high else low + 1)
 

@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from types import FrameType
 from typing import Any
 from weakref import WeakSet
 
 import numpy as np
 
 from tacit.errors import InputError, RepeatedFitWarning
+from tacit.estimator.searches import Search, search_of
 from tacit.privacy.budget import calibrate, total, upward
 from tacit.privacy.release import GaussianRelease
 from tacit.types import Array, blocks
@@ -44,15 +44,22 @@ class Cost:
 
     @property
     def row(self) -> Array:
-        """One fit, its mu^2 if it is Gaussian, its epsilon if it is not."""
+        """One fit, its mu^2 if it is Gaussian, its epsilon and delta if it is not."""
         if self.gaussian and math.isfinite(self.epsilon):
-            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0])
-        return np.array([1.0, 0.0, self.epsilon])
+            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0, 0.0])
+        return np.array([1.0, 0.0, self.epsilon, self.dp_delta])
 
     def composed(self, fits: int) -> str:
         """Say what so many fits cost together."""
-        _, square, epsilon = (fits * self.row).tolist()
-        return _said(square, epsilon, self.dp_delta * (fits if epsilon else 1))
+        return self.said(fits * self.row)
+
+    def said(self, row: Array) -> str:
+        """Say what fits cost that add up to a row; of Gaussian ones, at the delta of this fit."""
+        _, square, epsilon, delta = row.tolist()
+        if square:
+            epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], self.dp_delta).epsilon
+            delta += self.dp_delta
+        return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {delta:g})-DP"
 
 
 class Odometer:
@@ -65,7 +72,7 @@ class Odometer:
     def forget(self) -> None:
         """Begin anew."""
         self._hashes = np.empty(0, np.uint64)  # sorted
-        self._costs = np.empty((0, 3))  # fits, mu^2 of Gaussian fits, epsilon of others
+        self._costs = np.empty((0, 4))  # fits, mu^2 of Gaussian fits, epsilon and delta of others
         self._told: WeakSet[Any] = WeakSet()  # searches
         self._told_elsewhere: set[tuple[int, int]] = set()  # sizes of searches that another process makes
 
@@ -83,8 +90,7 @@ class Odometer:
         with self._lock:
             at, known = self._places(records)
             most = self._costs[at[known]].max(axis=0, initial=0.0) + cost.row
-        fits = int(most[0])
-        return fits, _said(float(most[1]), float(most[2]), cost.dp_delta * (fits if most[2] else 1))
+        return int(most[0]), cost.said(most)
 
     def add(self, records: Array, cost: Cost) -> None:
         """Count one more fit on these records."""
@@ -92,7 +98,7 @@ class Odometer:
             at, known = self._places(records)
             self._costs[at[known]] += cost.row
             hashes = np.concatenate([self._hashes, records[~known]])
-            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 3))])
+            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 4))])
             order = np.argsort(hashes, kind="stable")
             self._hashes, self._costs = hashes[order], costs[order]
 
@@ -129,27 +135,35 @@ def _squared(epsilon: float, dp_delta: float) -> float:
     return 1 / found.multiplier**2
 
 
-def _said(square: float, epsilon: float, dp_delta: float) -> str:
-    """Say the total of Gaussian releases of mu^2 in all beside others of so much epsilon."""
-    if square:
-        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], dp_delta).epsilon
-    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {dp_delta:g})-DP"
-
-
-def tell(records: Array, cost: Cost) -> None:
-    """Warn before a fit if earlier fits of this process held some of its records, or if a search makes it."""
+def tell(records: Array, cost: Cost, kind: type) -> None:
+    """Warn before a fit of a kind if earlier fits of this process held some of its records, or if a search makes it."""
     fits, together = ODOMETER.with_one_more(records, cost)
     search, alone = search_of(sys._getframe(1)), cost.composed(1)
     if search is not None and ODOMETER.first_time(search):
-        _warn(
-            f"a search makes {search.trials} fits and a last one on all records. With a budget of {alone} each, as of "
-            f"this one, they cost up to {cost.composed(search.trials + 1)} together. {NOT_PRIVATE}"
-        )
+        last = " and a last one on all records" if search.refits else ""
+        _warn(f"a search makes {search.trials} fits{last}. {_planned(search, cost, kind)} {NOT_PRIVATE}")
     elif fits > 1 and (search.ends if search is not None else fits & (fits - 1) == 0):  # the 2nd, 4th, 8th, ... fit
         _warn(
             f"some records of this fit were in {fits - 1} other{'s' if fits > 2 else ''} of this process. With this "
             f"one, whose budget is {alone}, they cost {together} together. {NOT_PRIVATE}"
         )
+
+
+def _planned(search: Search, cost: Cost, kind: type) -> str:
+    """Say what the fits of a search cost together. Every candidate has its own budget, and the last fit anyone's."""
+    alone, models = cost.composed(1), search.models(kind)
+    try:
+        rows = None if not models else np.array([model._cost().row for model in models])
+    except (InputError, ValueError):  # a candidate that is refused
+        rows = None
+    if rows is None:
+        return (
+            f"The budget of this one is {alone}. Those of the others are not known here, and may be larger, and so is "
+            "what all cost together not known."
+        )
+    whole = search.splits * rows.sum(axis=0) + (rows.max(axis=0) if search.refits else 0.0)
+    each = f"a budget of {alone} each" if (rows == cost.row).all() else f"budgets that differ, {alone} of this one"
+    return f"With {each}, they cost up to {cost.said(whole)} together."
 
 
 @contextmanager
@@ -167,43 +181,3 @@ def counted(records: Array, cost: Cost) -> Iterator[None]:
 
 def _warn(message: str) -> None:
     warnings.warn(message, RepeatedFitWarning, stacklevel=6)
-
-
-@dataclass(frozen=True, eq=False)
-class Search:
-    """A search over parameters that a fit is part of; `ends` at its last fit, on all records."""
-
-    own: Any  # the search itself; None in another process
-    candidates: int
-    splits: int
-    ends: bool
-
-    @property
-    def trials(self) -> int:
-        return self.candidates * self.splits
-
-
-def search_of(frame: FrameType | None) -> Search | None:
-    """Return the search of scikit-learn that calls the fit, None where none does.
-
-    scikit-learn tells an estimator nothing of this, but the function that makes a trial is told how many there are, in
-    every process. A version that tells it otherwise is not recognised; the odometer counts all the same.
-    """
-    trial: tuple[int, int] | None = None
-    for name, known in _callers(frame):
-        splits, candidates = known.get("split_progress"), known.get("candidate_progress")
-        if name == "_fit_and_score" and splits and candidates:
-            trial = candidates[1], splits[1]
-        if name == "fit" and "all_candidate_params" in known:
-            own = known.get("self")
-            tried = len(known["all_candidate_params"]), int(getattr(own, "n_splits_", known.get("n_splits") or 1))
-            return Search(own, *(trial or tried), ends=trial is None)
-    return None if trial is None else Search(None, *trial, ends=False)
-
-
-def _callers(frame: FrameType | None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the functions of scikit-learn's model selection that are being run, the innermost first."""
-    while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith("sklearn.model_selection."):
-            yield frame.f_code.co_name, frame.f_locals
-        frame = frame.f_back

@@ -121,7 +121,8 @@ def _words(run: Recorded, judged: Measure, key: str, known: Tested | None) -> li
 def _privacy(run: Recorded) -> str:
     if not run.private:
         return _tile("Privacy", "None", [html(words.no_promise(run))], "bare")
-    return _tile("Privacy", _unbroken(words.budget(run.summary)), [html(words.promise(run.summary))])
+    title = f"Privacy {words.IF_EXACT}" if run.summary.get("simulated_noise") else "Privacy"
+    return _tile(title, _unbroken(words.budget(run.summary)), [html(words.promise(run.summary))])
 
 
 def _unbroken(pairs: str) -> str:

@@ -21,13 +21,14 @@ TRUSTED = {  # the first words after "trusts" in a guarantee: who is trusted, an
     "the server": ("The server", "It sees what agents send, and adds the noise to what it passes on."),
     "a curator": ("A curator", "One party holds all records, and adds the noise to what it publishes."),
 }
+IF_EXACT = "if the noise were exact"  # of simulated noise
 ONE_PROCESS = "one process holds all records"  # what a result says where nobody kept a ledger
 NOBODY = ("Nobody", "Each agent adds noise to what it sends, before anything leaves it.")
 
 
 @dataclass(frozen=True)
 class Status:
-    """Whether a model may be released: a few words, the reason, and how good that is (private, simulated, bare)."""
+    """Whether a model may be released: a few words, the reason, and its kind (private, weak, simulated, bare)."""
 
     words: str
     reason: str
@@ -44,15 +45,32 @@ def right_guesses(epsilon: float, dp_delta: float) -> float:
 
 
 def promise(summary: Mapping[str, Any]) -> str:
-    """Return the guarantee of a private run as one plain sentence."""
-    epsilon, delta = float(summary["epsilon"]), float(summary.get("dp_delta") or 0.0)
+    """Return the guarantee of a private run as one plain sentence: of simulated noise, what exact noise would give."""
     guessed = GUESSED.get(str(summary.get("adjacency")), GUESSED["zero_out"])
-    share = right_guesses(epsilon, delta)
-    weak = "" if share < LITTLE else " That is weak protection."
+    simulated = bool(summary.get("simulated_noise"))
+    verb = "would be" if simulated else "is"
+    condition = f" {IF_EXACT}" if simulated else ""
+    weak = f" That {verb} weak protection." if weakness(summary) else ""
     return (
-        f"Somebody who sees all that is released, knows everything else and guesses {guessed} is right at most "
-        f"{percent(share)} of the time; a coin is right 50%.{weak}"
+        f"Somebody who sees all that is released, knows everything else and guesses {guessed} {verb} right at most "
+        f"{percent(_share(summary))} of the time{condition}; a coin is right 50%.{weak}"
     )
+
+
+def weakness(summary: Mapping[str, Any]) -> str:
+    """Return why the guarantee of a private run says little; "" where it says something."""
+    share, delta = _share(summary), float(summary.get("dp_delta") or 0.0)
+    if share >= LITTLE:
+        return f"Somebody who guesses may be right {percent(share)} of the time."
+    unit, key = ("agents", "agents") if summary.get("adjacency") == "client" else ("training records", "records")
+    many = summary.get(key)
+    if isinstance(many, int) and many > 0 and delta >= 1 / many:
+        return f"A delta of {delta:g} lets one of the {many:,} {unit} be told in full: it must be well below 1/{many}."
+    return ""
+
+
+def _share(summary: Mapping[str, Any]) -> float:
+    return right_guesses(float(summary["epsilon"]), float(summary.get("dp_delta") or 0.0))
 
 
 def percent(share: float) -> str:
@@ -100,6 +118,8 @@ def status(run: Recorded) -> Status:
     if run.summary.get("simulated_noise"):
         return Status("A simulation", "The noise came from a seed, and whoever knows the seed can take it off again. "
                       "Nothing of this run is for release.", "simulated")  # fmt: skip
+    if why := weakness(run.summary):
+        return Status("Weak: releasing tells much", f"{why} Whoever releases the model should know that.", "weak")
     if "simulated_noise" not in run.summary:
         return Status("Private", "The record does not say where the noise came from.", "private")
     return Status("The model may be released", "The noise came from the operating system, and nobody can draw it "

@@ -27,14 +27,13 @@ _RUN = """\
 """
 
 _IGNORE = """\
-# private: ledgers and runs are about the records; delete the line of schema.toml when nothing in it is read from them
-/schema.toml
-/ledgers/
-/model/
-/runs/
-*.csv
-*.parquet
-*.npz
+# private: all files but these. Records, ledgers and runs may have any name, so what may be shared is listed instead
+*
+!/.gitignore
+!/README.md
+!/run.toml
+# take the sign off the next line when nothing in schema.toml is read from the records
+#!/schema.toml
 """
 
 _README = """\
@@ -76,10 +75,10 @@ release. What you choose by looking at its results is covered by no guarantee.
 
 ## Files
 
-- `schema.toml`: what is publicly known of each column (docs/schema.md of tacit). Git ignores it until you delete its
-  line in `.gitignore`: do so when nothing in it is read from the data.
+- `schema.toml`: what is publicly known of each column (docs/schema.md of tacit). Git ignores it until you take
+  the `#` off its line in `.gitignore`: do so when nothing in it is read from the data.
 - `run.toml`: the budget, epsilon = {epsilon:g} and delta = {delta:g} for the whole run, and the other settings.
-- `.gitignore`: keeps records, ledgers and runs out of a repository.
+- `.gitignore`: keeps everything but itself, this file and `run.toml` out of a repository: records, ledgers and runs.
 """
 
 _PUT = {
