@@ -36,7 +36,7 @@ NOT_PRIVATE = (
 
 @dataclass(frozen=True)
 class Cost:
-    """The budget of a fit. Gaussian fits compose as one Gaussian release; the epsilons of others are added up."""
+    """The budget of a fit. Gaussian fits compose as one release; epsilons and deltas of others are added up."""
 
     epsilon: float
     dp_delta: float
@@ -44,15 +44,14 @@ class Cost:
 
     @property
     def row(self) -> Array:
-        """One fit, its mu^2 if it is Gaussian, its epsilon if it is not."""
+        """One fit; its mu^2 if it is Gaussian, its epsilon and delta if it is not; its delta if it is Gaussian."""
         if self.gaussian and math.isfinite(self.epsilon):
-            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0])
-        return np.array([1.0, 0.0, self.epsilon])
+            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0, 0.0, self.dp_delta])
+        return np.array([1.0, 0.0, self.epsilon, self.dp_delta, 0.0])
 
     def composed(self, fits: int) -> str:
         """Say what so many fits cost together."""
-        _, square, epsilon = (fits * self.row).tolist()
-        return _said(square, epsilon, self.dp_delta * (fits if epsilon else 1))
+        return _said(np.append(fits * self.row[:-1], self.row[-1]), self)
 
 
 class Odometer:
@@ -65,7 +64,7 @@ class Odometer:
     def forget(self) -> None:
         """Begin anew."""
         self._hashes = np.empty(0, np.uint64)  # sorted
-        self._costs = np.empty((0, 3))  # fits, mu^2 of Gaussian fits, epsilon of others
+        self._costs = np.empty((0, 5))  # as `Cost.row`: sums, and the largest delta of a Gaussian fit
         self._told: WeakSet[Any] = WeakSet()  # searches
         self._told_elsewhere: set[tuple[int, int]] = set()  # sizes of searches that another process makes
 
@@ -82,17 +81,16 @@ class Odometer:
         """Return in how many fits the most used of these records would be with one more, and what they would cost."""
         with self._lock:
             at, known = self._places(records)
-            most = self._costs[at[known]].max(axis=0, initial=0.0) + cost.row
-        fits = int(most[0])
-        return fits, _said(float(most[1]), float(most[2]), cost.dp_delta * (fits if most[2] else 1))
+            most = _plus(self._costs[at[known]].max(axis=0, initial=0.0), cost)
+        return int(most[0]), _said(most, cost)
 
     def add(self, records: Array, cost: Cost) -> None:
         """Count one more fit on these records."""
         with self._lock:
             at, known = self._places(records)
-            self._costs[at[known]] += cost.row
+            self._costs[at[known]] = _plus(self._costs[at[known]], cost)
             hashes = np.concatenate([self._hashes, records[~known]])
-            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 3))])
+            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 5))])
             order = np.argsort(hashes, kind="stable")
             self._hashes, self._costs = hashes[order], costs[order]
 
@@ -129,11 +127,20 @@ def _squared(epsilon: float, dp_delta: float) -> float:
     return 1 / found.multiplier**2
 
 
-def _said(square: float, epsilon: float, dp_delta: float) -> str:
-    """Say the total of Gaussian releases of mu^2 in all beside others of so much epsilon."""
-    if square:
-        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], dp_delta).epsilon
-    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {dp_delta:g})-DP"
+def _plus(costs: Array, cost: Cost) -> Array:
+    """Return costs (..., 5) with one more fit."""
+    row = cost.row
+    return np.concatenate([costs[..., :-1] + row[:-1], np.maximum(costs[..., -1:], row[-1:])], axis=-1)
+
+
+def _said(costs: Array, last: Cost) -> str:
+    """Say the total of fits: Gaussian ones of mu^2 in all, at the delta of the last fit if it is one, beside others."""
+    _, square, epsilon, dp_delta, largest = costs.tolist()
+    if square:  # Gaussian releases have an epsilon at any delta
+        at = last.dp_delta if last.row[-1] else largest
+        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], at).epsilon
+        dp_delta += at
+    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {min(dp_delta, 1.0):g})-DP"
 
 
 def tell(records: Array, cost: Cost) -> None:
