@@ -39,6 +39,22 @@ def test_keywords_change_a_spec_that_is_given():
         tacit.train(spec, algorithm="objt")
 
 
+@pytest.mark.parametrize(
+    ("argument", "key", "value"),
+    [
+        ({"epsilon": 1.0}, "privacy.epsilon", 2.0),
+        ({"epsilon": 1.0}, "privacy.epsilon", 1.0),
+        ({"algorithm": "objt"}, "algorithm.name", "objp"),
+        ({"classes": ["no", "yes"]}, "data.class_names", "a,b"),
+        ({}, "data.source", "mnist"),
+        ({}, "run.rounds", 4),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused(argument, key, value):
+    with pytest.raises(SpecError, match=f"both set {re.escape(key)}: give it once"):
+        tacit.train(**QUICK, **argument, values={key: value})
+
+
 def test_a_federation_is_data():
     records = tacit.load("heart")
     assert tacit.train(data=records, rounds=2, seed=0).summary["dataset"] == records.name
