@@ -142,3 +142,36 @@ def test_importing_tacit_loads_nothing_heavy_and_says_which_extra_is_missing():
     done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
     assert done.stdout == "the estimators need scikit-learn: pip install 'tacit[sklearn]'\n"
     assert issubclass(MissingDependency, tacit.errors.InputError)
+
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "sklearn":
+            raise ModuleNotFoundError(name)
+
+{block}
+import tacit
+from tacit import *
+import pydoc
+
+assert {{"train", "Model"}} <= {{*dir(tacit)}} & {{*tacit.__all__}} & {{*globals()}}
+assert not any(name.startswith("PrivateFederated") for name in [*dir(tacit), *tacit.__all__])
+assert "tacit.train" in pydoc.render_doc(tacit)
+for statement in ("from tacit import PrivateFederatedClassifier", "tacit.PrivateFederatedRegressor"):
+    try:
+        exec(statement)
+    except ImportError as error:
+        assert isinstance(error, tacit.errors.MissingDependency)
+        assert "pip install 'tacit[sklearn]'" in str(error)
+    else:
+        raise AssertionError(statement)
+"""
+
+
+@pytest.mark.parametrize("block", ["sys.modules['sklearn'] = None", "sys.meta_path.insert(0, Blocker())"])
+def test_without_scikit_learn_all_other_names_are_there(block):
+    done = subprocess.run([sys.executable, "-c", BLOCKED.format(block=block)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
