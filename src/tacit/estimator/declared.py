@@ -21,7 +21,7 @@ from tacit import toml
 from tacit.data import feature_table
 from tacit.data.column_kinds import NumericColumn
 from tacit.data.schema import OUTCOMES, Schema, parse
-from tacit.data.table import RawTable, some
+from tacit.data.table import some
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array
 
@@ -66,7 +66,7 @@ class Declared:
     def encoded(self, columns: Mapping[str, Array]) -> Array:
         """Return the features of columns by name, encoded by the schema."""
         assert self.schema is not None, "columns are encoded by a schema"
-        return feature_table.encode(RawTable("X", columns), self.schema)[0].x
+        return feature_table.encode_columns("X", columns, self.schema)
 
     def numbers(self, x: Array) -> Array:
         """Return the features (n, J) of an array whose columns are named by position."""

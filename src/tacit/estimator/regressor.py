@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import assert_all_finite
 
 from tacit.data.column_kinds import as_numbers
+from tacit.data.feature_table import pointed
 from tacit.data.outcome import LabelReader
 from tacit.errors import IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
@@ -117,8 +118,10 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
             return LabelReader(target=_found(y), declared=False)
         return LabelReader(target=self._declared_target(), marks=marks)
 
-    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:  # noqa: ARG002
+    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:
         assert reader.target is not None, "a number is to be predicted"
+        if declared.schema is not None and declared.schema.file.decimal != ".":
+            y = pointed(y)
         scaled = reader.target.scaled(as_numbers(y, reader.marks)[0])
         known = ~np.isnan(scaled)
         return np.where(known, scaled, 0.0), known

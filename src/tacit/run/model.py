@@ -16,7 +16,7 @@ from tacit.data.cells import Coded
 from tacit.data.feature_table import FeatureTable
 from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
-from tacit.data.table import RawTable, some
+from tacit.data.table import some
 from tacit.data.transform import RowScale
 from tacit.engine.evaluate import rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
@@ -189,7 +189,7 @@ class Model:
         if any(column.ndim != 1 for column in own.values()) or len({len(column) for column in own.values()}) > 1:
             raise DataError("the columns differ in length or are no lists: give one value a record in each.")
         if self.known is not None:
-            return feature_table.encode(RawTable("the data", own), self.known)[0].x
+            return feature_table.encode_columns("the data", own, self.known)
         return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
 
     def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:
