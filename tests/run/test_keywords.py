@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.errors import MissingDependency, SpecError
+from tacit.errors import IncompatibleError, InputError, MissingDependency, SpecError
 from tacit.run import train as trainer
 from tacit.run.directory import RunDirectory
 from tacit.run.keywords import KEYS
@@ -121,6 +121,35 @@ def test_a_result_is_drawn(tmp_path):
     assert titles[:2] == ["Test error", "Test AUC"]
     assert "Budget spent" in titles
     assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize(("name", "says"), [("c.xyz", r"written as \.xyz: choose from .*png"), ("no/c.png", "folder")])
+def test_a_figure_that_cannot_be_written_says_what_to_do(tmp_path, name, says):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(InputError, match=says):
+        tacit.train(**QUICK).plot(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_probabilities_are_those_of_the_saved_model(tmp_path):
+    quick = {"data": "synthetic", "rounds": 3, "seed": 0, "features": "none"}
+    result = tacit.train(**quick, out=tmp_path / "run")
+    x = np.random.default_rng(0).random((5, result.model.n_inputs))
+    p = result.predict_proba(x)
+    assert p.shape == (5, len(result.model.classes))
+    assert p.sum(axis=1) == pytest.approx(np.ones(5))
+    assert [result.model.classes[k] for k in p.argmax(axis=1)] == result.predict(x)
+    assert np.array_equal(p, tacit.Model.read(tmp_path / "run").predict_proba(x))
+    assert not np.array_equal(p, result.predict_proba(x, averaged=True))
+
+
+def test_scores_that_are_no_log_odds_have_no_probabilities(tmp_path):
+    quick = {"data": "synthetic", "rounds": 2, "seed": 0, "features": "none", "values": {"problem.loss": "squared"}}
+    result = tacit.train(**quick, out=tmp_path / "run")
+    x = np.zeros((2, result.model.n_inputs))
+    for model in (result, tacit.Model.read(tmp_path / "run")):
+        with pytest.raises(IncompatibleError, match="are no log-odds"):
+            model.predict_proba(x)
 
 
 HEAVY = """
