@@ -75,6 +75,14 @@ def test_weights_exist_where_the_model_is_linear_in_its_inputs(records, forget):
         PrivateFederatedClassifier(**QUICK).fit(x, y).coef_  # noqa: B018
 
 
+def test_scores_that_are_no_log_odds_have_no_probabilities(records):
+    x, y, _ = records
+    model = PrivateFederatedClassifier(**QUICK, options={"problem.loss": "squared"}).fit(x, y)
+    with pytest.raises(ValueError, match="are no log-odds"):
+        model.predict_proba(x)
+    assert len(model.predict(x)) == len(x)
+
+
 BOUNDS = [(-2, 6), ([-2] * 3, [6] * 3), (-2, [6] * 3), ([-2, -3, -4], [6, 7, 8])]
 
 

@@ -18,6 +18,7 @@ from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
 from tacit.estimator.declared import Declared, Outcome
+from tacit.run.probabilities import check_probabilities, probabilities
 from tacit.types import Array
 
 _TYPED: dict[str, Callable[[str], Any]] = {
@@ -137,8 +138,9 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (n, K), in the order of classes_."""
         scores = self._scores(X)
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        with as_value_error():
+            check_probabilities(self.model_.target, self.model_.loss)
+        return probabilities(scores)
 
     def predict(self, X: Any) -> Array:
         """Return the most likely class of each record (n,)."""

@@ -93,7 +93,7 @@ class Model:
                     f"{path} is not a finished run (no result.json): continue it with tacit train --resume {path}."
                 )
             directory.result()  # refuses a run that was edited
-            path, loss = path / "model.npz", directory.spec().problem.loss
+            path, loss = path / "model.npz", directory.loss
         # models of version 0.1.0 have no schema, those of early 0.2.0 no target, map or scale of rows
         earlier = {
             "schema": np.array(""), "recipe": np.array(""), "target": np.zeros(0), "rows": np.array([], dtype=np.str_),
