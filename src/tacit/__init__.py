@@ -13,6 +13,7 @@ The names in `__all__` are promised. Those of the packages below are not: they m
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from tacit._version import __version__
@@ -60,6 +61,18 @@ __all__ = [
     "resume",
     "train",
 ]
+
+
+def _has(package: str) -> bool:
+    """Tell whether a package can be imported, without importing it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # somebody blocks it
+        return False
+
+
+if not _has("sklearn"):  # else `from tacit import *` and help(tacit) would end where the extra is not installed
+    __all__[:] = [name for name in __all__ if _HOME.get(name) != "tacit.estimator"]
 
 
 def __getattr__(name: str) -> Any:

@@ -8,7 +8,7 @@
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
     │   ├── Rejected             what an estimator was given cannot be used; a ValueError too, as scikit-learn expects
-    │   └── MissingDependency    an optional package that the request needs
+    │   └── MissingDependency    an optional package that the request needs; an ImportError too
     ├── Refused                  an agent does not answer; the server is told `public` and no more
     │   ├── Unfit                a message is not of the form that was agreed
     │   ├── BudgetExhausted      the next release would pass the limit of the agent
@@ -70,8 +70,8 @@ class Rejected(InputError, ValueError):
     """What an estimator was given cannot be used; scikit-learn asks for a ValueError."""
 
 
-class MissingDependency(InputError):
-    """An optional package that the request needs is not installed."""
+class MissingDependency(InputError, ImportError):
+    """An optional package that the request needs is not installed; whoever imports asks for an ImportError."""
 
 
 class Refused(TacitError):

@@ -77,15 +77,85 @@ def test_weights_exist_where_the_model_is_linear_in_its_inputs(records, forget):
         PrivateFederatedClassifier(**QUICK).fit(x, y).coef_  # noqa: B018
 
 
-def test_weights_of_a_regressor_give_its_predictions_or_do_not_exist():
+def test_scores_that_are_no_log_odds_have_no_probabilities(records):
+    x, y, _ = records
+    model = PrivateFederatedClassifier(**QUICK, options={"problem.loss": "squared"}).fit(x, y)
+    with pytest.raises(ValueError, match="are no log-odds"):
+        model.predict_proba(x)
+    assert len(model.predict(x)) == len(x)
+
+
+BOUNDS = [(-2, 6), ([-2] * 3, [6] * 3), (-2, [6] * 3), ([-2, -3, -4], [6, 7, 8])]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+@pytest.mark.parametrize("intercept", [True, False])
+def test_weights_are_in_the_units_of_the_records(records, bounds, intercept):
+    x, y, _ = records
+    x = 8 * x - 2
+    known = QUICK | {"features": "none", "feature_bounds": bounds, "fit_intercept": intercept, "rounds": 20}
+    model = PrivateFederatedClassifier(**known).fit(x, y)
+    linear, scores = x @ model.coef_[0] + model.intercept_[0], model.decision_function(x)
+    assert 50 < (scores > 0).sum() < 350
+    assert np.array_equal(linear > 0, scores > 0)
+    low, length = np.broadcast_to(bounds[0], 3), np.subtract(*bounds[::-1])
+    norm = np.linalg.norm(np.column_stack([(x - low) / length, np.full(len(x), float(intercept))]), axis=1)
+    assert model.model_.rescaled
+    assert linear / np.maximum(norm, 1) == pytest.approx(scores, abs=1e-3 * np.abs(scores).max())
+
+
+@pytest.mark.parametrize("features", ["none", "auto", "columns"])
+def test_one_bound_for_all_is_the_same_bound_for_each(records, forget, features):
+    x, y, _ = records
+    models = []
+    for bounds in BOUNDS[:3]:
+        forget()
+        known = QUICK | {"features": features, "feature_bounds": bounds}
+        models.append(PrivateFederatedClassifier(**known).fit(8 * x - 2, y))
+    assert all(np.array_equal(models[0].model_.w, one.model_.w) for one in models)
+    new = np.append(8 * x, [[np.nan, 99, -99]], axis=0)  # the middle, and both ends
+    assert all(np.array_equal(models[0].predict_proba(new), one.predict_proba(new)) for one in models)
+
+
+def test_classes_by_weights_are_those_that_are_predicted(records):
+    x, _, _ = records
+    y = np.array(["low", "mid", "top"])[(3 * x[:, 0]).astype(int)]
+    known = QUICK | {"classes": ["top", "mid", "low"], "features": "none", "feature_bounds": (-2, 6), "rounds": 20}
+    model = PrivateFederatedClassifier(**known).fit(8 * x - 2, y)
+    linear = (8 * x - 2) @ model.coef_.T + model.intercept_
+    assert np.array_equal(model.classes_[linear.argmax(axis=1)], model.predict(8 * x - 2))
+
+
+@pytest.mark.parametrize("column", [
+    {"kind": "numeric", "lo": 0, "hi": 1, "bins": 3}, {"kind": "numeric", "lo": 0, "hi": 1, "scale": "log"},
+    {"kind": "numeric", "lo": 0, "hi": 1, "missing": "level"}, [0, 1],
+])  # fmt: skip
+def test_columns_that_become_something_else_have_no_weights(records, column):
+    x, y, _ = records
+    known = {key: value for key, value in QUICK.items() if key != "feature_bounds"} | {"features": "none"}
+    model = PrivateFederatedClassifier(**known, schema={"a": (0, 1), "b": column}).fit(x[:, :2], y)
+    with pytest.raises(AttributeError, match="look at model_"):
+        model.coef_  # noqa: B018
+    assert not hasattr(model, "intercept_")
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, 0), (0, np.inf), (np.nan, 1), ([0, 1, 0], 1)])
+def test_bounds_that_bound_nothing_are_refused(records, bounds):
+    x, y, _ = records
+    with pytest.raises(ValueError, match="lower bound first"):
+        PrivateFederatedClassifier(**QUICK | {"feature_bounds": bounds}).fit(x, y)
+
+
+def test_weights_of_a_regressor_exist_where_those_of_a_classifier_do():
     x = np.random.default_rng(1).uniform(-0.5, 0.5, size=(300, 2))
     y = 10 + 5 * x[:, 0]
     known = {"epsilon": 50.0, "target_bounds": (0, 20), "features": "none", "random_state": 0, "rounds": 20}
     small = PrivateFederatedRegressor(fit_intercept=False, feature_bounds=(-0.5, 0.5), **known).fit(x, y)
-    with pytest.raises(AttributeError, match="divided by its own norm"):
-        small.coef_  # noqa: B018
+    assert small.model_.rescaled
+    assert np.array_equal(x @ small.coef_ + small.intercept_ > 10, small.predict(x) > 10)
     free = PrivateFederatedRegressor(**known, fit_intercept=False, schema={"a": (-1, 1)}).fit(x[:, :1], y)
-    assert (x[:, :1] + 1) / 2 @ free.coef_ + free.intercept_ == pytest.approx(free.predict(x[:, :1]), rel=1e-4)
+    assert not free.model_.rescaled
+    assert x[:, :1] @ free.coef_ + free.intercept_ == pytest.approx(free.predict(x[:, :1]), rel=1e-4)
 
 
 def test_a_regressor_predicts_within_its_declared_range(records):
@@ -233,7 +303,7 @@ def test_an_image_takes_the_map_of_images():
         ({"feature_bounds": (1, 0)}, "lower"),
         ({"feature_bounds": 1}, "feature_bounds takes"),
         ({"feature_bounds": ([0, 0], [1, 1])}, "3 features"),
-        ({"feature_bounds": ([0, 0, 0], [1, 1, 0])}, "lo must be less"),
+        ({"feature_bounds": ([0, 0, 0], [1, 1, 0])}, "lower bound first"),
         ({"schema": {"a": (0, 1)}}, "drop feature_bounds"),
         ({"schema": 3, "feature_bounds": None}, "path, a text or a dictionary"),
         ({"classes": [0]}, "two or more"),

@@ -171,3 +171,32 @@ def test_long_vectors_without_bounds_need_none():
         warnings.simplefilter("error", UnboundedWarning)
         model = PrivateFederatedClassifier(classes=[0, 1], rounds=2).fit(x, y)
     assert model.notes_ == []
+
+
+COMMAS = {
+    "file": {"separator": ";", "decimal": ","},
+    "columns": {
+        "height": {"kind": "numeric", "lo": 100, "hi": 200}, "dose": {"kind": "categorical", "values": ["1,5", "2"]},
+        "weight": {"kind": "target", "lo": 0, "hi": 100},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_texts_of_a_frame_have_the_decimal_sign_of_the_schema(frame, tmp_path, forget):
+    height = np.random.default_rng(0).uniform(110, 190, 60).round(1)
+    weight = (height / 2).round(2)
+    texts = {"height": [str(one).replace(".", ",") for one in height], "dose": ["1,5", "2"] * 30}
+    known = {"schema": COMMAS, "epsilon": 20.0, "rounds": 3, "random_state": 0}
+    model = PrivateFederatedRegressor(**known).fit(frame(texts), [str(one).replace(".", ",") for one in weight])
+    forget()
+    numbers = {"height": height, "dose": ["1,5", "2"] * 30}
+    assert np.array_equal(model.model_.w, PrivateFederatedRegressor(**known).fit(frame(numbers), weight).model_.w)
+    assert len(np.unique(model.predict(frame(texts)))) > 30
+    assert model.predict(frame(texts)).tolist() == model.predict(frame(numbers)).tolist()
+    path = tmp_path / "new.csv"
+    path.write_text("height;dose\n" + "".join(f"{a};{b}\n" for a, b in zip(*texts.values(), strict=True)))
+    assert model.model_.predict(texts) == model.model_.predict(path)
+    gap = {"height": [None, "x", "158.9"], "dose": ["2", 2, "2"]}  # 158.9 may be meant as 1589, as in a file
+    rows = pandas.DataFrame(gap)
+    assert len({*model.predict(rows)}) == 1

@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from tacit import PrivateFederatedClassifier
 from tacit.errors import RepeatedFitWarning
-from tacit.estimator.repeated import ODOMETER, Cost
+from tacit.estimator.repeated import ODOMETER, Cost, Odometer
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease
 
@@ -165,3 +165,30 @@ def test_the_most_used_record_counts():
     assert ODOMETER.with_one_more(rows[:2], cost)[0] == 2
     assert ODOMETER.with_one_more(rows, cost) == (3, "(3, 3e-06)-DP")
     assert ODOMETER.with_one_more(rows[8:], cost)[0] == 1
+
+
+def test_deltas_of_fits_that_are_not_gaussian_add_up(records):
+    x, y, _ = records
+
+    def fits():
+        for dp_delta in (1e-3, 1e-6):
+            clone(MODEL).set_params(algorithm="dpsgd", dp_delta=dp_delta).fit(x, y)
+
+    (said,) = told(fits)
+    assert "they cost (2, 0.001001)-DP together" in said
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_mix_of_fits_keeps_every_delta_in_any_order(order):
+    one = np.array([7], np.uint64)
+    costs = [Cost(1.0, 1e-6, gaussian=True), Cost(1.0, 1e-3, gaussian=False)]
+    odometer = Odometer()
+    odometer.add(one, costs[order[0]])
+    assert odometer.with_one_more(one, costs[order[1]]) == (2, "(2, 0.001001)-DP")
+
+
+def test_a_pure_fit_after_a_gaussian_one_leaves_it_its_delta_and_no_delta_is_above_one():
+    one, odometer = np.array([7], np.uint64), Odometer()
+    odometer.add(one, Cost(1.0, 1e-6, gaussian=True))
+    assert odometer.with_one_more(one, Cost(2.0, 0.0, gaussian=False)) == (2, "(3, 1e-06)-DP")
+    assert Cost(1.0, 0.4, gaussian=False).composed(3) == "(3, 1)-DP"

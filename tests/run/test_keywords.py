@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.errors import MissingDependency, SpecError
+from tacit.errors import IncompatibleError, InputError, MissingDependency, SpecError
 from tacit.run import train as trainer
 from tacit.run.directory import RunDirectory
 from tacit.run.keywords import KEYS
@@ -37,6 +37,22 @@ def test_keywords_change_a_spec_that_is_given():
     assert (result.summary["algorithm"], result.summary["rounds"], result.summary["seed"]) == ("objp", 2, 1)
     with pytest.raises(SpecError, match="drop these two"):
         tacit.train(spec, algorithm="objt")
+
+
+@pytest.mark.parametrize(
+    ("argument", "key", "value"),
+    [
+        ({"epsilon": 1.0}, "privacy.epsilon", 2.0),
+        ({"epsilon": 1.0}, "privacy.epsilon", 1.0),
+        ({"algorithm": "objt"}, "algorithm.name", "objp"),
+        ({"classes": ["no", "yes"]}, "data.class_names", "a,b"),
+        ({}, "data.source", "mnist"),
+        ({}, "run.rounds", 4),
+    ],
+)
+def test_a_key_that_is_given_twice_is_refused(argument, key, value):
+    with pytest.raises(SpecError, match=f"both set {re.escape(key)}: give it once"):
+        tacit.train(**QUICK, **argument, values={key: value})
 
 
 def test_a_federation_is_data():
@@ -107,6 +123,35 @@ def test_a_result_is_drawn(tmp_path):
     assert (tmp_path / "curves.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize(("name", "says"), [("c.xyz", r"written as \.xyz: choose from .*png"), ("no/c.png", "folder")])
+def test_a_figure_that_cannot_be_written_says_what_to_do(tmp_path, name, says):
+    pytest.importorskip("matplotlib")
+    with pytest.raises(InputError, match=says):
+        tacit.train(**QUICK).plot(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_probabilities_are_those_of_the_saved_model(tmp_path):
+    quick = {"data": "synthetic", "rounds": 3, "seed": 0, "features": "none"}
+    result = tacit.train(**quick, out=tmp_path / "run")
+    x = np.random.default_rng(0).random((5, result.model.n_inputs))
+    p = result.predict_proba(x)
+    assert p.shape == (5, len(result.model.classes))
+    assert p.sum(axis=1) == pytest.approx(np.ones(5))
+    assert [result.model.classes[k] for k in p.argmax(axis=1)] == result.predict(x)
+    assert np.array_equal(p, tacit.Model.read(tmp_path / "run").predict_proba(x))
+    assert not np.array_equal(p, result.predict_proba(x, averaged=True))
+
+
+def test_scores_that_are_no_log_odds_have_no_probabilities(tmp_path):
+    quick = {"data": "synthetic", "rounds": 2, "seed": 0, "features": "none", "values": {"problem.loss": "squared"}}
+    result = tacit.train(**quick, out=tmp_path / "run")
+    x = np.zeros((2, result.model.n_inputs))
+    for model in (result, tacit.Model.read(tmp_path / "run")):
+        with pytest.raises(IncompatibleError, match="are no log-odds"):
+            model.predict_proba(x)
+
+
 HEAVY = """
 import sys
 import tacit
@@ -126,3 +171,36 @@ def test_importing_tacit_loads_nothing_heavy_and_says_which_extra_is_missing():
     done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
     assert done.stdout == "the estimators need scikit-learn: pip install 'tacit[sklearn]'\n"
     assert issubclass(MissingDependency, tacit.errors.InputError)
+
+
+BLOCKED = """
+import sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "sklearn":
+            raise ModuleNotFoundError(name)
+
+{block}
+import tacit
+from tacit import *
+import pydoc
+
+assert {{"train", "Model"}} <= {{*dir(tacit)}} & {{*tacit.__all__}} & {{*globals()}}
+assert not any(name.startswith("PrivateFederated") for name in [*dir(tacit), *tacit.__all__])
+assert "tacit.train" in pydoc.render_doc(tacit)
+for statement in ("from tacit import PrivateFederatedClassifier", "tacit.PrivateFederatedRegressor"):
+    try:
+        exec(statement)
+    except ImportError as error:
+        assert isinstance(error, tacit.errors.MissingDependency)
+        assert "pip install 'tacit[sklearn]'" in str(error)
+    else:
+        raise AssertionError(statement)
+"""
+
+
+@pytest.mark.parametrize("block", ["sys.modules['sklearn'] = None", "sys.meta_path.insert(0, Blocker())"])
+def test_without_scikit_learn_all_other_names_are_there(block):
+    done = subprocess.run([sys.executable, "-c", BLOCKED.format(block=block)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

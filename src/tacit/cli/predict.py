@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
 
     model = Model.read(options.model, options.features)
     if options.proba:
-        check_probabilities(model, options.model)
+        check_probabilities(model.target, model.loss)
     table = model.table(options.data, options.label_column, options.agent_column)
     scores = model.scores(table.x, options.averaged)
     predicted = model.read_off(scores)

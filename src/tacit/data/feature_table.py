@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn, TargetColumn
+from tacit.data.column_kinds import AgentColumn, LabelColumn, NumericColumn, TargetColumn
 from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
@@ -279,6 +279,22 @@ def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[Fe
         x[:, place : place + block.shape[1]] = block
         place += block.shape[1]
     return FeatureTable(raw.source, schema.features, [x], *_roles(raw, schema)), Counts(len(raw), tallies)
+
+
+def encode_columns(source: str, columns: Mapping[str, Array], schema: Schema) -> Array:
+    """Return the features (n, J) of columns that are at hand: texts of numbers are read as [file] says, as in files."""
+    if schema.file.decimal != ".":
+        numeric = [name for name, column in schema.encoded.items() if isinstance(column, NumericColumn)]
+        columns = {**columns, **{name: pointed(columns[name]) for name in numeric if name in columns}}
+    return encode(RawTable(source, columns), schema)[0].x
+
+
+def pointed(cells: Array) -> Array:
+    """Return a column whose texts have decimal commas as `number` reads it; numbers stay as they are."""
+    if cells.dtype.kind in "biufcmM":
+        return cells
+    found = (with_point(cell) if isinstance(cell, str) else cell for cell in cells.tolist())
+    return np.fromiter(found, dtype=object, count=len(cells))
 
 
 def _roles(raw: RawTable, schema: Schema) -> tuple[Coded | None, Coded | None]:

@@ -92,7 +92,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         features = schema.features if schema else tuple(map(str, getattr(self, "feature_names_in_", ())))
         federation = Federation(
             tuple(Shard(x[part], labels[part]) for part in parts), Shard(x[:0], labels[:0]), reader.columns, ESTIMATOR,
-            names, reader.classes, features, schema.bounds if schema else declared.bounds,
+            names, reader.classes, features, schema.bounds if schema else None,
             public_classes=reader.declared, longest=schema.longest if schema else None,
             schema=schema.text if schema else "", columns=schema.made if schema else (), target=reader.target,
         )  # fmt: skip
@@ -214,14 +214,26 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         return found
 
     def _weights(self) -> tuple[Array, Array]:
-        """Return the weights of the inputs (J, K) and of the intercept (K,), of a model that is linear in them."""
+        """Return the weights of the columns of X (J, K) and of the intercept (K,), in the units of X.
+
+        Those of the score before a record is divided by its norm. A number outside its bounds counts as their end.
+        """
         if self.model_.map is not None:
             raise AttributeError(
                 "coef_ and intercept_ are of a model that is linear in its inputs, and the feature map bends them: use "
                 "features='none', or look at model_.shapes(), which says what each column adds to the score."
             )
+        units = self._declared.units
+        if units is None:
+            raise AttributeError(
+                "coef_ and intercept_ are of a model that is linear in the columns of X, and the schema makes "
+                "categories, bins or the like of some: look at model_.w, whose rows model_.features names."
+            )
         w = np.asarray(self.model_.w, np.float64)
-        return (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+        w, b = (w[:-1], w[-1]) if self.model_.intercept else (w, np.zeros(w.shape[1]))
+        low, length = np.broadcast_arrays(*units, w[:, 0])[:2]
+        w = w / length[:, None]
+        return w, b - low @ w
 
 
 def _cost(spec: Spec) -> repeated.Cost:

@@ -18,6 +18,7 @@ from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
 from tacit.estimator.declared import Declared, Outcome
+from tacit.run.probabilities import check_probabilities, probabilities
 from tacit.types import Array
 
 _TYPED: dict[str, Callable[[str], Any]] = {
@@ -76,7 +77,9 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     classes_, n_features_in_, feature_names_in_, n_iter_
         as in scikit-learn.
     coef_, intercept_
-        where features="none"; else an AttributeError says what to look at.
+        where features="none" and every column of X is one number: weights in the units of X, of the score before a
+        record is divided by its norm, so that signs hold and log-odds need not. Else an AttributeError says what to
+        look at.
     model_
         the `tacit.Model`, which can be saved and takes records without scikit-learn.
     privacy_spent_
@@ -135,8 +138,9 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class (n, K), in the order of classes_."""
         scores = self._scores(X)
-        odds = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+        with as_value_error():
+            check_probabilities(self.model_.target, self.model_.loss)
+        return probabilities(scores)
 
     def predict(self, X: Any) -> Array:
         """Return the most likely class of each record (n,)."""
@@ -145,13 +149,17 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
 
     @property
     def coef_(self) -> Array:
-        """Weights of the inputs, (1, J) for two classes, else (K, J); a record is scaled to norm one before."""
+        """Weights of the columns of X in its units, (1, J) for two classes, else (K, J).
+
+        X @ coef_.T + intercept_ has the signs (of more classes: the largest score) of decision_function within the
+        bounds of X. It has its values, log-odds, only where records are not divided by their norm.
+        """
         w = self._weights()[0].T
         return w[1:] - w[:1] if len(w) == 2 else w
 
     @property
     def intercept_(self) -> Array:
-        """Weights of the intercept, (1,) for two classes, else (K,)."""
+        """What a record of zeros scores before it is divided by its norm, (1,) for two classes, else (K,)."""
         b = self._weights()[1]
         return b[1:] - b[:1] if len(b) == 2 else b
 

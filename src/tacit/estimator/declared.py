@@ -20,10 +20,11 @@ from scipy.sparse import issparse
 
 from tacit import toml
 from tacit.data import feature_table
+from tacit.data.column_kinds import NumericColumn
 from tacit.data.schema import OUTCOMES, Schema, parse
-from tacit.data.table import RawTable, some
+from tacit.data.table import some
 from tacit.errors import DataError, IncompatibleError, SpecError
-from tacit.types import Array, check_bounds
+from tacit.types import Array
 
 Outcome = dict[str, Any]  # the column that is to be predicted, as a schema declares it
 
@@ -40,31 +41,38 @@ class Frame(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """What is public of the features: a schema, or one range of all, or nothing.
+    """What is public of the features: a schema, which bounds make too, or nothing.
 
     `says` is true where the user's schema says what is to be predicted: then classes or the target are from there.
     """
 
     schema: Schema | None = None
-    bounds: tuple[float, float] | None = None
     says: bool = False
 
     @property
     def anything(self) -> bool:
-        return self.schema is not None or self.bounds is not None
+        return self.schema is not None
+
+    @property
+    def units(self) -> tuple[Any, Any] | None:
+        """(lo, hi - lo) by which each number x becomes (x - lo) / (hi - lo); None where a column becomes else."""
+        if self.schema is None:
+            return 0.0, 1.0
+        columns = [one for one in self.schema.encoded.values() if isinstance(one, NumericColumn) and one.straight]
+        if self.schema.crosses or len(columns) < len(self.schema.encoded):
+            return None
+        low, high = (np.array([getattr(one, end) for one in columns], np.float64) for end in ("lo", "hi"))
+        return low, high - low
 
     def encoded(self, columns: Mapping[str, Array]) -> Array:
         """Return the features of columns by name, encoded by the schema."""
         assert self.schema is not None, "columns are encoded by a schema"
-        return feature_table.encode(RawTable("X", columns), self.schema)[0].x
+        return feature_table.encode_columns("X", columns, self.schema)
 
     def numbers(self, x: Array) -> Array:
         """Return the features (n, J) of an array whose columns are named by position."""
         if self.schema is not None:
             return self.encoded(dict(zip(self.schema.encoded, x.T, strict=True)))
-        if self.bounds is not None:
-            low, high = self.bounds
-            return np.asarray(np.nan_to_num(x.clip(low, high), copy=False, nan=(low + high) / 2), np.float32)
         largest = float(np.finfo(np.float32).max)  # a number beyond float32 is moved to its end, and ends no fit
         return np.asarray(x.clip(-largest, largest), np.float32)
 
@@ -124,15 +132,15 @@ def by_bounds(given: Any, names: Sequence[str], outcome: Outcome) -> Declared:
         raise SpecError(
             f"feature_bounds takes (lo, hi), each a number or one for every feature: got {str(given)[:60]!r}."
         ) from None
-    if low.ndim == high.ndim == 0:
-        check_bounds((float(low), float(high)))
-        if not low < high:
-            raise SpecError(f"feature_bounds takes the lower bound first: got {float(low):g} and {float(high):g}.")
-        return Declared(bounds=(float(low), float(high)))
     shape = (len(names),)
     if any(end.ndim > 1 or end.shape not in ((), shape) for end in (low, high)):
         raise SpecError(f"feature_bounds has shapes {low.shape} and {high.shape} for {len(names)} features.")
-    ends = zip(np.broadcast_to(low, shape).tolist(), np.broadcast_to(high, shape).tolist(), strict=True)
+    low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+    wrong = np.flatnonzero(~((low < high) & np.isfinite(low) & np.isfinite(high)))
+    if len(wrong):
+        found = f"{low[wrong[0]]:g} and {high[wrong[0]]:g}"
+        raise SpecError(f"feature_bounds takes finite numbers, the lower bound first: got {found}.")
+    ends = zip(low.tolist(), high.tolist(), strict=True)
     columns = {name: {"kind": "numeric", "lo": a, "hi": b} for name, (a, b) in zip(names, ends, strict=True)}
     return Declared(parse(toml.document_of(_with({"columns": columns}, outcome)), "feature_bounds"))
 

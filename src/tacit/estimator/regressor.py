@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import assert_all_finite
 
 from tacit.data.column_kinds import as_numbers
+from tacit.data.feature_table import pointed
 from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
@@ -21,8 +22,9 @@ from tacit.types import Array, Target
 class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: ignore[misc]
     """Least squares over public features of records, (epsilon, dp_delta)-differentially private for each record.
 
-    All other parameters, and the attributes but for `classes_`, are those of `PrivateFederatedClassifier`. `coef_` and
-    `intercept_` exist where features="none" and no record was divided by its own norm.
+    All other parameters, and the attributes but for `classes_`, are those of `PrivateFederatedClassifier`. X @ coef_ +
+    intercept_ lies on the side of the middle of the target's bounds on which the prediction lies, and is the prediction
+    where no record was divided by its own norm (model_.rescaled is false) and the sum lies within the bounds.
 
     Parameters
     ----------
@@ -74,21 +76,16 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
 
     @property
     def coef_(self) -> Array:
-        """Weights of the inputs in units of y, (J,)."""
+        """Weights of the columns of X, units of y by units of X, (J,); of the sum before a record is divided."""
         return np.asarray(self._linear()[0])
 
     @property
     def intercept_(self) -> float:
-        """The number that a record of zeros is predicted to have."""
+        """The number of a record of zeros, before it is divided by its norm."""
         return float(self._linear()[1])
 
     def _linear(self) -> tuple[Array, float]:
         weights, intercept = self._weights()
-        if self.model_.rescaled:
-            raise AttributeError(
-                "coef_ and intercept_ would not give the predictions, because each record was divided by its own norm: "
-                "look at model_.w, or use features='columns' and model_.shapes()."
-            )
         target = self._target
         return target.half * weights[:, 0], target.lo + target.half * (1 + float(intercept[0]))
 
@@ -121,8 +118,10 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
             return LabelReader(target=_found(y), declared=False)
         return LabelReader(target=self._declared_target(), marks=marks)
 
-    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:  # noqa: ARG002
+    def _labels(self, reader: LabelReader, declared: Declared, y: Array) -> tuple[Array, Array]:
         assert reader.target is not None, "a number is to be predicted"
+        if declared.schema is not None and declared.schema.file.decimal != ".":
+            y = pointed(y)
         scaled = reader.target.scaled(as_numbers(y, reader.marks)[0])
         known = ~np.isnan(scaled)
         return np.where(known, scaled, 0.0), known

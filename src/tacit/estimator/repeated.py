@@ -36,7 +36,7 @@ NOT_PRIVATE = (
 
 @dataclass(frozen=True)
 class Cost:
-    """The budget of a fit. Gaussian fits compose as one Gaussian release; the epsilons of others are added up."""
+    """The budget of a fit. Gaussian fits compose as one release; epsilons and deltas of others are added up."""
 
     epsilon: float
     dp_delta: float
@@ -44,22 +44,14 @@ class Cost:
 
     @property
     def row(self) -> Array:
-        """One fit, its mu^2 if it is Gaussian, its epsilon and delta if it is not."""
+        """One fit; its mu^2 if it is Gaussian, its epsilon and delta if it is not; its delta if it is Gaussian."""
         if self.gaussian and math.isfinite(self.epsilon):
-            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0, 0.0])
-        return np.array([1.0, 0.0, self.epsilon, self.dp_delta])
+            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0, 0.0, self.dp_delta])
+        return np.array([1.0, 0.0, self.epsilon, self.dp_delta, 0.0])
 
     def composed(self, fits: int) -> str:
         """Say what so many fits cost together."""
-        return self.said(fits * self.row)
-
-    def said(self, row: Array) -> str:
-        """Say what fits cost that add up to a row; of Gaussian ones, at the delta of this fit."""
-        _, square, epsilon, delta = row.tolist()
-        if square:
-            epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], self.dp_delta).epsilon
-            delta += self.dp_delta
-        return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {delta:g})-DP"
+        return _said(np.append(fits * self.row[:-1], self.row[-1]), self)
 
 
 class Odometer:
@@ -72,7 +64,7 @@ class Odometer:
     def forget(self) -> None:
         """Begin anew."""
         self._hashes = np.empty(0, np.uint64)  # sorted
-        self._costs = np.empty((0, 4))  # fits, mu^2 of Gaussian fits, epsilon and delta of others
+        self._costs = np.empty((0, 5))  # as `Cost.row`: sums, and the largest delta of a Gaussian fit
         self._told: WeakSet[Any] = WeakSet()  # searches
         self._told_elsewhere: set[tuple[int, int]] = set()  # sizes of searches that another process makes
 
@@ -89,16 +81,16 @@ class Odometer:
         """Return in how many fits the most used of these records would be with one more, and what they would cost."""
         with self._lock:
             at, known = self._places(records)
-            most = self._costs[at[known]].max(axis=0, initial=0.0) + cost.row
-        return int(most[0]), cost.said(most)
+            most = _plus(self._costs[at[known]].max(axis=0, initial=0.0), cost)
+        return int(most[0]), _said(most, cost)
 
     def add(self, records: Array, cost: Cost) -> None:
         """Count one more fit on these records."""
         with self._lock:
             at, known = self._places(records)
-            self._costs[at[known]] += cost.row
+            self._costs[at[known]] = _plus(self._costs[at[known]], cost)
             hashes = np.concatenate([self._hashes, records[~known]])
-            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 4))])
+            costs = np.concatenate([self._costs, np.broadcast_to(cost.row, (int((~known).sum()), 5))])
             order = np.argsort(hashes, kind="stable")
             self._hashes, self._costs = hashes[order], costs[order]
 
@@ -135,6 +127,22 @@ def _squared(epsilon: float, dp_delta: float) -> float:
     return 1 / found.multiplier**2
 
 
+def _plus(costs: Array, cost: Cost) -> Array:
+    """Return costs (..., 5) with one more fit."""
+    row = cost.row
+    return np.concatenate([costs[..., :-1] + row[:-1], np.maximum(costs[..., -1:], row[-1:])], axis=-1)
+
+
+def _said(costs: Array, last: Cost) -> str:
+    """Say the total of fits: Gaussian ones of mu^2 in all, at the delta of the last fit if it is one, beside others."""
+    _, square, epsilon, dp_delta, largest = costs.tolist()
+    if square:  # Gaussian releases have an epsilon at any delta
+        at = last.dp_delta if last.row[-1] else largest
+        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], at).epsilon
+        dp_delta += at
+    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {min(dp_delta, 1.0):g})-DP"
+
+
 def tell(records: Array, cost: Cost, kind: type) -> None:
     """Warn before a fit of a kind if earlier fits of this process held some of its records, or if a search makes it."""
     fits, together = ODOMETER.with_one_more(records, cost)
@@ -161,9 +169,10 @@ def _planned(search: Search, cost: Cost, kind: type) -> str:
             f"The budget of this one is {alone}. Those of the others are not known here, and may be larger, and so is "
             "what all cost together not known."
         )
-    whole = search.splits * rows.sum(axis=0) + (rows.max(axis=0) if search.refits else 0.0)
+    most = rows.max(axis=0)
+    whole = np.append(search.splits * rows.sum(axis=0)[:-1] + (most[:-1] if search.refits else 0.0), most[-1])
     each = f"a budget of {alone} each" if (rows == cost.row).all() else f"budgets that differ, {alone} of this one"
-    return f"With {each}, they cost up to {cost.said(whole)} together."
+    return f"With {each}, they cost up to {_said(whole, cost)} together."
 
 
 @contextmanager

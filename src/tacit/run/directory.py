@@ -77,6 +77,11 @@ class RunDirectory:
         except SpecError as error:
             raise SpecError(f"{self.path / 'spec.toml'}: {error}") from None
 
+    @property
+    def loss(self) -> str:
+        """Return the loss of the run, also of one whose method is not known here."""
+        return str(toml.read(self.path / "spec.toml").get("problem.loss", Spec().problem.loss))
+
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the directory while the block lasts; refuse a directory that another process writes."""

@@ -11,7 +11,7 @@ from tacit.errors import SpecError
 from tacit.run import train as trainer
 from tacit.run.presets import fitted, preset
 from tacit.run.run import Result
-from tacit.run.spec import Spec
+from tacit.run.spec import MOVED, Spec
 from tacit.run.train import Listener, nobody
 from tacit.types import Federation
 
@@ -56,7 +56,7 @@ def train(
     classes, target     tables: the public classes (names, or how many), or the public range of a number to predict
     schema              tables: what is public of each column; label_column and agent_column name two without one
     agents              into how many agents to cut records that name none
-    values              any other key by its dotted name: {"schedule.step": 2.0} (tacit train --keys)
+    values              any other key by its dotted name: {"schedule.step": 2.0} (tacit train --keys), no key twice
     listener            a function that is called after every round, with its number and its row if one was recorded
     """
     asked = locals()
@@ -69,6 +69,7 @@ def train(
         federation = data
     elif data is not None:
         given["data.source"] = str(data)
+    refuse_twice(given if algorithm is None else given | {"algorithm.name": algorithm}, values or {})
     given |= values or {}
     if federation is not None:
         refuse_unread(given, federation.name)
@@ -95,6 +96,13 @@ def _outcome(classes: Sequence[str] | int | None, target: tuple[float, float] | 
     if target is not None:
         found |= {"data.target_low": target[0], "data.target_high": target[1]}
     return found
+
+
+def refuse_twice(given: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse a key that an argument sets and `values` too: which of the two counts, nobody could see."""
+    twice = sorted(key for key in values if MOVED.get(key, key) in given)
+    if twice:
+        raise SpecError(f"values and an argument of train both set {', '.join(twice)}: give it once.")
 
 
 def refuse_unread(given: Mapping[str, Any], name: str) -> None:

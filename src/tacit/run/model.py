@@ -16,13 +16,14 @@ from tacit.data.cells import Coded
 from tacit.data.feature_table import FeatureTable
 from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
-from tacit.data.table import RawTable, some
+from tacit.data.table import some
 from tacit.data.transform import RowScale
 from tacit.engine.evaluate import rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
 from tacit.run.directory import RunDirectory, fitting, load_npz
+from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
 from tacit.run.shapes import Shapes, shapes_of
 from tacit.types import Array, Target
 
@@ -42,8 +43,9 @@ class Model:
 
     A model with a target has one column and no classes: it predicts a number within the bounds of the target.
 
-    predict    takes records as their owner has them, and encodes them by the schema if there is one
-    scores     takes inputs, encoded already, and passes them through the feature map if there is one
+    predict          takes records as their owner has them, and encodes them by the schema if there is one
+    predict_proba    takes the same, and gives the probability of each class
+    scores           takes inputs, encoded already, and passes them through the feature map if there is one
     """
 
     w: Array
@@ -58,6 +60,7 @@ class Model:
     trusted: str | None = None  # the function of the user's own that may be called, where the map is one
     rescaled: bool = True  # whether training may have divided a record by its own norm
     noise: tuple[float, float] = (math.nan, math.nan)  # std in an entry of w and of w_average (tacit.run.model_noise)
+    loss: str = LOG_ODDS  # as the run says; a model.npz alone does not, and is taken to have that of the presets
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -82,7 +85,7 @@ class Model:
 
         `features` names a feature map of the user's own, "module:function", if the model was trained on one.
         """
-        path = Path(path)
+        path, loss = Path(path), LOG_ODDS
         if path.is_dir():
             directory = RunDirectory(path)
             if not directory.finished:
@@ -90,7 +93,7 @@ class Model:
                     f"{path} is not a finished run (no result.json): continue it with tacit train --resume {path}."
                 )
             directory.result()  # refuses a run that was edited
-            path = path / "model.npz"
+            path, loss = path / "model.npz", directory.loss
         # models of version 0.1.0 have no schema, those of early 0.2.0 no target, map or scale of rows
         earlier = {
             "schema": np.array(""), "recipe": np.array(""), "target": np.zeros(0), "rows": np.array([], dtype=np.str_),
@@ -121,6 +124,7 @@ class Model:
             features,
             bool(arrays["rescaled"]),
             (float(arrays["noise"][0]), float(arrays["noise"][1])),
+            loss,
         )
         outputs = model.n_inputs if model.map is None else model.map.n_outputs
         if outputs + model.intercept != len(w) or named not in (0, model.n_inputs, model.n_inputs + model.intercept):
@@ -147,6 +151,11 @@ class Model:
     def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
         """Return the most likely class, or the number, of each record; `inputs` says what `data` may be."""
         return self.read_off(self.scores(self.inputs(data), averaged))
+
+    def predict_proba(self, data: str | Path | Columns | Any, averaged: bool = False) -> Array:
+        """Return the probability of each class (n, K), in the order of `classes`; scores must be log-odds."""
+        check_probabilities(self.target, self.loss)
+        return probabilities(self.scores(self.inputs(data), averaged))
 
     def inputs(self, data: str | Path | Columns | Any) -> Array:
         """Return the features (n, n_inputs) of new records, encoded by the model's schema if there is one.
@@ -189,7 +198,7 @@ class Model:
         if any(column.ndim != 1 for column in own.values()) or len({len(column) for column in own.values()}) > 1:
             raise DataError("the columns differ in length or are no lists: give one value a record in each.")
         if self.known is not None:
-            return feature_table.encode(RawTable("the data", own), self.known)[0].x
+            return feature_table.encode_columns("the data", own, self.known)
         return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
 
     def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:

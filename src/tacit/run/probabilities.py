@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
 from tacit.errors import IncompatibleError
-from tacit.run.directory import RunDirectory
-from tacit.run.model import Model
-from tacit.types import Array
+from tacit.types import Array, Target
 
 LOG_ODDS = "softmax"  # the loss under which the softmax of the scores is the model's probability of each class
 
 
-def check_probabilities(model: Model, path: Path) -> None:
-    """Refuse a model whose scores are no log-odds: one of numbers, or of another loss as the run at `path` says.
-
-    A model.npz alone does not say its loss, and is taken to have that of the presets.
-    """
-    if model.target is not None:
-        raise IncompatibleError("this model predicts a number, which has no probability: drop --proba.")
-    loss = RunDirectory(path).spec().problem.loss if path.is_dir() else LOG_ODDS
+def check_probabilities(target: Target | None, loss: str) -> None:
+    """Refuse a model whose scores are no log-odds: one of numbers, or of another loss."""
+    if target is not None:
+        raise IncompatibleError("this model predicts a number, which has no probability: predict it, without --proba.")
     if loss != LOG_ODDS:
         raise IncompatibleError(
             f"the scores of the loss {loss} are no log-odds: train with problem.loss = {LOG_ODDS} for probabilities."

@@ -215,7 +215,7 @@ class Run:
         own = self.spec.features.map if ":" in self.spec.features.map else None  # who trained on it trusts it
         return Model(
             w, average, known.classes, names, known.intercept, known.schema, known.target, rows, known.recipe, own,
-            rescaled=known.rescaled, noise=gathered_noise(self.setup),
+            rescaled=known.rescaled, noise=gathered_noise(self.setup), loss=self.spec.problem.loss,
         )  # fmt: skip
 
 
@@ -256,6 +256,10 @@ class Result:
     def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
         """Return the most likely class, or the number, of each record: a path, columns by name or an array."""
         return self.model.predict(data, averaged)
+
+    def predict_proba(self, data: str | Path | Columns | Any, averaged: bool = False) -> Array:
+        """Return the probability of each class (n, K), in the order of `model.classes`."""
+        return self.model.predict_proba(data, averaged)
 
     def plot(self, path: Path | str | None = None) -> Any:
         """Draw the curves of the run (extra `figures`); return the figure, and write it to `path` if one is given."""

@@ -137,7 +137,7 @@ class Spec:
     def with_values(self, values: dict[str, Any]) -> Spec:
         """Return the spec with the values of dotted keys replaced: {"privacy.epsilon": 0.1}."""
         changed: dict[str, dict[str, Any]] = {}
-        values = {_MOVED.get(key, key): value for key, value in values.items()}
+        values = {MOVED.get(key, key): value for key, value in values.items()}
         for key, value in values.items():
             section, _, name = key.partition(".")
             if section != "method":
@@ -207,7 +207,7 @@ _WITHIN = {
     "run.rounds": (1, 10**9), "run.record_every": (1, 10**9),
 }  # fmt: skip
 _RENAMED = {("privacy.adjacency", "add_remove"): "zero_out"}  # the name in specs and records of versions 0.1 and 0.2
-_MOVED = {"method.colluding": "privacy.colluding"}  # keys in specs and records of earlier versions
+MOVED = {"method.colluding": "privacy.colluding"}  # keys in specs and records of earlier versions
 _POSITIVE = (
     "data.alpha", "data.row_bound", "problem.threshold", "problem.domain_radius", "algorithm.tolerance",
     "schedule.rho_c1",

@@ -81,6 +81,11 @@ class NumericColumn(FeatureColumn):
                 raise SpecError(f"lo = {self.lo!r} and hi = {self.hi!r} are too close for a log scale.")
 
     @property
+    def straight(self) -> bool:
+        """Whether the one feature is linear in the number."""
+        return self.scale != "log" and not self.knots and self.missing != LEVEL
+
+    @property
     def cuts(self) -> tuple[float, ...]:
         """Where one bin ends and the next begins, in the units of the column; () without bins."""
         inner = [self._unscaled(k / self.bins) for k in range(1, self.bins)] if self.bins else []
