@@ -128,7 +128,8 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         try:
             found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
         except (ValueError, TypeError) as error:
-            if (why := no_numbers(X, isinstance(error, ValueError))) is not None:  # and the error would print cells
+            dense = isinstance(error, ValueError) and not issparse(X)
+            if (why := no_numbers(X, dense)) is not None:  # and the error would print cells
                 raise why from None
             raise
         return np.asarray(found.toarray() if issparse(found) else found)

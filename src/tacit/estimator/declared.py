@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from scipy.sparse import issparse
 
 from tacit import toml
 from tacit.data import feature_table
@@ -27,6 +26,8 @@ from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.types import Array
 
 Outcome = dict[str, Any]  # the column that is to be predicted, as a schema declares it
+
+COMPLEX = "Complex data not supported: give real numbers."
 
 
 @runtime_checkable
@@ -89,14 +90,16 @@ def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
 def no_numbers(given: Any, arrays: bool) -> DataError | None:
     """Return why records are no table of numbers, without a cell of theirs; None where it is for another reason.
 
-    The errors of scikit-learn and of NumPy print the cell, or all cells. `arrays` looks at what is no frame too.
+    The errors of scikit-learn and of NumPy print the cell, or all cells. `arrays` looks at dense arrays and lists too.
     """
     if isinstance(given, Frame):
         texts = _texts({str(name): np.asarray(given[name]) for name in given.columns})
         if texts:
             todo = f"declare the columns (schema={{{texts[0]!r}: [...], ...}}), or drop these"
             return DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.")
-    if not arrays or issparse(given):
+    if getattr(getattr(given, "dtype", None), "kind", "") == "c":  # sparse ones too
+        return DataError(COMPLEX)
+    if not arrays:
         return None
     try:
         found = np.asarray(given)
@@ -105,7 +108,7 @@ def no_numbers(given: Any, arrays: bool) -> DataError | None:
     if found.ndim < 2:
         return DataError(f"Expected 2D array, got {found.ndim}D array instead. Reshape your data: a row is a record.")
     if found.dtype.kind == "c":
-        return DataError("Complex data not supported: give real numbers.")
+        return DataError(COMPLEX)
     texts = _texts({f"x{j}": column for j, column in enumerate(found.T)}) if found.ndim == 2 else []
     if texts:
         todo = "declare all columns by a schema, or drop these"
