@@ -51,7 +51,16 @@ class Cost:
 
     def composed(self, fits: int) -> str:
         """Say what so many fits cost together."""
-        return _said(np.append(fits * self.row[:-1], self.row[-1]), self)
+        return self.said(np.append(fits * self.row[:-1], self.row[-1]))
+
+    def said(self, costs: Array) -> str:
+        """Say the total of fits, of which this is the last: Gaussian ones at its delta if it is one, beside others."""
+        _, square, epsilon, dp_delta, largest = costs.tolist()
+        if square:  # Gaussian releases have an epsilon at any delta
+            at = self.dp_delta if self.row[-1] else largest
+            epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], at).epsilon
+            dp_delta += at
+        return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {min(dp_delta, 1.0):g})-DP"
 
 
 class Odometer:
@@ -82,7 +91,7 @@ class Odometer:
         with self._lock:
             at, known = self._places(records)
             most = _plus(self._costs[at[known]].max(axis=0, initial=0.0), cost)
-        return int(most[0]), _said(most, cost)
+        return int(most[0]), cost.said(most)
 
     def add(self, records: Array, cost: Cost) -> None:
         """Count one more fit on these records."""
@@ -133,16 +142,6 @@ def _plus(costs: Array, cost: Cost) -> Array:
     return np.concatenate([costs[..., :-1] + row[:-1], np.maximum(costs[..., -1:], row[-1:])], axis=-1)
 
 
-def _said(costs: Array, last: Cost) -> str:
-    """Say the total of fits: Gaussian ones of mu^2 in all, at the delta of the last fit if it is one, beside others."""
-    _, square, epsilon, dp_delta, largest = costs.tolist()
-    if square:  # Gaussian releases have an epsilon at any delta
-        at = last.dp_delta if last.row[-1] else largest
-        epsilon += total([(GaussianRelease(1 / math.sqrt(square)), 1)], at).epsilon
-        dp_delta += at
-    return "without any bound" if math.isinf(epsilon) else f"({upward(epsilon)}, {min(dp_delta, 1.0):g})-DP"
-
-
 def tell(records: Array, cost: Cost, kind: type) -> None:
     """Warn before a fit of a kind if earlier fits of this process held some of its records, or if a search makes it."""
     fits, together = ODOMETER.with_one_more(records, cost)
@@ -172,7 +171,7 @@ def _planned(search: Search, cost: Cost, kind: type) -> str:
     most = rows.max(axis=0)
     whole = np.append(search.splits * rows.sum(axis=0)[:-1] + (most[:-1] if search.refits else 0.0), most[-1])
     each = f"a budget of {alone} each" if (rows == cost.row).all() else f"budgets that differ, {alone} of this one"
-    return f"With {each}, they cost up to {_said(whole, cost)} together."
+    return f"With {each}, they cost up to {cost.said(whole)} together."
 
 
 @contextmanager
