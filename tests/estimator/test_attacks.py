@@ -185,7 +185,8 @@ GOOD = [[0.25, 0.5], [0.75, 0.125]]
 @pytest.mark.parametrize("bad", [
     np.array([[SECRET, 0.5], [0.25, 0.5]], object), [[SECRET, 0.5], [0.25, 0.5]], np.array([[SECRET, "1"], ["0", "1"]]),
     [[b"John Smith 555-1234", 0.5], [0.25, 0.5]], [[5551234.0 + 1j, 0.5], [0.25, 0.5]], [5551234.0, 0.5],
-    csr_array([[5551234.0 + 1j, 0.5], [0.25, 0.5]]), np.array([SECRET, "x"], object), [[SECRET, 0.5], [0.25]], np.array([[5551234.0 + 1j, SECRET]], object),
+    csr_array([[5551234.0 + 1j, 0.5], [0.25, 0.5]]), np.array([SECRET, "x"], object), [[SECRET, 0.5], [0.25]],
+    np.array([[5551234.0 + 1j, SECRET]], object),
 ])  # fmt: skip
 @pytest.mark.parametrize("bounds", [None, (0.0, 1.0)])
 def test_no_cell_is_printed_where_a_record_is_no_numbers(bad, bounds):
