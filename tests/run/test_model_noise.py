@@ -24,6 +24,7 @@ def spec_of(algorithm: str, values: dict[str, Any], source: str = "sound") -> Sp
 
 @pytest.mark.parametrize(("algorithm", "values"), [
     ("objt", {}), ("objp", {"schedule.step": 3.0}), ("objt", {"privacy.mechanism": "laplace"}),
+    ("objt", {"privacy.trust": "sum"}),
 ])  # fmt: skip
 def test_noise_of_the_stated_std_is_in_w_and_in_its_average(algorithm: str, values: dict[str, Any]) -> None:
     spec = spec_of(algorithm, values)

@@ -252,14 +252,18 @@ def _perturbation(spec: Spec) -> Perturbation:
     return Output(spec.privacy.squared_std) if output else Objective()
 
 
+def total_noise(agents: Sequence[Agent], behind: InSum | None) -> float:
+    """Return the std of the noise in a sum over these agents: that of each, or that of one, shared out behind a sum."""
+    scales = [agent.calibration * agent.constant_bound for agent in agents]
+    if behind is not None:
+        return max(scales) * math.sqrt(behind.whole_noises(len(agents)))
+    laplace = bool(agents) and isinstance(agents[0].variant.mechanism, Laplace)
+    return (math.sqrt(2) if laplace else 1.0) * math.sqrt(sum(scale**2 for scale in scales))  # std over scale
+
+
 def _step(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> float:
     """Return the first step on sum_p f_p from score_noise: w gathers the sum of the agents' noise."""
-    law = math.sqrt(2) if isinstance(agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
-    scales = [agent.calibration * agent.constant_bound for agent in agents if agent.variant.bound.public]
-    if spec.in_sum is None:
-        std = law * math.sqrt(sum(scale**2 for scale in scales))
-    else:  # the noise of one agent, shared out
-        std = max(scales) * math.sqrt(spec.in_sum.whole_noises(len(agents)))
+    std = total_noise([agent for agent in agents if agent.variant.bound.public], spec.in_sum)
     score_noise, momentum, most = spec.schedule.score_noise, spec.algorithm.momentum, LARGEST_STEP
     assert score_noise is not None, "a settled spec has one"
     assert momentum is not None, "a settled spec has one"

@@ -7,9 +7,8 @@ from itertools import accumulate
 
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Point, Prox
-from tacit.privacy.mechanism import Laplace
 from tacit.run.build import Setup
-from tacit.run.compose import AdmmSetup
+from tacit.run.compose import AdmmSetup, total_noise
 
 SMALL = 1e-3  # share of rho below which a proximal term is left out
 
@@ -28,8 +27,7 @@ def gathered_noise(setup: Setup) -> tuple[float, float]:
     """
     if not isinstance(setup, AdmmSetup) or not _descends(setup):
         return math.nan, math.nan
-    law = math.sqrt(2) if isinstance(setup.agents[0].variant.mechanism, Laplace) else 1.0  # std over scale
-    std = law * math.sqrt(sum((agent.calibration * agent.constant_bound) ** 2 for agent in setup.agents))
+    std = total_noise(setup.agents, setup.in_sum)
     rounds = setup.server.rounds
     steps = [std / (len(setup.agents) * setup.rho(t)) for t in range(1, rounds + 1)]
     times = list(accumulate(setup.server.momentum**k for k in range(rounds)))  # n_0, n_1, ...
