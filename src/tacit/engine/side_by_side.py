@@ -6,8 +6,10 @@ interpreter. What is computed of the answers is the plain engine's, in its order
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
 
 from tacit.admm.messages import Broadcast, Local, Replies, Reply
 from tacit.engine.plain import PlainEngine, Responder
@@ -16,6 +18,20 @@ from tacit.rounds import Trace
 from tacit.types import Array
 
 THREADS = 2  # a core: while one agent waits for the disk, another computes; more of them gain nothing
+
+
+@contextmanager
+def all_ended() -> Iterator[list[Future[Any]]]:
+    """Give a list for the answers that are asked for; when the block has ended, so has each of them."""
+    answers: list[Future[Any]] = []
+    try:
+        yield answers
+        wait(answers)
+    except BaseException:  # the user has stopped the run: whoever has not begun to answer does not
+        for answer in answers:
+            answer.cancel()
+        wait(answers)
+        raise
 
 
 class Asked:
@@ -48,18 +64,11 @@ class SideBySide:
         self.pool = ThreadPoolExecutor(threads or THREADS * cores(), "agent")
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
-        answers = []
-        try:
+        with all_ended() as answers:
             for agents, states, msg in zip(self.asked, self.plain.locals, msgs, strict=True):
                 for asked, own in zip(agents, states, strict=True):
                     asked.answer = self.pool.submit(asked.agent.respond, own, msg)
                     answers.append(asked.answer)
-            wait(answers)
-        except BaseException:  # the user has stopped the run: whoever has not begun to answer does not
-            for answer in answers:
-                answer.cancel()
-            wait(answers)
-            raise
         for answer in answers:  # before any agent of any run has moved on
             answer.result()
         return self.plain.exchange_all(msgs)

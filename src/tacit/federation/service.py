@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tacit.engine.side_by_side import THREADS
 from tacit.errors import Unfit
 from tacit.federation import facts, wire
 from tacit.federation.agreement import spec_of
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from tacit.federation.sum_service import Sums
 
 RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
-THREADS = 2  # a core: while one agent waits for the disk, another computes
 
 
 class Service:

@@ -7,20 +7,19 @@ noise of a seed. Masks cancel in the total, so that the same noise gives the sam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Replies
+from tacit.engine.side_by_side import THREADS, all_ended
 from tacit.guarded.gate import Question
 from tacit.guarded.mean import Adds, Mean
 from tacit.machine import cores
 from tacit.privacy.summed import Peers, attempt_of
 from tacit.types import Array
-
-THREADS = 2  # a core: while one agent waits for the disk, another computes
 
 
 @dataclass
@@ -63,14 +62,9 @@ class SummedEngine:
         return lane.mean.replies(msg, len(peers), lane.colluding, seconds)
 
     def _words(self, agents: Sequence[Adds], question: Question) -> list[Array]:
-        answers = [self.pool.submit(agent.words, question) for agent in agents]
-        try:
-            wait(answers)
-        except BaseException:  # the user has stopped the run: whoever has not begun to answer does not
-            for answer in answers:
-                answer.cancel()
-            wait(answers)
-            raise
+        with all_ended() as answers:
+            for agent in agents:
+                answers.append(self.pool.submit(agent.words, question))
         return [answer.result() for answer in answers]
 
     def save(self, r: int) -> dict[str, Array]:
