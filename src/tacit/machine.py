@@ -1,10 +1,11 @@
-"""What this machine gives a process: cores, and the compiled extensions of this installation."""
+"""What this machine gives a process: cores, the compiled extensions of this installation, and names that last."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
 import os
+from pathlib import Path
 from types import ModuleType
 
 
@@ -38,3 +39,13 @@ def extension(name: str) -> ModuleType | None:
     if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
         return None
     return importlib.import_module(name)
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names in a folder to the disk, so that a file which was made or renamed there is there for good."""
+    if os.name == "posix":  # elsewhere a directory cannot be opened, nor synced
+        number = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

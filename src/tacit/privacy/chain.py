@@ -26,6 +26,7 @@ from typing import Any
 
 from tacit.errors import DataError, LedgerCorrupt, Refused
 from tacit.jsontext import Values
+from tacit.machine import sync_folder
 
 _APPLICATION = 0x7AC17  # marks the file as ours
 _FORMAT = 1
@@ -257,8 +258,6 @@ def _create(path: Path, key: str, body: Values) -> None:
             connection.execute("COMMIT")
         with suppress(FileExistsError):  # another process was first: its ledger is the ledger
             os.link(draft, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+        sync_folder(path.parent)
     finally:
         draft.unlink()

@@ -23,6 +23,7 @@ from tacit import jsontext, record, toml
 from tacit.data.formats.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
+from tacit.machine import sync_folder
 from tacit.measures import ERROR, judge
 from tacit.run.spec import Spec
 from tacit.types import Array
@@ -190,12 +191,7 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    if os.name == "posix":  # elsewhere a directory cannot be opened, nor synced
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
 def load_npz(path: Path) -> dict[str, Array]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from tacit.errors import DataError
 from tacit.guarded.masks.keys import RunKey, SigningKey
 from tacit.guarded.masks.primitives import encoded
+from tacit.machine import sync_folder
 
 _RUN = ".runkey"
 _DIGITS = 64  # of a secret, in a file that a person can recognise
@@ -86,12 +87,7 @@ def _create(path: Path, secret: bytes) -> None:
         pass
     finally:
         draft.unlink()
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    sync_folder(path.parent)
 
 
 def _read(path: Path) -> bytes:
