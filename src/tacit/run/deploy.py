@@ -91,8 +91,12 @@ def terms(spec: Spec, half: AdmmHalf) -> Terms:
 
 def summed(spec: Spec, setup: AdmmSetup) -> Summed:
     """Return the public numbers of a secure sum over all agents of a run, here or elsewhere."""
+    return _summed(spec, setup, list(halves(spec, setup)))
+
+
+def _summed(spec: Spec, setup: AdmmSetup, own: Sequence[AdmmHalf]) -> Summed:
     assert setup.in_sum is not None, "the run trusts a secure sum"
-    return mean.public(list(halves(spec, setup)), releases(spec.run.rounds, setup.in_sum.repetitions))
+    return mean.public(own, releases(spec.run.rounds, setup.in_sum.repetitions))
 
 
 def sum_terms(spec: Spec, half: AdmmHalf, numbers: Summed) -> Terms:
@@ -126,10 +130,10 @@ def check(spec: Spec, setup: Setup) -> None:
         p, rounds = spec.privacy, spec.run.rounds
         if p.limit and not p.ledger:
             raise IncompatibleError("privacy.limit is kept in a ledger: set privacy.ledger to a directory.")
-        again, numbers = 0, None
+        own, again, numbers = list(halves(spec, setup)), 0, None
         if setup.in_sum is not None:
-            again, numbers = setup.in_sum.repetitions, summed(spec, setup)
-        for half in halves(spec, setup):
+            again, numbers = setup.in_sum.repetitions, _summed(spec, setup, own)
+        for half in own:
             cap = _cap(half.release, rounds + again, p.dp_delta)
             if p.limit and cap > p.limit:
                 raise IncompatibleError(
@@ -150,10 +154,9 @@ def guarded(
     refused while nothing is spent. A run that was `started` before must find its ledgers, because a new ledger would
     know nothing of what was released. The ledgers are closed with `open_files`.
     """
-    numbers = None if setup.in_sum is None else summed(spec, setup)
-    agreed = [
-        (half, terms(spec, half) if numbers is None else sum_terms(spec, half, numbers)) for half in halves(spec, setup)
-    ]
+    own = list(halves(spec, setup))
+    numbers = None if setup.in_sum is None else _summed(spec, setup, own)
+    agreed = [(half, terms(spec, half) if numbers is None else sum_terms(spec, half, numbers)) for half in own]
     data_ids = [f"{spec.privacy.data_id or federation.name}: {name}" for name in federation.agents]
     try:
         stores = _stores(spec, ledgers, federation.agents, data_ids, agreed, started, open_files)
@@ -238,7 +241,8 @@ def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Deployed]) -> list[
 def lane(spec: Spec, setup: AdmmSetup, federation: Federation, agents: Sequence[Deployed]) -> Lane:
     """Return a run behind a secure sum: its deployed agents, or simulated ones where there are none."""
     assert setup.in_sum is not None, "the run trusts a secure sum"
-    own, numbers = list(halves(spec, setup)), summed(spec, setup)
+    own = list(halves(spec, setup))
+    numbers = _summed(spec, setup, own)
     sizes = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
     adding: Sequence[Adds] = [agent for agent in agents if not isinstance(agent, Guarded)] or [
         mean.Simulated(name, half, numbers, setup.in_sum.colluding)
