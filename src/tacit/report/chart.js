@@ -153,6 +153,13 @@ function legend(chart, lines) {
 
 const STEPS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }; // in points, in lines
 
+// a tip at a place, both in percent of the drawing, on the side that has room for it
+function showAt(tip, right, down) {
+  tip.style.cssText = (right > 50 ? `right: ${100 - right}%;` : `left: ${right}%;`)
+    + (down > 50 ? `bottom: ${100 - down}%` : `top: ${down}%`);
+  tip.hidden = false;
+}
+
 function spelled(chart, x) {
   if (chart.levels.length) {
     return chart.levels[x];
@@ -173,9 +180,7 @@ function reading(chart, drawn, places, height) {
     const name = line.name === chart.x_label ? [] : [html("b", {}, line.name)];
     tip.replaceChildren(...name, html("span", {}, `${chart.x_label} ${spelled(chart, point.x)}`),
       html("span", {}, `${chart.y_label} ${number(point.y)}${band}`), ...odds);
-    tip.style.cssText = (right > 50 ? `right: ${100 - right}%;` : `left: ${right}%;`)
-      + (down > 50 ? `bottom: ${100 - down}%` : `top: ${down}%`);
-    tip.hidden = false;
+    showAt(tip, right, down);
   };
   const hide = () => {
     tip.hidden = true;

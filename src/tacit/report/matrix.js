@@ -31,9 +31,7 @@ for (const box of document.querySelectorAll(".matrix")) {
     mark.setAttribute("y", top + i * cell);
     mark.setAttribute("visibility", "visible");
     const right = (100 * (left + (j + 0.5) * cell)) / width, down = (100 * (top + (i + 0.5) * cell)) / height;
-    tip.style.cssText = (right > 50 ? `right: ${100 - right}%;` : `left: ${right}%;`)
-      + (down > 50 ? `bottom: ${100 - down}%` : `top: ${down}%`);
-    tip.hidden = false;
+    showAt(tip, right, down);
   };
   const hide = () => {
     tip.hidden = true;
