@@ -49,17 +49,22 @@ class Trace:
     noise_parameter: float  # mean |xi| in the units of z
     scale: float  # Laplace b or Gaussian sigma, gradient units
     sensitivity: float
+    binding: float | None  # share of the entries of z that W or the trust region stops; None where nobody counted
     seconds: dict[str, float]
+
+
+NUMBERS = ("noise", "noise_parameter", "scale", "sensitivity", "binding")  # of a Trace, in its order
 
 
 def mean_trace(traces: Sequence[Trace]) -> Trace:
     """Return the mean of the traces of all agents; seconds are summed."""
 
-    def mean(name: str) -> float:
-        return float(sum(getattr(trace, name) for trace in traces) / len(traces))
+    def mean(name: str) -> float | None:
+        values = [getattr(trace, name) for trace in traces]
+        return None if None in values else float(sum(values) / len(traces))
 
     parts = {part: sum(trace.seconds[part] for trace in traces) for part in traces[0].seconds}
-    return Trace(mean("noise"), mean("noise_parameter"), mean("scale"), mean("sensitivity"), parts)
+    return Trace(*map(mean, NUMBERS), parts)  # type: ignore[arg-type]  # the binding alone may be None
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ class Agent:
     def respond(self, own, msg):
         self.act()
         z = np.full(SHAPE, self.number + msg.t / 10)
-        return Local(z, own.dual + z, msg.rho), Reply(z), Trace(0.0, 0.0, 1.0, 1.0, {})
+        return Local(z, own.dual + z, msg.rho), Reply(z), Trace(0.0, 0.0, 1.0, 1.0, 0.0, {})
 
 
 def question(t=1):

@@ -13,7 +13,7 @@ from tacit.rounds import Trace
 from tacit.schedule import Cooling
 
 SHAPE, AGENTS, ROUNDS = (3, 2), 4, 30
-TRACE = Trace(0.0, 0.0, 0.0, 0.0, {})
+TRACE = Trace(0.0, 0.0, 0.0, 0.0, None, {})
 TARGETS = np.random.default_rng(5).normal(size=(AGENTS, *SHAPE))
 RHO = Cooling(0.7, ROUNDS)
 

@@ -115,7 +115,7 @@ def test_sites_train_what_one_process_trains_to_the_bit(tmp_path, monkeypatch, a
             dual[who], last[who] = ascent(dual[who], msg.w, raised, rho), z[who]
             assert hashes[who] == fingerprint(msg.t, {"dual": dual[who]})
         stacked = np.stack([z[who] for who in SIZES])
-        return [Replies(stacked.mean(0), lambda _: 0.0, Trace(0.0, 0.0, 0.0, 0.0, {}))]
+        return [Replies(stacked.mean(0), lambda _: 0.0, Trace(0.0, 0.0, 0.0, 0.0, None, {}))]
 
     *_, ((state, _),) = rounds([setup.server], [setup.server.start()], exchange)
     owns = [one.own for one in sites.values()]

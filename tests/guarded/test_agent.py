@@ -394,7 +394,7 @@ def test_an_answer_that_was_sent_cannot_be_changed_by_whoever_got_it():
 
 def test_what_is_not_finite_does_not_leave(tmp_path, monkeypatch):
     agent = first(tmp_path)
-    monkeypatch.setattr(AdmmHalf, "step", lambda *_: np.full(SHAPE, np.inf))
+    monkeypatch.setattr(AdmmHalf, "step", lambda *_: (np.full(SHAPE, np.inf), 0.0))
     refused(agent, ask(agent), "z is not finite")
 
 
@@ -450,7 +450,7 @@ def test_noise_is_a_function_of_what_the_operating_system_drew_and_of_nothing_el
     assert sum(map(len, noted)) > 12 * 4
     again = iter(noted)
     noisy = lattice.release(value, agent.terms.scale, Law.GAUSSIAN, lambda _: next(again))
-    np.testing.assert_array_equal(agent.half.step(start(), 1, ask(agent).body, noisy), z)
+    np.testing.assert_array_equal(agent.half.step(start(), 1, ask(agent).body, noisy)[0], z)
 
 
 def test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_true():
@@ -503,7 +503,7 @@ def test_the_regulariser_goes_in_after_the_noise():
     assert np.abs(half.value(start(), 1, body)).max() < 1
     body["w"] = np.full(SHAPE, 0.1)
     slope = 2 * half.agent.problem.regularization * 0.1
-    np.testing.assert_allclose(half.step(start(), 1, body, np.zeros(SHAPE)), 0.1 - slope / half.rho(1), rtol=1e-12)
+    np.testing.assert_allclose(half.step(start(), 1, body, np.zeros(SHAPE))[0], 0.1 - slope / half.rho(1), rtol=1e-12)
 
 
 def test_sound_is_deployed_by_default_with_gaussian_noise():

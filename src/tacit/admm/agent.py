@@ -118,10 +118,10 @@ class Agent:
         def field(u: Array) -> Array:
             return m.perturbation.slope(self.gradient(u, msg.w)[0], xi)
 
-        z = m.rule.solve(m.perturbation.slope(gradient, xi), field, own, msg, self.problem.domain)
+        z, binding = m.rule.solve(m.perturbation.slope(gradient, xi), field, own, msg, self.problem.domain)
         z = m.perturbation.release(z, xi, mu)
         dual = ascent(own.dual, msg.w, z, msg.rho) if m.order is Order.WZD else own.dual
         clock = {"noise": drawn - start, "update": perf_counter() - drawn}
         noise = float(np.abs(xi).mean())
         sensitivity = self.problem.weight * m.adjacency.value * bound
-        return Local(z, dual, msg.rho), Trace(noise, noise / mu, scale, sensitivity, clock)
+        return Local(z, dual, msg.rho), Trace(noise, noise / mu, scale, sensitivity, binding, clock)

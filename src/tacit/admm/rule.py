@@ -43,8 +43,11 @@ class Rule(Protocol):
     def at(self) -> Point:
         """Where the gradient is asked for."""
 
-    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> Array:
-        """z_p^{t+1}, from the slope at the point `at`, or from the whole field u -> slope."""
+    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> tuple[Array, float]:
+        """z_p^{t+1}, from the slope at the point `at`, or from the whole field u -> slope; and where it binds.
+
+        The second is the share of the entries that W or the trust region moves away from the centre of the step.
+        """
 
     def stiffness(self, rho: float, t: int) -> float:
         """mu: a change q of the slope moves z by at most |q| / mu."""
@@ -60,8 +63,10 @@ class Prox:
     def center(self, slope: Array | float, own: Local, msg: Broadcast) -> Array:
         return np.asarray(prox_center(msg.w, own.z, own.dual, slope, msg.rho, self.eta(msg.t)))
 
-    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> Array:  # noqa: ARG002
-        return project(self.center(slope, own, msg), domain)
+    def solve(
+        self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain  # noqa: ARG002
+    ) -> tuple[Array, float]:
+        return _nearest(self.center(slope, own, msg), domain)
 
     def stiffness(self, rho: float, t: int) -> float:
         return rho + 1 / self.eta(t)
@@ -78,8 +83,10 @@ class Trust:
     def center(self, slope: Array | float, own: Local, msg: Broadcast) -> Array:
         return np.asarray(trust_center(msg.w, own.dual, slope, msg.rho))
 
-    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> Array:  # noqa: ARG002
-        return project(self.center(slope, own, msg), domain, TrustRegion(own.z, self.radius(msg.t), self.norm))
+    def solve(
+        self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain  # noqa: ARG002
+    ) -> tuple[Array, float]:
+        return _nearest(self.center(slope, own, msg), domain, TrustRegion(own.z, self.radius(msg.t), self.norm))
 
     def stiffness(self, rho: float, t: int) -> float:  # noqa: ARG002
         return rho
@@ -99,13 +106,13 @@ class Exact:
     max_steps: int = 100_000
     at: Point = Point.LOCAL
 
-    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> Array:
+    def solve(self, slope: Array, field: Field, own: Local, msg: Broadcast, domain: Domain) -> tuple[Array, float]:
         step = 1 / (self.smoothness + msg.rho)
         u, head, momentum = own.z, own.z, 1.0
         for _ in range(self.max_steps):
-            moved = project(head - step * exact_slope(head, msg.w, own.dual, slope, msg.rho), domain)
+            moved, binding = _nearest(head - step * exact_slope(head, msg.w, own.dual, slope, msg.rho), domain)
             if np.abs(moved - head).max() <= self.tolerance * step:
-                return moved
+                return moved, binding
             if ((head - moved) * (moved - u)).sum() > 0:
                 momentum = 1.0
             heavier = (1 + (1 + 4 * momentum**2) ** 0.5) / 2
@@ -118,6 +125,12 @@ class Exact:
 
     def stiffness(self, rho: float, t: int) -> float:  # noqa: ARG002
         return rho + self.convexity
+
+
+def _nearest(center: Array, domain: Domain, region: TrustRegion | None = None) -> tuple[Array, float]:
+    """The projection of a centre, and the share of its entries that the projection moves."""
+    z = project(center, domain, region)
+    return z, float(np.mean(z != center))
 
 
 class Perturbation(Protocol):

@@ -731,13 +731,13 @@ typedef struct {
     float *z, *dual, *bound;
     const double *params, *constant;        /* (runs, N_PARAMS); the bound where that is a constant, else 0 */
     const uint64_t *keys;                   /* (runs, 2) */
-    double *noise, *clock;                  /* sum |xi|; seconds of gradient, noise and update */
+    double *noise, *binding, *clock;        /* sum |xi|; entries that a constraint stops; seconds of gradient, noise, update */
 } Own;
 
 static size_t move_scratch(const Shape *s)
 {
     const size_t W = (size_t)s->width, rows = (size_t)update_rows(s->width), K = (size_t)s->classes;
-    return sizeof(float) * (N_COLUMNS * W + rows * W + MAX(rows * K, W)) + sizeof(double) * W
+    return sizeof(float) * (N_COLUMNS * W + rows * W + MAX(rows * K, 2 * W)) + sizeof(double) * 2 * W
          + sizeof(Stream) * (size_t)s->runs + (N_COLUMNS + 8) * 64;
 }
 
@@ -768,11 +768,12 @@ static void move_one(const Round *round, const Own *own, float *sum, float *part
     for (int i = 0; i < N_COLUMNS; i++)
         memset(columns[i] = carve(&rest, sizeof(float) * (size_t)W), 0, sizeof(float) * (size_t)W);
     const int64_t rows = update_rows(W);
-    float *noise = carve(&rest, sizeof(float) * (size_t)(rows * W)), *buffer = carve(&rest, sizeof(float) * (size_t)MAX(rows * K, W));
-    double *total = carve(&rest, sizeof(double) * (size_t)W);
+    float *noise = carve(&rest, sizeof(float) * (size_t)(rows * W));
+    float *buffer = carve(&rest, sizeof(float) * (size_t)MAX(rows * K, 2 * W));
+    double *total = carve(&rest, sizeof(double) * 2 * (size_t)W);
     Stream *streams = carve(&rest, sizeof(Stream) * (size_t)R);
     memset(noise, 0, sizeof(float) * (size_t)(rows * W));
-    memset(total, 0, sizeof(double) * (size_t)W);
+    memset(total, 0, sizeof(double) * 2 * (size_t)W);
     for (int64_t r = 0; r < R; r++) {
         const double *p = own->params + r * N_PARAMS, bound = own->constant[r] ? own->constant[r] : own->bound[r];
         const double scale = p[POWER] == 2 ? bound * bound : bound;
@@ -787,9 +788,11 @@ static void move_one(const Round *round, const Own *own, float *sum, float *part
     loops->update(s, own->records ? sum : own->given, own->z, own->dual, round->w, columns, streams, noise, buffer, total,
                   &drawing);
     for (int64_t r = 0; r < R; r++) {
-        own->noise[r] = 0;
-        for (int64_t k = 0; k < K; k++)
-            own->noise[r] += total[r * K + k];
+        own->noise[r] = own->binding[r] = 0;
+        for (int64_t c = r * K; c < r * K + K; c++) {
+            own->noise[r] += total[c];
+            own->binding[r] += total[W + c];
+        }
     }
     own->clock[1] += drawing;
     own->clock[2] += now() - asked - drawing;
@@ -797,16 +800,16 @@ static void move_one(const Round *round, const Own *own, float *sum, float *part
 
 static PyObject *py_move(PyObject *self, PyObject *args)
 {
-    PyObject *sequence, *o[13];
+    PyObject *sequence, *o[14];
     Buffers list = {.n = 0};
     long long first, stop, agents, classes;
     unsigned long long t;
     int squared, norm;
     int64_t size = -1, runs = -1;
     (void)self;
-    if (!PyArg_ParseTuple(args, "O!LLLKLpiOOOOOOOOOOOOO", &PyTuple_Type, &sequence, &agents, &first, &stop, &t, &classes,
+    if (!PyArg_ParseTuple(args, "O!LLLKLpiOOOOOOOOOOOOOO", &PyTuple_Type, &sequence, &agents, &first, &stop, &t, &classes,
                           &squared, &norm, o, o + 1, o + 2, o + 3, o + 4, o + 5, o + 6, o + 7, o + 8, o + 9, o + 10,
-                          o + 11, o + 12))
+                          o + 11, o + 12, o + 13))
         return NULL;
     Round round = {.squared = squared, .norm = norm, .round = t};
     round.local = borrow(&list, o[0], "local", "i", &runs);
@@ -824,7 +827,8 @@ static PyObject *py_move(PyObject *self, PyObject *args)
     int64_t range_z = list.failed ? 0 : (stop - first) * size;
     const float *given = o[9] == Py_None ? NULL : borrow(&list, o[9], "sums", "f", &range_z);
     float *bound = borrow(&list, o[10], "bound", "!f", &all_runs);
-    double *noise = borrow(&list, o[11], "noise", "!d", &all_runs), *clock = borrow(&list, o[12], "clock", "!d", &all_clocks);
+    double *noise = borrow(&list, o[11], "noise", "!d", &all_runs), *binding = borrow(&list, o[12], "binding", "!d", &all_runs);
+    double *clock = borrow(&list, o[13], "clock", "!d", &all_clocks);
     for (int64_t r = 0; !list.failed && r < runs; r++)
         refuse(&list, round.kinds[r] != LAPLACE && round.kinds[r] != GAUSSIAN, "kinds must be LAPLACE or GAUSSIAN");
     refuse(&list, !given && PyTuple_GET_SIZE(sequence) != agents, "there must be records for every agent, or sums");
@@ -850,7 +854,7 @@ static PyObject *py_move(PyObject *self, PyObject *args)
             const int64_t p = first + i;
             const Own own = {records[i], given ? given + i * size : NULL, clip + p * runs, z + p * size, dual + p * size,
                              bound + p * runs, params + p * runs * N_PARAMS, constant + p * runs, keys + 2 * p * runs,
-                             noise + p * runs, clock + 3 * p};
+                             noise + p * runs, binding + p * runs, clock + 3 * p};
             move_one(&round, &own, total, part, point, scratch, room);
         }
         Py_END_ALLOW_THREADS
@@ -911,7 +915,7 @@ static PyMethodDef methods[] = {
     {"noise", py_noise, METH_VARARGS, "noise(kind, key0, key1, round, step, out)"},
     {"move", py_move, METH_VARARGS,
      "move(records, n_agents, first, stop, round, n_classes, squared, norm, local, kinds, w, z, dual, params, constant, "
-     "keys, clip, sums, bound, noise, clock); sums of agents first .. stop, or None"},
+     "keys, clip, sums, bound, noise, binding, clock); sums of agents first .. stop, or None"},
     {"total", py_total, METH_VARARGS, "total(z, out, start, stop, block)"},
     {"use", py_use, METH_VARARGS, "use(name=None) -> the instruction set in use until now"},
     {NULL, NULL, 0, NULL}};

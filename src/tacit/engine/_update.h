@@ -49,10 +49,11 @@ TARGET static void NAME(noise)(const Stream *s, int64_t first, int64_t n, void *
 }
 
 /* A step of n rows: p[parameter] holds one number a column, or one for all columns where there is one run. `total` is
-   raised by |xi|, a sum in float over a few rows at a time. */
+   raised by |xi|, and `bound` by one for each entry that the box or the trust region stops: sums in float over a few
+   rows at a time. */
 TARGET INLINE void NAME(step)(const int one, int64_t n, int64_t W, const float *restrict grad, float *restrict z,
                               float *restrict dual, const float *restrict w, float *const *p,
-                              const float *restrict noise, float *restrict total)
+                              const float *restrict noise, float *restrict total, float *restrict bound)
 {
     const float *restrict weight = p[WEIGHT], *restrict reg_z = p[REG_Z], *restrict reg_w = p[REG_W];
     const float *restrict rho = p[RHO], *restrict inv_eta = p[INV_ETA], *restrict radius = p[RADIUS];
@@ -65,11 +66,12 @@ TARGET INLINE void NAME(step)(const int one, int64_t n, int64_t W, const float *
             float old = z[row + c], at = w[row + c], xi = noise[row + c];
             float lambda = dual[row + c] + OF(before) * (at - old);
             float slope = OF(weight) * grad[row + c] + OF(reg_z) * old + OF(reg_w) * at + OF(slope_noise) * xi;
-            float new = (OF(rho) * at + lambda - slope + OF(inv_eta) * old) * OF(inverse);
+            float center = (OF(rho) * at + lambda - slope + OF(inv_eta) * old) * OF(inverse), new = center;
             float floor = old - OF(radius) > OF(low) ? old - OF(radius) : OF(low);
             float ceiling = old + OF(radius) < OF(high) ? old + OF(radius) : OF(high);
             new = new < floor ? floor : new;
             new = new > ceiling ? ceiling : new;
+            bound[c] += new != center ? 1.0f : 0.0f;
             new -= OF(step_noise) * OF(inverse) * xi;
             z[row + c] = new;
             dual[row + c] = lambda + OF(after) * (at - new);
@@ -78,14 +80,15 @@ TARGET INLINE void NAME(step)(const int one, int64_t n, int64_t W, const float *
 #undef OF
 }
 
-/* One local step of one agent, all runs; sums[c] becomes the sum of |xi| in column c. */
+/* One local step of one agent, all runs; sums[c] becomes the sum of |xi| in column c, and sums[W + c] the number of its
+   entries that a constraint stops. */
 TARGET static void NAME(update)(const Shape *s, const float *restrict grad, float *restrict z,
                                 float *restrict dual, const float *restrict w, float *const *p, const Stream *streams,
                                 float *restrict noise, float *restrict buffer, double *restrict sums,
                                 double *clock)
 {
     const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(W);
-    float *restrict total = buffer;                 /* at least W floats */
+    float *restrict total = buffer, *restrict bound = buffer + W;       /* at least 2 W floats */
     for (int64_t begin = 0; begin < s->features; begin += rows) {
         const int64_t n = s->features - begin < rows ? s->features - begin : rows, at = begin * W;
         *clock -= now();
@@ -102,13 +105,13 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
             }
         }
         *clock += now();
-        memset(total, 0, sizeof(float) * W);
+        memset(buffer, 0, sizeof(float) * 2 * W);
         if (s->runs == 1)
-            NAME(step)(1, n, W, grad + at, z + at, dual + at, w + at, p, noise, total);
+            NAME(step)(1, n, W, grad + at, z + at, dual + at, w + at, p, noise, total, bound);
         else
-            NAME(step)(0, n, W, grad + at, z + at, dual + at, w + at, p, noise, total);
-        for (int64_t c = 0; c < W; c++)
-            sums[c] += total[c];
+            NAME(step)(0, n, W, grad + at, z + at, dual + at, w + at, p, noise, total, bound);
+        for (int64_t c = 0; c < 2 * W; c++)
+            sums[c] += buffer[c];
     }
     for (int64_t c = 0; c < W; c++)
         sums[c] *= fabs((double)p[SLOPE_NOISE][c] + (double)p[STEP_NOISE][c]);

@@ -40,7 +40,7 @@ from tacit.privacy.mechanism import Gaussian
 from tacit.problem.domain import Box, Everywhere
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import RecordBound
-from tacit.rounds import Trace
+from tacit.rounds import NUMBERS, Trace
 from tacit.types import Array, Norm
 
 S = TypeVar("S")
@@ -161,13 +161,14 @@ class FastEngine:
         assert kernels is not None
         shape = len(self.agents), len(self.runs)
         params, clock = self._params(msgs), np.zeros((shape[0], 3))
-        largest, noise = np.zeros(shape, np.float32), np.zeros(shape)  # what was seen, and sum |xi|
+        largest = np.zeros(shape, np.float32)  # what was seen
+        noise, binding = np.zeros(shape), np.zeros(shape)  # sum |xi|; how many entries a constraint stops
 
         def move(first: int, stop: int, sums: Array | None = None) -> None:
             kernels.move(
                 gradients.records if sums is None and isinstance(gradients, Compiled) else (), shape[0], first, stop,
                 msgs[0].t, self.classes, asked.squared, asked.order, self.local, self.kinds, self.w, self.z, self.dual,
-                params, self.constant, self.keys, self.clip, sums, largest, noise, clock,
+                params, self.constant, self.keys, self.clip, sums, largest, noise, binding, clock,
             )  # fmt: skip
 
         def move_from(p: int, own: Summed) -> None:
@@ -186,15 +187,16 @@ class FastEngine:
         mu = params[:, :, RHO] + params[:, :, INV_ETA]
         bound = np.where(self.constant, self.constant, largest)
         noise_scale = (params[:, :, SLOPE_NOISE] + params[:, :, STEP_NOISE]) * bound ** params[:, :, POWER]
-        noise /= self.features * self.classes
-        columns = np.stack([noise, noise / mu, noise_scale, self.unit_sensitivity * bound])
+        entries = self.features * self.classes
+        noise /= entries
+        columns = np.stack([noise, noise / mu, noise_scale, self.unit_sensitivity * bound, binding / entries])
         seconds = dict(zip(("gradient", "noise", "update"), (clock.sum(0) / shape[1]).tolist(), strict=True))
         return Moved(columns, seconds, fused=True)
 
     def _move_one_by_one(self, msgs: Sequence[Broadcast]) -> Moved:
         """The agents' own code, in float32, from a gradient computed for all runs."""
         traces = self._over_agents(lambda p: self._own_code(p, msgs))  # [p][r]
-        numbers = [[(t.noise, t.noise_parameter, t.scale, t.sensitivity) for t in own] for own in traces]
+        numbers = [[[getattr(trace, name) for name in NUMBERS] for trace in own] for own in traces]
         parts = {
             part: sum(trace.seconds[part] for own in traces for trace in own) / len(msgs)
             for part in traces[0][0].seconds

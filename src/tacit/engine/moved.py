@@ -12,7 +12,7 @@ from tacit.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """What a round tells of the agents here: the four numbers of a Trace (4, P, R), and seconds over all agents."""
+    """What a round tells of the agents here: the numbers of a Trace (5, P, R), and seconds over all agents."""
 
     columns: Array
     seconds: dict[str, float]
@@ -24,5 +24,5 @@ class Moved:
             means = np.transpose([column.mean(0) for column in self.columns]).tolist()
         else:  # agent after agent, as the plain engine
             means = np.array([sum(own) for own in self.columns.transpose(0, 2, 1).reshape(-1, self.columns.shape[1])])
-            means = (means.reshape(4, -1) / self.columns.shape[1]).T.tolist()
-        return [Trace(xi, moved, scale, bound, self.seconds) for xi, moved, scale, bound in means]
+            means = (means.reshape(len(self.columns), -1) / self.columns.shape[1]).T.tolist()
+        return [Trace(*numbers, self.seconds) for numbers in means]

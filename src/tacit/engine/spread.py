@@ -1,7 +1,7 @@
 """A fast engine whose agents are spread over processes: rank 0 leads, and asks once a round.
 
 Down goes one broadcast: the round, rho and w of every run. Up comes one gather: of every rank the sums of its z_p over
-blocks of agents (engine.blocks) and four numbers an agent. Sums and means are then formed as one process forms them, so
+blocks of agents (engine.blocks) and five numbers an agent. Sums and means are then formed as one process forms them, so
 that no bit depends on how many ranks there are.
 """
 
@@ -20,9 +20,10 @@ from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import of_run
 from tacit.engine.moved import Moved
 from tacit.engine.registry import Agents
+from tacit.rounds import NUMBERS
 from tacit.types import Array
 
-COLUMNS = 4  # numbers of a trace
+COLUMNS = len(NUMBERS)  # of a trace
 PARTS = ("gradient", "noise", "update")  # of a round, whose seconds are told
 FAILED, NOBODY, OWN_CODE, FUSED = range(4)  # how a rank has answered: the first number that it sends
 
@@ -98,7 +99,7 @@ class Part:
         return self.room
 
     def read(self, agents: range, numbers: Array) -> tuple[Array, Array, list[tuple[range, Array]]]:
-        """(seconds, columns (4, P, R), the sums of parts (J, R K)) of the rank with these agents."""
+        """(seconds, columns (5, P, R), the sums of parts (J, R K)) of the rank with these agents."""
         own = COLUMNS * len(agents) * self.n_runs
         head, columns, sums = np.split(numbers[1:], [len(PARTS), len(PARTS) + own])
         runs = parts(agents.start, agents.stop, self.block)

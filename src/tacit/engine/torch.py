@@ -83,7 +83,7 @@ class TorchEngine:
         self.rho = rho
         clock = {"gradient": asked - start, "noise": 0.0, "update": self._now() - asked}  # the update draws the noise
         share = {part: spent / len(msgs) for part, spent in clock.items()}
-        traces = [Trace(size, in_z, scale, reach, share) for size, in_z, scale, reach in torch.cat(moved).tolist()]
+        traces = [Trace(*numbers, share) for numbers in torch.cat(moved).tolist()]
         z_mean, places = self._mean(), [self.place[r] for r in range(len(msgs))]
         return [Replies(z_mean[:, i], partial(self._violation, i), traces[i], np.float32) for i in places]
 
@@ -111,7 +111,7 @@ class TorchEngine:
         return gradient, bound
 
     def _move(self, team: Team, t: int, w: Tensor, rho: Tensor, gradient: Tensor, bound: Tensor) -> Tensor:
-        """The step of one team, as Agent.move takes it; the numbers of a Trace for each run, (R, 4)."""
+        """The step of one team, as Agent.move takes it; the numbers of a Trace for each run, (R, 5)."""
         m, point = team.variant, team.point(self.z, w)
         z, dual, gradient, bound = (each[:, :, team.stretch] for each in (self.z, self.dual, gradient, bound))
         w, rho, last_rho = w[:, team.stretch], rho[team.stretch], self.rho[team.stretch]
@@ -124,11 +124,13 @@ class TorchEngine:
         regular = team.pull * (w if m.regularize_global else point)
         slope = m.perturbation.slope(team.weight * gradient + regular, xi)
         center = trust_center(w, dual, slope, rho) if eta is None else prox_center(w, z, dual, slope, rho, eta)
-        z[:] = m.perturbation.release(team.project(center, z, t), xi, mu)
+        nearest = team.project(center, z, t)
+        binding = (nearest != center).float().mean((1, 3), keepdim=True)
+        z[:] = m.perturbation.release(nearest, xi, mu)
         if m.order is Order.WZD:
             dual[:] = ascent(dual, w, z, rho)
         size = xi.abs().mean((1, 3), keepdim=True)
-        return torch.cat([size, size / mu, scale, team.reach * bound], 3).mean((0, 1))
+        return torch.cat([size, size / mu, scale, team.reach * bound, binding], 3).mean((0, 1))
 
     def _mean(self) -> Array:
         """1/P sum_p z_p in float64, where a device may have none: a mean, and the mean of what it leaves."""

@@ -15,7 +15,7 @@ import math
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import TypeAlias, TypeVar
@@ -92,14 +92,17 @@ class Guarded:
         half, t, body = self.half, asked.t, asked.body
         own = half.take_up(own, t, body)
         seconds = {"gradient": 0.0, "noise": 0.0, "update": 0.0}
+        binding: float | None = None  # of an answer that the ledger holds nobody counts it again
 
         def make() -> Array:
+            nonlocal binding
             start = perf_counter()
             value = half.value(own, t, body)
             valued = perf_counter()
             noisy = lattice.release(value, self.terms.scale, half.law)
             drawn = perf_counter()
-            after = half.carry(own, body, half.step(own, t, body, noisy))
+            z, binding = half.step(own, t, body, noisy)
+            after = half.carry(own, body, z)
             seconds.update(gradient=valued - start, noise=drawn - valued, update=perf_counter() - drawn)
             return np.stack([after.z, after.dual])
 
@@ -108,10 +111,8 @@ class Guarded:
         answer = kept.reshape(-1, *half.shape)[0]  # ledgers of earlier versions hold the answer alone
         (part,) = half.answered.parts
         leaving = Outgoing(key.run, t, half.answered.checked({part: answer}, t))
-        return half.carry(own, body, answer), leaving, self._trace(t, body, seconds)
-
-    def _trace(self, t: int, body: Body, seconds: dict[str, float]) -> Trace:
-        return expected_trace(self.half, self.terms.scale, t, body, seconds)
+        trace = expected_trace(half, self.terms.scale, t, body, seconds)
+        return half.carry(own, body, answer), leaving, replace(trace, binding=binding)
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +177,7 @@ class Resident:
 def expected_trace(half: AdmmHalf, scale: float, t: int, body: Body, seconds: dict[str, float]) -> Trace:
     """Numbers that a run may plot, all of them public: the draw itself is not kept."""
     size = scale * (1.0 if half.law is Law.LAPLACE else math.sqrt(2 / math.pi))  # E|xi|
-    return Trace(size, size / half.stiffness(t, body), scale, scale / half.multiplier, seconds)
+    return Trace(size, size / half.stiffness(t, body), scale, scale / half.multiplier, None, seconds)
 
 
 def scale_of(half: AdmmHalf) -> float:

@@ -171,8 +171,8 @@ class AdmmHalf:
         """What the records say, before noise: the one place that touches them."""
         return np.asarray(self.agent.problem.weight * self.sums(self._point(own, t, body)))
 
-    def step(self, own: Local, t: int, body: Body, noisy: Array) -> Array:
-        """What the agent answers, from the noisy value."""
+    def step(self, own: Local, t: int, body: Body, noisy: Array) -> tuple[Array, float]:
+        """What the agent answers, from the noisy value alone, and the share of its entries that a constraint stops."""
         msg = self._message(t, body)
         slope = noisy + self.agent.regular_slope(self._point(own, t, body), msg.w)
         return self.agent.variant.rule.solve(slope, lambda _: slope, own, msg, self.agent.problem.domain)

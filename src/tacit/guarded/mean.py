@@ -89,6 +89,7 @@ class Mean:
     summed: Summed
     sizes: dict[str, int]  # records of each agent, by name
     own: Local
+    binding: float | None = None  # the share of the entries of the last step that a constraint stopped
 
     @classmethod
     def zero(cls, half: AdmmHalf, summed: Summed, sizes: dict[str, int]) -> Mean:
@@ -107,8 +108,8 @@ class Mean:
         half, body = self.half, msg.body()
         whole = sum(self.sizes.values()) / sum(self.sizes[name] for name in present)
         own = half.take_up(self.own, msg.t, body)
-        z = half.step(own, msg.t, body, total.reshape(half.shape) * (whole / len(self.sizes)))
-        return replace(self, own=half.carry(own, body, z))
+        z, binding = half.step(own, msg.t, body, total.reshape(half.shape) * (whole / len(self.sizes)))
+        return replace(self, own=half.carry(own, body, z), binding=binding)
 
     def replies(self, msg: Broadcast, present: int, colluding: int, seconds: dict[str, float]) -> Replies:
         """What the server concludes the round with; how far single agents are from w is hidden."""
@@ -119,4 +120,5 @@ class Mean:
         scale = self.summed.scale * math.sqrt(peers.present / peers.honest)  # of the whole sum
         size = scale * math.sqrt(2 / math.pi) / len(self.sizes)
         sensitivity = self.summed.scale / self.summed.multiplier
-        return Trace(size, size / self.half.stiffness(msg.t, msg.body()), scale, sensitivity, seconds)
+        mu = self.half.stiffness(msg.t, msg.body())
+        return Trace(size, size / mu, scale, sensitivity, self.binding, seconds)

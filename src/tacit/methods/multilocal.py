@@ -48,7 +48,7 @@ class MultiLocal(KeepsDual, LocalModelsFirst):
         msg, std = replace(msg, rho=self.rho(msg.t)), noise_std(agents, self.multiplier, self.clip)
 
         def step(g: Array, u: Array, own: Array) -> Array:
-            return self.rule.solve(g, lambda _: g, Local(u, own), msg, agents.problem.domain)
+            return self.rule.solve(g, lambda _: g, Local(u, own), msg, agents.problem.domain)[0]
 
         total = np.zeros_like(z)
         for e in range(self.local_steps):

@@ -66,7 +66,7 @@ def optimum(problem: Problem, federation: Federation, tolerance: float = 1e-9) -
 
     zero = np.zeros((federation.n_features, federation.n_classes))
     rule = Exact(sum(problem.smoothness(shard) for shard in federation.shards), tolerance=tolerance)
-    return rule.solve(field(zero), field, Local(zero, zero), Broadcast(1, zero, 0.0), problem.domain)
+    return rule.solve(field(zero), field, Local(zero, zero), Broadcast(1, zero, 0.0), problem.domain)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,7 @@ PLOT = "tacit.report.plot:plot"  # by name: reports are made of runs, and no run
 
 TRACED = {
     "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
-    "sensitivity": "sensitivity",
+    "sensitivity": "sensitivity", "binding": "binding",
 }  # fmt: skip
 
 

@@ -37,7 +37,7 @@ STATE_BYTES = 2e9  # all z and duals in a batch, at most
 CURVE = 50  # points of a curve, at most
 CURVES = (
     "t", *measures.KEYS, "objective", "consensus_violation",
-    "noise_gradient_units", "noise_parameter_units", "rho",
+    "noise_gradient_units", "noise_parameter_units", "binding", "rho",
 )  # fmt: skip
 
 
