@@ -52,6 +52,12 @@ class Trace:
     binding: float | None  # share of the entries of z that W or the trust region stops; None where nobody counted
     seconds: dict[str, float]
 
+    @classmethod
+    def of(cls, numbers: Sequence[float], seconds: dict[str, float]) -> Trace:
+        """Return the trace with these numbers, in the order of NUMBERS."""
+        noise, noise_parameter, scale, sensitivity, binding = numbers
+        return cls(noise, noise_parameter, scale, sensitivity, binding, seconds)
+
 
 NUMBERS = ("noise", "noise_parameter", "scale", "sensitivity", "binding")  # of a Trace, in its order
 
@@ -59,12 +65,12 @@ NUMBERS = ("noise", "noise_parameter", "scale", "sensitivity", "binding")  # of 
 def mean_trace(traces: Sequence[Trace]) -> Trace:
     """Return the mean of the traces of all agents; seconds are summed."""
 
-    def mean(name: str) -> float | None:
-        values = [getattr(trace, name) for trace in traces]
-        return None if None in values else float(sum(values) / len(traces))
+    def mean(name: str) -> float:
+        return float(sum(getattr(trace, name) for trace in traces) / len(traces))
 
     parts = {part: sum(trace.seconds[part] for trace in traces) for part in traces[0].seconds}
-    return Trace(*map(mean, NUMBERS), parts)  # type: ignore[arg-type]  # the binding alone may be None
+    binding = None if any(trace.binding is None for trace in traces) else mean("binding")
+    return Trace(mean("noise"), mean("noise_parameter"), mean("scale"), mean("sensitivity"), binding, parts)
 
 
 @dataclass(frozen=True, eq=False)

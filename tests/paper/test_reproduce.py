@@ -16,6 +16,7 @@ from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
 from tacit.paper import reproduce, tables
 from tacit.paper.archive import Archive, spec_of
 from tacit.paper.artefact import FOLDER, ORDER, Artefact, Scale, choose, read, read_all
+from tacit.paper.one_weight import on_one_weight
 from tacit.paper.reproduce import Reproduction
 from tacit.run import sweep
 from tacit.run.sources import Sources
@@ -393,7 +394,7 @@ def test_what_is_written_is_what_the_report_reads(plan, tmp_path):
     assert shown["scale"] == "quick"
     assert shown["printed"][0]["tolerance"] is None  # short runs claim nothing
     assert shown["table"] is None
-    assert record.read(written / "records.jsonl") == list(archive)
+    assert record.read(written / "records.jsonl") == [on_one_weight(one) for one in archive]
 
 
 def test_an_artefact_says_how_many_of_its_runs_are_missing_and_how_many_writers_there_were(plan, tmp_path):
@@ -507,11 +508,12 @@ def test_the_register_says_what_each_way_gives(plan, tmp_path, mnist):
     entry = {"finding": "f", "one": side, "other": side | {"y": "rho"}}
     artefact = Artefact("r", "r", "r", compare=(entry,))
     rows = tables.register(tables.Given(artefact, records, [], Sources()))["table"]["rows"]
-    compared, composed, beyond, read, twice = rows
+    compared, composed, beyond, *steps, read, twice = rows
     errors = [one["test_error"] for one in records if one["algorithm"] == "objt"]
     assert compared == ["f", "ObjT", f"{50 * sum(errors):.2f} %", "ObjT", f"{records[0]['curve']['rho'][-1]:.3g}"]
     assert (composed[2], composed[4]) == ("57.14", "6.809")  # the totals of the accountant's own tests
     assert (beyond[2], beyond[4]) == ("2.585", "4.575")  # below what is stated: the formula happens to hold
+    assert [(row[2], row[4]) for row in steps] == [("1.2", "5.8"), ("3.3", "4.3"), ("3.6", "3.8")]
     largest = sorted(mnist.shards[6].x.astype(float).sum(axis=1))
     assert (read[2], read[4]) == (f"{largest[-1]:.1f}", f"{largest[-2]:.1f}")
     assert "--femnist DIR" in twice[2]

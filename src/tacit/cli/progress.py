@@ -99,7 +99,7 @@ def _line(row: Values) -> str:
     return (
         f"t={row['t']:>7}  {_judged(row, width=7)}  objective {shown(row['objective'], '.5f')}  "
         f"consensus {shown(row['consensus_violation'], '.4g')}  noise {shown(row['noise_gradient_units'], '.4g')}  "
-        f"rho {shown(row['rho'], '.4g')}"
+        f"rho {shown(row['rho'], '.4g')}  binding {shown(row['binding'], '.2%')}"
     )
 
 

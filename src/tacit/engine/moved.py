@@ -25,4 +25,4 @@ class Moved:
         else:  # agent after agent, as the plain engine
             means = np.array([sum(own) for own in self.columns.transpose(0, 2, 1).reshape(-1, self.columns.shape[1])])
             means = (means.reshape(len(self.columns), -1) / self.columns.shape[1]).T.tolist()
-        return [Trace(*numbers, self.seconds) for numbers in means]
+        return [Trace.of(numbers, self.seconds) for numbers in means]

@@ -83,7 +83,7 @@ class TorchEngine:
         self.rho = rho
         clock = {"gradient": asked - start, "noise": 0.0, "update": self._now() - asked}  # the update draws the noise
         share = {part: spent / len(msgs) for part, spent in clock.items()}
-        traces = [Trace(*numbers, share) for numbers in torch.cat(moved).tolist()]
+        traces = [Trace.of(numbers, share) for numbers in torch.cat(moved).tolist()]
         z_mean, places = self._mean(), [self.place[r] for r in range(len(msgs))]
         return [Replies(z_mean[:, i], partial(self._violation, i), traces[i], np.float32) for i in places]
 
@@ -252,7 +252,7 @@ def _unit(bits: Tensor, width: int) -> Tensor:
 def _shrink(c: Tensor, center: Tensor, radius: Tensor) -> Tensor:
     """center + (c - center) min(1, radius / |c - center|)."""
     size = torch.linalg.vector_norm(c - center, dim=(1, 3), keepdim=True)
-    return center + (c - center) * (radius / torch.maximum(size, radius))
+    return torch.where(size <= radius, c, center + (c - center) * (radius / torch.maximum(size, radius)))
 
 
 BUILDER = Builder(TorchEngine, find_device)

@@ -20,6 +20,7 @@ from tacit.jsontext import Values
 from tacit.paper import convergence
 from tacit.paper.archive import Archive, key_of, select
 from tacit.paper.artefact import Artefact, Scale, named
+from tacit.paper.one_weight import on_one_weight
 from tacit.paper.tables import TABLES, Given
 from tacit.rounds import rounds
 from tacit.run import processes, sweep
@@ -142,7 +143,7 @@ def write(wanted: Reproduction, archive: Archive, out: Path, sources: Sources) -
     """OUT/<artefact>/records.jsonl and artefact.json, for every artefact of which there is something to show."""
     folders = []
     for artefact in (one.claimed(wanted.scale) for one in wanted.artefacts):
-        records = wanted.records(artefact, archive)
+        records = [on_one_weight(one) for one in wanted.records(artefact, archive)]
         if not records and artefact.grid:
             continue
         shown = describe(artefact, wanted.scale, records)

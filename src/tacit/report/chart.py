@@ -40,6 +40,7 @@ KNOWN = {
     "objective": Quantity("Training objective", "objective (mean loss and penalty)"),
     "noise_gradient_units": Quantity("Noise in gradient units", "mean |noise| (gradient units)", log=True),
     "noise_parameter_units": Quantity("Noise in parameter units", "mean |noise| (parameter units)", log=True),
+    "binding": Quantity("Where W or the trust region binds", "entries of z that it stops (%)", factor=100.0),
     "consensus_violation": Quantity("Consensus violation", "sum of |w - z| (parameter units)", log=True),
 }
 AVERAGED = {one.key: one.averaged for one in MEASURES}  # what the averaged iterate is measured by

@@ -16,7 +16,8 @@ from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
 
 QUANTITIES = (
-    *measures.KEYS, "objective", "consensus_violation", "noise_gradient_units", "noise_parameter_units", "rho",
+    *measures.KEYS, "objective", "consensus_violation", "noise_gradient_units", "noise_parameter_units",
+    "binding", "rho",
 )  # fmt: skip
 
 

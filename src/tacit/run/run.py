@@ -287,7 +287,7 @@ def summarize(
         "rounds": spec.run.rounds,
         "seed": spec.run.seed,
         **measured(last),
-        **{key: last[key] for key in ("objective", "consensus_violation")},
+        **{key: last[key] for key in ("objective", "consensus_violation", "binding")},
         **stated(spec, setup, kept),
         "engine": spec.run.engine,
         "path": path,
