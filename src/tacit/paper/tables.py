@@ -92,7 +92,7 @@ def _compared(entry: Values, records: Sequence[Values]) -> list[str]:
     cells = [entry["finding"]]
     for side in (entry["one"], entry["other"]):
         value = mean(select(records, side["where"]), side["y"])
-        share = side["y"].startswith("test_error")
+        share = side["y"].startswith(("test_error", "binding"))
         text = "not run" if value is None else f"{100 * value:.2f} %" if share else f"{value:.3g}"
         cells += [side["label"], text]
     return cells
