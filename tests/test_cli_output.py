@@ -11,7 +11,7 @@ from tacit.cli.table import table
 
 HEAD, ROWS = ("run", "error", "guarantee"), [("objt", "1.5%", "long " * 60), ("[bold]é", "-", "")]
 ROW = {"t": 1, "test_error": 0.25, "objective": 1.0, "consensus_violation": 0.1, "noise_gradient_units": 0.0}
-ROW |= {"rho": 1.0}
+ROW |= {"rho": 1.0, "binding": 0.025}
 
 
 class Terminal(io.StringIO):
@@ -75,5 +75,5 @@ def test_quiet_says_nothing_and_verbose_every_recorded_round(monkeypatch):
         progress(1, ROW)
         progress(2, None)
     assert terminal.getvalue().splitlines() == [
-        "t=      1  test error  25.00%  objective 1.00000  consensus 0.1  noise 0  rho 1"
+        "t=      1  test error  25.00%  objective 1.00000  consensus 0.1  noise 0  rho 1  binding 2.50%"
     ]

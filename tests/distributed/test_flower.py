@@ -46,8 +46,9 @@ def together(folder):
 
 
 def comparable(rows):
-    """Rows without clocks, and without the objective, which a coordinator cannot know: it has no records."""
-    return [{key: value for key, value in row.items() if "seconds" not in key and key != "objective"} for row in rows]
+    """Rows without clocks, and without what a coordinator cannot know: the objective, and where an agent's step binds."""
+    hidden = ("objective", "binding")
+    return [{key: value for key, value in row.items() if "seconds" not in key and key not in hidden} for row in rows]
 
 
 def check_trajectory(folder, run, monkeypatch, tmp_path):
