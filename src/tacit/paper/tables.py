@@ -12,7 +12,7 @@ import numpy as np
 from tacit.audit import mechanism
 from tacit.errors import TacitWarning
 from tacit.jsontext import Values
-from tacit.paper import convergence
+from tacit.paper import convergence, trust
 from tacit.paper.archive import mean, select
 from tacit.paper.artefact import Artefact
 from tacit.privacy.budget import total
@@ -145,9 +145,15 @@ def theorem(given: Given) -> Values:
     return convergence.shown(given.records, given.panels) if given.records else {}
 
 
+def trust_region(given: Given) -> Values:
+    """Merit, slope and binding of ObjT, by penalty and radius."""
+    return trust.shown(given.records, given.panels) if given.records else {}
+
+
 TABLES: dict[str, Callable[[Given], Values]] = {
     "instances": instances,
     "audit": audited,
     "register": register,
     "theorem": theorem,
+    "trust": trust_region,
 }
