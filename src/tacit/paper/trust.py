@@ -76,8 +76,9 @@ def binding(rule: Trust, domain: Domain, t: int, before: Array, after: Array) ->
 
     A radius below the rounding of an entry allows no move, and binds.
     """
-    size, rounding = np.abs(after), 2 * np.spacing(np.abs(after))
-    stopped = np.abs(after - before) >= 0.999 * rule.radius(t) - rounding
+    size = np.abs(after)
+    rounding = 2 * np.spacing(np.maximum(size, np.abs(before)))
+    stopped = np.abs(after - before) >= rule.radius(t) - rounding
     return float(np.mean(stopped & (size < domain.radius - rounding) if isinstance(domain, Box) else stopped))
 
 
@@ -107,14 +108,15 @@ def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
     for setting in settings:
         where = dict(zip(_KEYS, setting, strict=True))
         epsilon, rho, rho_static, radius, radius_a = setting
-        names = [epsilon if math.isfinite(epsilon) else "no noise", RHO[rho].format(rho_static), RADIUS[radius].format(radius_a)]
+        names = ["no noise" if math.isinf(epsilon) else epsilon, RHO[rho].format(rho_static)]
+        names.append(RADIUS[radius].format(radius_a))
         same = select(records, where)
         if not same:
             rows.append([*names, *["-"] * 8, "diverged"])
             continue
         t, floor, bound = same[0]["curve"]["t"], same[0]["theorem"]["floor"], bound_of(same[0])
         merit, binds, last = (_mean(same, name) for name in ("merit", "binding", "objective"))
-        early = [share for x, share in zip(t, binds, strict=True) if x <= t[-1] / 100]
+        early = [share for x, share in zip(t, binds, strict=True) if x <= max(t[0], t[-1] / 100)]
         late = [share for x, share in zip(t, binds, strict=True) if x >= t[-1] / 10]
         told = [fmean(early), fmean(late), merit[-1], slope(t, merit), last[-1] - same[0]["theorem"]["f_star"]]
         known = ["-" if floor is None else _short(floor), "-" if bound is None else _short(bound[-1])]

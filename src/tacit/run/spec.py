@@ -55,7 +55,7 @@ class AlgorithmSpec:
 class ScheduleSpec:
     rho: str = declare(
         "dynamic",
-        "c1 1.2^floor(t/period) + c2/epsilon; rho_static; 1/(P step) for steps that fall to zero; or rho_static sqrt(t)",
+        "c1 1.2^floor(t/period) + c2/epsilon; rho_static; 1/(P step), as steps fall to zero; or rho_static sqrt(t)",
         "dynamic", "static", "cooling", "root",
     )  # fmt: skip
     rho_c1: float = declare(2.0, "of the dynamic rho")
