@@ -19,11 +19,12 @@ from tacit.paper.trust import WideBound
 from tacit.problem.domain import Box
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency
+from tacit.schedule import Constant, Power, Staircase
 from tacit.types import Federation
 from tests.conftest import federation
 
 TINY = 1e-9
-RHOS = {"static": lambda t: 0.3, "root": lambda t: 0.02 * math.sqrt(t), "stairs": lambda t: 0.1 * 2 ** (t // 10)}
+RHOS = {"static": Constant(0.3), "root": Power(0.02, 0.5), "stairs": Staircase(0.1, 0.0, period=3, epsilon=1.0)}
 
 
 def sq(u):
@@ -192,7 +193,7 @@ def test_both_theorems_hold_on_every_path(seed, rho, proximal, gamma, rounds):
 
 @pytest.mark.parametrize("proximal", [True, False])
 def test_the_mean_merit_over_many_seeds_is_below_the_bound(proximal):
-    """The bounds in expectation, with the constants as they are computed, on a problem small enough to say something."""
+    """The bounds in expectation, with the constants as they are computed."""
     over, rounds, epsilon = federation(seed=0), 400, 2.0
     problem = Problem(over.n_agents, 1 / over.n_records, beta=0.1, domain=Box(0.5))
     found = constants(problem, over, Adjacency.ZERO_OUT)

@@ -93,7 +93,7 @@ def test_the_floor_is_zero_in_reach_of_the_optimum_and_unknown_where_the_proof_e
     found = merit()
     assert trust.floor(found, Trust(Constant(1.0)), 30) == 0.0
     assert trust.floor(found, Trust(Power(0.1, -2), Norm.L2), 30) is None
-    assert trust.floor(replace(found, gamma=1e-6), Trust(Power(0.1, -2)), 30) is None  # too little to hold agents together
+    assert trust.floor(replace(found, gamma=1e-6), Trust(Power(0.1, -2)), 30) is None  # too little for |nu|
 
 
 def test_binding_counts_what_the_region_stopped_and_not_what_w_stopped():
@@ -154,3 +154,21 @@ def test_followed_runs_of_objt_hold_a_merit_and_a_bound_where_there_is_one():
     (row,) = trust.shown([lost], [])["table"]["rows"]
     assert row[-1] == "diverged"
     assert len(row) == len(trust.COLUMNS)
+
+
+def test_the_recorded_runs_show_what_the_page_says():
+    """Docs/reproduction.md, "ObjT, the open question"."""
+    kept = [one for one in record.read(RECORDS / "paper.jsonl") if "theorem" in one and one["algorithm"] == "objt"]
+    if not kept:
+        pytest.skip("the runs of ObjT are not among these records")
+    table = trust.shown(kept, read_all()["trust"].all_panels())["table"]["rows"]
+    rows = {tuple(row[:3]): dict(zip(trust.COLUMNS, row, strict=True)) for row in table}
+    assert all(row["merit at T"] < row["bound at T"] for row in rows.values() if row["bound at T"] != "-")
+    assert all(row["merit at T"] > row["merit at least"] for row in rows.values())
+    for epsilon in (0.03, 0.1, 1.0):
+        freezes, grows = rows[epsilon, "1", "1/t^2"], rows[epsilon, "0.1 sqrt(t)", "8"]
+        assert freezes["merit at least"] > 0.01
+        assert freezes["slope, last two decades"] > -0.01
+        assert grows["slope, last two decades"] < -0.5
+        assert grows["last w: F - F*"] < rows[epsilon, "1", "8"]["last w: F - F*"]
+    assert rows[0.03, "1", "8"]["merit at T"] > 5 * rows[0.03, "0.1 sqrt(t)", "8"]["merit at T"]  # a floor of the mean
