@@ -155,6 +155,28 @@ def test_without_a_proximal_term_consensus_bounds_the_step(seed, rho):
         before = slope
 
 
+def test_where_nothing_binds_the_mean_of_all_agents_does_gradient_descent():
+    path = walk(0, 30, "static", proximal=False, box=100.0)
+    for t, rho in enumerate(path.rho):
+        slope = path.g[t] + path.xi[t]
+        np.testing.assert_allclose(path.dual[t + 1], slope, atol=1e-12)
+        moved = path.z[t + 1].mean(0) - path.z[t].mean(0)
+        np.testing.assert_allclose(moved, -slope.mean(0) / rho, atol=1e-12)
+
+
+@pytest.mark.parametrize(("ratio", "stable"), [(2.1, True), (1.9, False)])
+def test_agents_of_one_curvature_are_stable_above_twice_that_curvature(ratio, stable):
+    """f_p(u) = L/2 (u - b_p)^2 without noise and without W."""
+    curvature, at = 0.5, np.array([-1.0, 0.0, 4.0])
+    z, dual, rho = np.zeros(3), np.zeros(3), ratio * 0.5
+    for _ in range(1000):
+        w = consensus(z.mean(), dual.mean(), rho)
+        z = trust_center(w, dual, curvature * (z - at), rho)
+        dual = ascent(dual, w, z, rho)
+    assert (np.abs(z - 1.0).max() < 1e-6) == stable
+    assert stable or np.abs(z).max() > 100
+
+
 def merit_and_bound(path, merit, best, squared, plain):
     """Both sides of the theorem before the expectation, T times: distances as given, the noise as it was drawn."""
     found, gamma = merit(np.mean(path.z[:-1], 0), np.mean(path.w, 0)), merit.gamma

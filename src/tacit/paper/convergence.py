@@ -143,7 +143,7 @@ def verdict(merit: Sequence[float], bound: Sequence[float], repaired: Sequence[f
 
 
 def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
-    """The table of constants, bounds and slopes, and both bounds as lines in each panel."""
+    """The table of constants, bounds and slopes, and the printed bound as a line in each panel."""
     keys = ("privacy.epsilon", "schedule.eta_a")
     settings = sorted({tuple(spec_of(one)[key] for key in keys) for one in records})
     rows, series = [], []
@@ -162,8 +162,7 @@ def shown(records: Sequence[Values], panels: Sequence[Values]) -> Values:
         rows.append([*setting, t[-1], len(same), *told, verdict(merit, bound, repaired, gap)])
         for n, panel in enumerate(panels):
             if panel["where"].items() <= where.items():
-                for name, y in (("bound", bound), ("repaired bound", repaired)):
-                    series.append({"panel": n, "name": f"{name}, eta x {setting[1]:g}", "x": t, "y": y})
+                series.append({"panel": n, "name": f"bound, eta x {setting[1]:g}", "x": t, "y": bound})
     columns = [
         "epsilon", "eta x", "T", "seeds", "U1 at most", "U2", "U3 at most", "F(0) - F*", "merit at T",
         "bound at T, as printed", "bound at T, repaired", "slope, last two decades", "the bound is",
