@@ -208,4 +208,4 @@ def test_the_page_is_of_every_artefact_that_is_there(tmp_path, capsys):
 def test_help_says_what_starts_anew(capsys):
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
-    assert "batch of convergence, some minutes long, starts anew" in capsys.readouterr().out
+    assert "batch of convergence or trust, some minutes long, starts anew" in capsys.readouterr().out

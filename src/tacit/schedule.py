@@ -51,6 +51,9 @@ class Power:
         return self.exponent < -1
 
 
+RADII = {"power": -2.0, "constant": 0.0, "root": -0.5, "inverse": -1.0}  # delta^t = a t^exponent, by name
+
+
 @dataclass(frozen=True)
 class Staircase:
     """min(1e9, c1 1.2^floor(t / period) + c2 / epsilon), the paper's rho-hat; c2 / inf = 0 is non-private."""

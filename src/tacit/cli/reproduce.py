@@ -10,7 +10,7 @@ examples:
 
 A run that several artefacts share is done once; one that is in the records file is never done again, and a record that
 was edited is refused. What was stopped, by kill -9 too, goes on where it stopped: run the same command again. Only a
-batch of convergence, some minutes long, starts anew.
+batch of convergence or trust, some minutes long, starts anew.
 Without --femnist, what needs FEMNIST is left out, and said.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `tacit reproduce`."""
     parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
-                        "table1, fig1 .. fig6, long, convergence, privacy, discrepancies, writers, gap")  # fmt: skip
+                        "table1, fig1 .. fig6, long, convergence, trust, privacy, discrepancies, writers, gap")  # fmt: skip
     parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
                         "seeds, the same shapes; full: the paper's lengths, up to ten seeds")  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="batches of runs at a time, each in a process "

@@ -27,8 +27,8 @@ from tacit.run.sweep import Member
 
 FOLDER = Path(__file__).parent / "artefacts"
 ORDER = (
-    "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "privacy", "discrepancies",
-    "writers", "gap",
+    "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "trust", "privacy",
+    "discrepancies", "writers", "gap",
 )  # fmt: skip
 UNCLAIMED = "quick scale: shorter runs, fewer seeds"  # the note beside a number that is shown and not claimed
 

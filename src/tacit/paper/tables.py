@@ -12,7 +12,7 @@ import numpy as np
 from tacit.audit import mechanism
 from tacit.errors import TacitWarning
 from tacit.jsontext import Values
-from tacit.paper import convergence, difference
+from tacit.paper import convergence, difference, trust
 from tacit.paper.archive import mean, select
 from tacit.paper.artefact import Artefact
 from tacit.privacy.budget import total
@@ -175,10 +175,16 @@ def gap(given: Given) -> Values:
     return {"table": difference.table(given.records)} if given.records else {}
 
 
+def trust_region(given: Given) -> Values:
+    """Merit, slope and binding of ObjT, by penalty and radius."""
+    return trust.shown(given.records, given.panels) if given.records else {}
+
+
 TABLES: dict[str, Callable[[Given], Values]] = {
     "instances": instances,
     "audit": audited,
     "register": register,
     "theorem": theorem,
     "gap": gap,
+    "trust": trust_region,
 }

@@ -1,10 +1,13 @@
-"""The paper's convergence theorem for ObjP over a compact W, term by term.
+"""The paper's convergence theorem for ObjP over a compact W, term by term: as printed, and repaired.
 
     E[F(z^(T)) - F* + gamma |A w^(T) - z^(T)|]
         <= 1/T { (P U1^2 + 2 P J K U3^2 / epsilon^2 + U2 / 2) sqrt(T)
-                 + gamma U2 + U2 rho_max / 2 + gamma^2 / (2 rho^1) }
+                 + gamma U2 + U2 rho^T / 2 + gamma^2 / (2 rho^1) }                       as printed
+        <= 1/T { (P U1^2 + 2 P J K U3^2 / epsilon^2 + P U2^2 / 2) sqrt(T)
+                 + gamma sqrt(P) U2 + P U2^2 rho^T / 2 + gamma^2 / (2 rho^1) }           repaired
 
-with eta^t = 1 / sqrt(t) and lambda^1 = 0; z^(T) and w^(T) are means over the rounds.
+with eta^t = 1 / sqrt(t) and lambda^1 = 0; z^(T) and w^(T) are means over the rounds. The proof needs |z - z^t|^2 and
+|z^{T+1} - z^1| for P models stacked, each in a W of diameter U2: at most P U2^2 and sqrt(P) U2.
 """
 
 from __future__ import annotations
@@ -92,30 +95,29 @@ class Merit:
         return float(value - self.f_star + self.gamma * np.linalg.norm(w - z))
 
 
+def noise_energy(n_agents: int, dimension: int, u3: float, epsilon: float) -> float:
+    """2 P J K U3^2 / epsilon^2: at least E |xi|^2 of Laplace noise of scale U3 / epsilon in every entry."""
+    return 2 * n_agents * dimension * u3**2 / epsilon**2
+
+
 @dataclass(frozen=True)
 class Bound:
-    """The right-hand side for eta^t = a / sqrt(t); a = 1 is the theorem as printed."""
+    """The right-hand side for eta^t = a / sqrt(t); a = 1 is the theorem."""
 
     constants: Constants
     n_agents: int
-    dimension: int
-    epsilon: float
+    noise: float  # 2 P J K U3^2 / epsilon^2
     gamma: float
     rho_first: float
     rho_last: float
     a: float = 1.0
 
-    @property
-    def noise(self) -> float:
-        """2 P J K U3^2 / epsilon^2."""
-        return 2 * self.n_agents * self.dimension * self.constants.u3**2 / self.epsilon**2
-
     def __call__(self, rounds: int) -> float:
-        """The bound as printed: squared distances are bounded by U2."""
+        """The bound as printed: U2 stands for squared and for plain distances of P stacked models."""
         return self._with(self.constants.u2, self.constants.u2, rounds)
 
     def repaired(self, rounds: int) -> float:
-        """The bound with squared distances of P stacked models bounded by P U2^2, and plain distances by sqrt(P) U2."""
+        """The bound with P U2^2 for squared distances of P stacked models, and sqrt(P) U2 for plain distances."""
         u2 = self.constants.u2
         return self._with(self.n_agents * u2**2, math.sqrt(self.n_agents) * u2, rounds)
 

@@ -36,7 +36,18 @@ from tacit.problem.sensitivity import (
 from tacit.run import rules
 from tacit.run.in_sum import check as check_sum
 from tacit.run.spec import ScheduleSpec, Spec
-from tacit.schedule import LARGEST_STEP, Constant, Cooling, HuangStep, Power, Scaled, Schedule, Staircase, cooled_step
+from tacit.schedule import (
+    LARGEST_STEP,
+    RADII,
+    Constant,
+    Cooling,
+    HuangStep,
+    Power,
+    Scaled,
+    Schedule,
+    Staircase,
+    cooled_step,
+)
 from tacit.types import Federation, Norm, Shard
 
 
@@ -221,8 +232,7 @@ def _rule(
         return Exact(problem.smoothness(shard), convexity, a.tolerance)
     at = Point(a.linearize_at)
     if a.rule == "trust":
-        radius = Constant(s.radius_a) if s.radius == "constant" else Power(s.radius_a, -2)
-        return Trust(radius, Norm(a.trust_norm), at)
+        return Trust(Power(s.radius_a, RADII[s.radius]), Norm(a.trust_norm), at)
     if s.eta == "power":
         return Prox(Power(s.eta_a, -0.5), at)
     if s.eta == "constant":
@@ -276,6 +286,8 @@ def _rho(spec: Spec, federation: Federation, agents: Sequence[Agent]) -> Schedul
     s = spec.schedule
     if s.rho == "static":
         return Scaled(s.rho_factor, Constant(s.rho_static))
+    if s.rho == "root":
+        return Scaled(s.rho_factor, Power(s.rho_static, 0.5))
     if s.rho == "cooling":
         step = s.step or _step(spec, federation, agents)
         first = (1 - (spec.algorithm.momentum or 0.0)) * step  # moves that are repeated add up to the whole step

@@ -22,6 +22,7 @@ from tacit.privacy.summed import InSum
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
 from tacit.problem.regularizer import REGULARIZERS
+from tacit.schedule import RADII
 from tacit.speckey import key as declare
 from tacit.types import is_unicode
 
@@ -53,13 +54,14 @@ class AlgorithmSpec:
 @dataclass(frozen=True)
 class ScheduleSpec:
     rho: str = declare(
-        "dynamic", "c1 1.2^floor(t/period) + c2/epsilon; rho_static; or 1/(P step), rising as steps fall to zero",
-        "dynamic", "static", "cooling",
+        "dynamic",
+        "c1 1.2^floor(t/period) + c2/epsilon; rho_static; 1/(P step), as steps fall to zero; or rho_static sqrt(t)",
+        "dynamic", "static", "cooling", "root",
     )  # fmt: skip
     rho_c1: float = declare(2.0, "of the dynamic rho")
     rho_c2: float = declare(5.0, "of the dynamic rho")
     rho_period: float = declare(10_000.0, "of the dynamic rho")
-    rho_static: float = declare(1.0, "the static rho")
+    rho_static: float = declare(1.0, "the static rho, and the first of the root")
     step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
     score_noise: float | None = declare(
         None, "noise that a record's scores may gather in the run, where step is unset; unset: by the number of classes"
@@ -68,7 +70,7 @@ class ScheduleSpec:
     eta: str = declare("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
     eta_a: float = declare(1.0, "a of eta; multiplies Huang's step")
     c_w: float = declare(10.0, "Huang's bound on the norm of the optimum")
-    radius: str = declare("power", "a/t^2, or a", "power", "constant")
+    radius: str = declare("power", "a/t^2, a, a/sqrt(t) or a/t", choices=RADII)
     radius_a: float = declare(1.0, "a of the trust radius")
 
 
