@@ -1,4 +1,4 @@
-"""Where a constraint binds: the share of the entries of z that W or the trust region moves away from the step's centre."""
+"""Where a constraint binds: the share of the entries of z that W or the trust region moves away from the centre."""
 
 import numpy as np
 import pytest

@@ -46,7 +46,7 @@ def together(folder):
 
 
 def comparable(rows):
-    """Rows without clocks, and without what a coordinator cannot know: the objective, and where an agent's step binds."""
+    """Rows without clocks, and without what a coordinator cannot know: the objective, and where a step binds."""
     hidden = ("objective", "binding")
     return [{key: value for key, value in row.items() if "seconds" not in key and key not in hidden} for row in rows]
 

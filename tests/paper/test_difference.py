@@ -11,8 +11,8 @@ def made(name, epsilon, ts, errors, **values):
         {"privacy.epsilon": epsilon, "run.rounds": ts[-1], "run.seed": 0, **values}
     )
     return {
-        "name": f"{name}-{ts[-1]}", "algorithm": name, "rounds": ts[-1], "seed": spec.run.seed, "test_error": errors[-1],
-        "curve": {"t": ts, "test_error": errors}, "spec": spec.toml(),
+        "name": f"{name}-{ts[-1]}", "algorithm": name, "rounds": ts[-1], "seed": spec.run.seed,
+        "test_error": errors[-1], "curve": {"t": ts, "test_error": errors}, "spec": spec.toml(),
     }  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def test_binding_counts_what_the_region_stopped_and_not_what_w_stopped():
     before = np.zeros(4, np.float32)
     after = np.array([0.5, -0.5, 0.2, 0.0], np.float32)
     assert region_binding(rule, domain, 2, before, after) == 0.5
-    assert region_binding(rule, domain, 2, np.full(4, 1.5, np.float32), np.full(4, 2.0, np.float32)) == 0.0  # at the face
+    assert region_binding(rule, domain, 2, np.full(4, 1.5, np.float32), np.full(4, 2.0, np.float32)) == 0.0  # W's
     assert region_binding(Trust(Constant(8.0)), domain, 1, before, after) == 0.0
     assert region_binding(rule, domain, 10**12, after, after) == 0.75  # a radius below rounding; zero has no rounding
 
