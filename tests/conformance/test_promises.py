@@ -39,6 +39,7 @@ PINNED = {
     "fedavg": None,
     "fedgd": (RECORD, NOBODY, THREE),
     "fedprox": None,
+    "graph-admm": (RECORD, NOBODY, THREE),
     "iceadmm": (RECORD, NOBODY, THREE),
     "iiadmm": (RECORD, NOBODY, THREE),
     "kifer": (RECORD, CURATOR, MASKED),
@@ -189,6 +190,7 @@ SPREAD = {
     ),
     "dvp": _dvp,
     "fedgd": gaussian(lambda own, one: [clipped(own, one)]),
+    "graph-admm": gaussian(lambda own, one: [clipped(own, one) / one.rho(1)]),
     "iceadmm": gaussian(
         lambda own, one: [clipped(own, one) / (one.rho(1) + one.zeta), clipped(own, one) / (1 + one.zeta / one.rho(1))]
     ),

@@ -133,7 +133,7 @@ GRID = """
 source = "synthetic"
 agents = 5
 [algorithm]
-name = ["objt", "objp", "fedgd"]
+name = ["objt", "objp", "fedgd", "graph-admm"]
 [run]
 rounds = 3
 seed = [0, 1]
