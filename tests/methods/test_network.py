@@ -95,7 +95,7 @@ def test_some_long_links_let_many_agents_agree_sooner_than_as_many_short_ones():
 
 
 @pytest.mark.parametrize(("n", "links", "says"), [
-    (4, ((0, 1), (2, 3)), "agent 2 and 1 others are not reached from agent 0"),
+    (4, ((0, 1), (2, 3)), "2 of 4 agents, as agent 2, are not reached from agent 0"),
     (2, (), "the network is not connected"),
     (3, ((0, 1), (1, 0), (1, 2)), "is named once"),
     (3, ((0, 1), (1, 1), (1, 2)), "joins two of the agents 0 .. 2"),

@@ -36,8 +36,8 @@ class Network:
         far = [p for p in range(self.n_agents) if p not in self._reached]
         if far:
             raise SpecError(
-                f"the network is not connected: agent {far[0]} and {len(far) - 1} others are not reached from agent 0, "
-                "and agents that nothing links cannot agree on a model. Add links (method.degree = 2 makes a ring)."
+                f"the network is not connected: {len(far)} of {self.n_agents} agents, as agent {far[0]}, are not "
+                "reached from agent 0, and cannot agree with it on a model. Add links (method.degree = 2 makes a ring)."
             )
 
     @cached_property
