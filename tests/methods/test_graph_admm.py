@@ -84,7 +84,7 @@ def test_the_duals_sum_to_zero_and_the_mean_of_all_models_does_noisy_gradient_de
     own, rho = replace(ridge(), seed=seed), Cooling(1.5, 6)
     std, z = noise_std(own, 2.0, 0.4), own.zeros
     for state, info, kept in followed(own, GraphADMM(6, 0.4, 2.0, rho, network)):
-        slope = noisy_gradients(own, network.means(z, own.index), 0.4, std, state.t)
+        slope = noisy_gradients(own, network.means(z, own.index, network.bound), 0.4, std, state.t)
         np.testing.assert_allclose(state.w, z.mean(0) - slope.mean(0) / rho(state.t), rtol=0, atol=1e-12)
         np.testing.assert_allclose(kept["dual"].sum(0), 0, atol=1e-11)
         (z,) = info.seen
@@ -99,7 +99,7 @@ def test_the_step_minimises_the_objective_of_decentralised_admm(network):
     for state, info, kept in followed(own, GraphADMM(4, 0.4, 2.0, Constant(rho), network)):
         (z,) = info.seen
         np.testing.assert_allclose(kept["dual"], -2 * alpha, rtol=0, atol=1e-12)
-        slope = noisy_gradients(own, network.means(last, own.index), 0.4, std, state.t)
+        slope = noisy_gradients(own, network.means(last, own.index, network.bound), 0.4, std, state.t)
         for p, near in enumerate(network.neighbours):
             s = rho - 2 * e * len(near)
             pulls = 2 * e * sum(z[p] - (last[p] + last[q]) / 2 for q in near) + s * (z[p] - last[p])
@@ -184,7 +184,7 @@ def test_what_an_agent_keeps_and_sends_follows_from_what_was_released_and_its_ow
     own, rho = replace(ridge(), seed=3), Cooling(1.5, 5)
     std, z, dual = noise_std(own, 2.0, 0.4), own.zeros, own.zeros
     for state, info in simulate(GraphADMM(5, 0.4, 2.0, rho, network), own):
-        c = network.means(z, own.index)
+        c = network.means(z, own.index, network.bound)
         dual = dual + (rho(state.t - 1) * (c - z) if state.t > 1 else 0)
         slope = dual - rho(state.t) * (info.seen[0] - c)
         np.testing.assert_allclose(slope, noisy_gradients(own, c, 0.4, std, state.t), rtol=0, atol=1e-10)

@@ -11,7 +11,7 @@ from tacit.methods.network import MOST_LINKS, Network, circulant, path, star
 
 def mixing(network):
     """M: the means of the rows of the unit matrix."""
-    return network.means(np.eye(network.n_agents)[:, :, None], range(network.n_agents))[:, :, 0]
+    return network.means(np.eye(network.n_agents)[:, :, None], range(network.n_agents), network.bound)[:, :, 0]
 
 
 def laplacian(network):
@@ -49,10 +49,10 @@ def test_a_mean_of_neighbours_keeps_the_mean_of_all_and_never_overshoots(network
 def test_the_means_take_a_share_of_the_laplacian_off_and_each_agent_has_its_own_to_the_last_bit(network, seed):
     z = np.random.default_rng(seed).normal(size=(network.n_agents, 3, 2))
     expected = z - np.einsum("pq,qjk->pjk", laplacian(network), z) / network.bound
-    together = network.means(z, range(network.n_agents))
+    together = network.means(z, range(network.n_agents), network.bound)
     np.testing.assert_allclose(together, expected, atol=1e-12)
     for p in range(network.n_agents):
-        np.testing.assert_array_equal(network.means(z, [p]), together[[p]])
+        np.testing.assert_array_equal(network.means(z, [p], network.bound), together[[p]])
 
 
 @given(networks())

@@ -61,7 +61,7 @@ class GraphADMM(KeepsDual):
         return gaussian_releases(self.multiplier)
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        near = replace(msg, w=self.network.means(msg.w, agents.index))
+        near = replace(msg, w=self.network.means(msg.w, agents.index, self.network.bound))
         dual, std = caught_up(own, near, self.rho), noise_std(agents, self.multiplier, self.clip)
         point = near.w if self.at is Point.GLOBAL else own["z"]
         slope = noisy_gradients(agents, point, self.clip, std, msg.t)

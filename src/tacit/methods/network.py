@@ -63,7 +63,12 @@ class Network:
         """g, which no eigenvalue of L exceeds."""
         return min(self.n_agents, max((self._degree(p) + self._degree(q) for p, q in self.links), default=1))
 
-    def means(self, z: Array, agents: Sequence[int]) -> Array:
+    @property
+    def most(self) -> int:
+        """The largest number of neighbours, or 1 where nobody has any."""
+        return max(1, *map(len, self.neighbours))
+
+    def means(self, z: Array, agents: Sequence[int], g: int) -> Array:
         """c_p of these agents, from the z of all: (P, J, K) -> (agents, J, K).
 
         c_p = ( (g - d_p) z_p + sum_{q linked to p} z_q ) / g, in the same order whichever agents are here: a product
@@ -71,10 +76,10 @@ class Network:
         """
         found = np.empty((len(agents), *z.shape[1:]))
         for row, p in zip(found, agents, strict=True):
-            row[...] = (self.bound - self._degree(p)) * z[p]
+            row[...] = (g - self._degree(p)) * z[p]
             for q in self.neighbours[p]:
                 row += z[q]
-        found /= self.bound
+        found /= g
         return found
 
     def _degree(self, p: int) -> int:
