@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Broadcast, Order
 from tacit.admm.rule import Objective, Point, Trust
+from tacit.errors import IncompatibleError
 from tacit.methods.gradient_descent import FEDGD
 from tacit.methods.graph_admm import ENTRY, GraphADMM, build_on
 from tacit.methods.method import Budget, simulate
@@ -207,3 +208,8 @@ def test_a_round_is_one_release_and_one_model_for_each_link_end():
     (_, info), *_ = simulate(method, own)
     assert [array.shape for array in info.seen] == [(3, *own.shape)]
     assert info.sent == 4 * math.prod(own.shape)
+
+
+def test_a_network_of_other_agents_is_refused():
+    with pytest.raises(IncompatibleError, match="the network has 4 agents, and the records 3"):
+        build_on(path(4), task(), Budget(1.0, 1e-5), ENTRY.grid[0])

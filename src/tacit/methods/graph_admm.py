@@ -37,6 +37,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
 from tacit.admm.updates import trust_center
+from tacit.errors import IncompatibleError
 from tacit.methods.local_models_first import caught_up
 from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsDual, Own, grid
 from tacit.methods.network import Network, circulant
@@ -89,6 +90,8 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> GraphADMM:
 
 def build_on(network: Network, facts: Facts, budget: Budget, choice: Choice) -> GraphADMM:
     """The same on any network of these agents."""
+    if network.n_agents != facts.n_agents:
+        raise IncompatibleError(f"the network has {network.n_agents} agents, and the records {facts.n_agents}.")
     rounds, clip = int(choice["rounds"]), choice["clip"]
     multiplier = budget.multiplier(rounds)
     rho = cooled_penalty(facts, choice["score_noise"], noise_std(facts, multiplier, clip), rounds)

@@ -19,7 +19,7 @@ import numpy as np
 from tacit.errors import IncompatibleError, SpecError
 from tacit.types import Array
 
-MOST_LINKS = 2**20  # a few hundred MB, and minutes a round with models of any size
+MOST_LINKS = 2**20  # some hundred MB; a round adds up twice as many models
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Network:
         once = {(min(link), max(link)) for link in self.links}
         if len(once) < len(self.links) or any(not 0 <= p < q < self.n_agents for p, q in once):
             raise SpecError(f"a link joins two of the agents 0 .. {self.n_agents - 1}, and is named once.")
-        far = [p for p in range(self.n_agents) if p not in self._reached]
+        far = sorted(set(range(self.n_agents)) - self._reached())
         if far:
             raise SpecError(
                 f"the network is not connected: {len(far)} of {self.n_agents} agents, as agent {far[0]}, are not "
@@ -49,7 +49,6 @@ class Network:
             found[q].append(p)
         return tuple(tuple(sorted(own)) for own in found)
 
-    @property
     def _reached(self) -> set[int]:
         """All agents that a message of agent 0 gets to."""
         reached, last = {0}, [0]
