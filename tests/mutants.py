@@ -43,6 +43,8 @@ SUM_HOSTILE = ADDED + "test_a_hostile_coordinator_gets_refusals_alone_and_no_rec
 SUM_KEYS = ADDED + "test_keys_that_the_pinned_agents_did_not_sign_for_this_run_are_not_met"
 SUM_AUDIT, SEARCH = "tests/audit/test_sum.py::", "tests/guarded/test_mask_search.py::"
 KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_of_it"
+GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.py::"
+NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
 
 
@@ -463,6 +465,40 @@ MUTANTS = (
     Mutant("a value in a sum does not saturate", "privacy/summed.py",
            "np.clip(exact, -largest, largest)", "exact",
            SUMMED + "test_large_values_saturate_at_the_public_bound"),
+    Mutant("agents on a network draw half of their noise", "methods/graph_admm.py",
+           "noise_std(agents, self.multiplier, self.clip)", "noise_std(agents, self.multiplier / 2, self.clip)",
+           PROMISES + "test_the_noise_that_is_drawn_is_the_noise_that_is_promised"),
+    Mutant("agents on a network promise half of their noise", "methods/graph_admm.py",
+           "gaussian_releases(self.multiplier)", "gaussian_releases(self.multiplier / 2)",
+           PROMISES + "test_a_method_promises_what_is_pinned"),
+    Mutant("agents on a network take their duals from models without noise", "methods/graph_admm.py",
+           'return {"z": z, "dual": dual}, {"z": z}',
+           'z_ = trust_center(near.w, dual, noisy_gradients(agents, point, self.clip, 0.0, msg.t), self.rho(msg.t))\n'
+           '        return {"z": z_, "dual": dual}, {"z": z}',
+           GRAPH + "test_what_an_agent_keeps_and_sends_follows_from_what_was_released_and_its_own_noisy_slope"),
+    Mutant("agents on a network leave their set", "methods/graph_admm.py",
+           "agents.problem.domain.project(each)", "each", GRAPH + "test_agents_stay_in_the_set"),
+    Mutant("agents of a chain draw half of their noise", "methods/gadmm.py",
+           "noise_std(agents, self.multiplier, self.clip)", "noise_std(agents, self.multiplier / 2, self.clip)",
+           PROMISES + "test_the_noise_that_is_drawn_is_the_noise_that_is_promised"),
+    Mutant("agents of a chain count the releases of tails alone", "methods/gadmm.py",
+           "(GaussianRelease(self.multiplier), iteration(self.rounds))",
+           "(GaussianRelease(self.multiplier), self.rounds // 2)",
+           PROMISES + "test_a_method_promises_what_is_pinned"),
+    Mutant("agents of a chain raise their duals between the groups", "methods/gadmm.py",
+           'caught_up(own, near, self.rho) if msg.t % 2 else own["dual"]', "caught_up(own, near, self.rho)",
+           CHAIN + "test_two_agents_by_hand"),
+    Mutant("agents of a chain move when they are not asked", "methods/gadmm.py",
+           "for row in rows:", "for row in range(len(z)):",
+           CHAIN + "test_it_is_the_algorithm_of_its_paper_with_a_multiplier_for_each_link"),
+    Mutant("a network may be in two parts", "methods/network.py",
+           "        if far:", "        if False:", NETWORK + "test_pairs_do_not_reach_each_other"),
+    Mutant("agents on a network are pulled too hard", "methods/network.py",
+           "self._degree(p) + self._degree(q) for", "max(self._degree(p), self._degree(q)) for",
+           NETWORK + "test_no_eigenvalue_of_the_laplacian_exceeds_the_bound"),
+    Mutant("agents on a network hear some neighbours alone", "methods/network.py",
+           "for q in self.neighbours[p]:\n                row", "for q in self.neighbours[p][:1]:\n                row",
+           NETWORK + "test_a_mean_of_neighbours_keeps_the_mean_of_all_and_never_overshoots"),
     Mutant("one message forgets the label's part of the sensitivity", "methods/onemessage.py",
            "math.sqrt(1 + balance**2 * label_square(facts))", "1.0",
            MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),

@@ -25,8 +25,8 @@ NOBODY, SUM, SERVER, CURATOR = Trusted.NOBODY, Trusted.SUM, Trusted.SERVER, Trus
 
 # who is protected, who is trusted, and what a run of three rounds (or of one, where the method has one) releases at
 # BUDGET by default; None where nothing is promised
-ONE, THREE, SIX, NINE = (
-    ((GaussianRelease(m), n),) for m, n in ((1.39059, 1), (2.40858, 3), (3.40625, 6), (4.17178, 9))
+ONE, TWO, THREE, SIX, NINE = (
+    ((GaussianRelease(m), n),) for m, n in ((1.39059, 1), (1.96659, 2), (2.40858, 3), (3.40625, 6), (4.17178, 9))
 )
 MASKED = ((GeneralRelease(2.96752, 9.9e-6), 1), (GaussianRelease(128.947), 1))
 PINNED = {
@@ -39,6 +39,8 @@ PINNED = {
     "fedavg": None,
     "fedgd": (RECORD, NOBODY, THREE),
     "fedprox": None,
+    "gadmm": (RECORD, NOBODY, TWO),  # of three rounds the heads answer in the first and the last
+    "graph-admm": (RECORD, NOBODY, THREE),
     "iceadmm": (RECORD, NOBODY, THREE),
     "iiadmm": (RECORD, NOBODY, THREE),
     "kifer": (RECORD, CURATOR, MASKED),
@@ -189,6 +191,8 @@ SPREAD = {
     ),
     "dvp": _dvp,
     "fedgd": gaussian(lambda own, one: [clipped(own, one)]),
+    "gadmm": gaussian(lambda own, one: [clipped(own, one) / one.rho(1)]),
+    "graph-admm": gaussian(lambda own, one: [clipped(own, one) / one.rho(1)]),
     "iceadmm": gaussian(
         lambda own, one: [clipped(own, one) / (one.rho(1) + one.zeta), clipped(own, one) / (1 + one.zeta / one.rho(1))]
     ),

@@ -133,7 +133,7 @@ GRID = """
 source = "synthetic"
 agents = 5
 [algorithm]
-name = ["objt", "objp", "fedgd"]
+name = ["objt", "objp", "fedgd", "graph-admm", "gadmm"]
 [run]
 rounds = 3
 seed = [0, 1]
@@ -148,7 +148,7 @@ def test_a_sweep_over_ranks_gives_the_records_of_one_process(tmp_path: Path) -> 
         done = tacit(ranks, "sweep", "--config", tmp_path / f"{name}.toml", "--out", tmp_path / name, "-qq")
         assert done.returncode == 0, done.stderr
         found[name] = {run.name: kept(run) for run in (tmp_path / name).iterdir() if run.is_dir()}
-    assert len(found["fast"]) == 6
+    assert len(found["fast"]) == 10
     assert found["mpi"] == found["fast"]
 
 

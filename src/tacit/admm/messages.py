@@ -28,7 +28,10 @@ class Order(enum.Enum):
 
 @dataclass(frozen=True, eq=False)
 class Broadcast:
-    """Round t, the global model, and the penalty where a method has one; `to` lists the agents asked, None for all."""
+    """Round t, the global model, and the penalty where a method has one; `to` lists the agents asked, None for all.
+
+    A method without a global model passes on the models that agents released last as w, (P, J, K).
+    """
 
     t: int
     w: Array

@@ -24,6 +24,8 @@ METHODS: Registry[AnyEntry] = Registry(
         "fedavg": "tacit.methods.fedavg:FEDAVG",
         "fedgd": "tacit.methods.gradient_descent:FEDGD",
         "fedprox": "tacit.methods.fedavg:FEDPROX",
+        "gadmm": "tacit.methods.gadmm:ENTRY",
+        "graph-admm": "tacit.methods.graph_admm:ENTRY",
         "iceadmm": "tacit.methods.appfl:ICEADMM_ENTRY",
         "iiadmm": "tacit.methods.appfl:IIADMM_ENTRY",
         "kifer": "tacit.methods.noisy_minimum:KIFER",

@@ -238,7 +238,8 @@ def _price(promise: Promise) -> str:
     each = [f"{_times(n)}{_words(one)} a round" for one, n in promise.each_round]
     if promise.coalition is not None:  # repetitions have the noise of a round
         return ", ".join(f"{one}, in the sum over agents" for one in each)
-    return ", ".join(each + [f"{_times(n)}{_words(one)} once" for one, n in promise.once])
+    once = [f"{_times(n)}{_words(one)} {'once' if n == 1 else 'in the run'}" for one, n in promise.once]
+    return ", ".join(each + once)
 
 
 def _times(n: int) -> str:

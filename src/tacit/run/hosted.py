@@ -120,7 +120,10 @@ class SpreadHosted:
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round of every run."""
         asked = [
-            {"t": msg.t, "rho": msg.rho, "to": None if msg.to is None else msg.to.tolist(), "kind": msg.w.dtype.str}
+            {
+                "t": msg.t, "rho": msg.rho, "to": None if msg.to is None else msg.to.tolist(),
+                "kind": msg.w.dtype.str, "shape": msg.w.shape,
+            }
             for msg in msgs
         ]
         with self.team.doing("answer", asked=asked):

@@ -87,7 +87,7 @@ class _Rank:
         assert self.hosted is not None
         msgs = []
         for one in asked:
-            w = self.team.spread(None, one["kind"], self.setups[0].shape)
+            w = self.team.spread(None, one["kind"], one["shape"])
             msgs.append(Broadcast(one["t"], w, one["rho"], None if one["to"] is None else np.array(one["to"], int)))
         answer_together(self.hosted, msgs, self.team)
 
