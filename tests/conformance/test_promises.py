@@ -13,7 +13,7 @@ import pytest
 from tacit.methods.method import simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
-from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
+from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease
 from tacit.run import build
 from tacit.run.presets import preset
 from tests.conformance.test_methods import BUDGET, small
@@ -32,6 +32,8 @@ MASKED = ((GeneralRelease(2.96752, 9.9e-6), 1), (GaussianRelease(128.947), 1))
 PINNED = {
     "amp": (RECORD, CURATOR, MASKED),
     "chaudhuri": (RECORD, CURATOR, ((GeneralRelease(2.97), 1), (GeneralRelease(0.03), 1))),
+    "chaudhuri-output": (RECORD, CURATOR, ((GeneralRelease(3.0), 1),)),
+    "cpsgd": (RECORD, NOBODY, ((BinomialRelease(7110, 16.0, 12, 1e-7 / 3), 3),)),
     "dp-fedavg": (CLIENT, SERVER, THREE),
     "dpsgd": (RECORD, CURATOR, THREE),
     "dpsgd-local": (RECORD, NOBODY, SIX),
@@ -182,6 +184,10 @@ REPLACED_RECORD = 2  # one record goes, and another comes
 SPREAD = {
     "amp": minimum(normal),
     "chaudhuri": minimum(radial),
+    "chaudhuri-output": lambda own, one, release: [
+        math.sqrt(math.prod(own.shape) + 1) / release.epsilon * (1 + 2 * one.tolerance) * longest(own) / one.convexity
+    ],
+    "cpsgd": lambda _own, _one, release: [math.sqrt(release.coins) / 2],  # whole numbers of steps
     "dp-fedavg": gaussian(lambda own, one: [one.clip / (one.rate * own.n_agents)]),
     "dpsgd": gaussian(lambda own, one: [one.step * clipped(own, one) / one.rate]),
     "dpsgd-local": gaussian(

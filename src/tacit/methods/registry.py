@@ -17,6 +17,8 @@ METHODS: Registry[AnyEntry] = Registry(
         "iadmm-trust": "tacit.methods.admm:IADMM_TRUST",
         "amp": "tacit.methods.noisy_minimum:AMP",
         "chaudhuri": "tacit.methods.noisy_minimum:CHAUDHURI",
+        "chaudhuri-output": "tacit.methods.noisy_minimum:CHAUDHURI_OUTPUT",
+        "cpsgd": "tacit.methods.cpsgd:ENTRY",
         "dp-fedavg": "tacit.methods.fedavg:DP_FEDAVG",
         "dpsgd": "tacit.methods.gradient_descent:CENTRAL",
         "dpsgd-local": "tacit.methods.gradient_descent:LOCAL",
