@@ -43,6 +43,7 @@ PINNED = {
     "fedprox": None,
     "iceadmm": (RECORD, NOBODY, THREE),
     "iiadmm": (RECORD, NOBODY, THREE),
+    "input-perturbation": (RECORD, NOBODY, ONE),
     "kifer": (RECORD, CURATOR, MASKED),
     "nbafl": None,
     "objp-local": (RECORD, NOBODY, SIX),
@@ -136,6 +137,11 @@ def moments(own, method):
     return own.row_norm**2 * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
 
 
+def labelled(own, method):
+    """How far a record of the largest norm and its label, less 1/K, lie from zero."""
+    return own.row_norm * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
+
+
 def shared(own, method):
     """The noise of a total over that of the agents who do not collude."""
     return math.sqrt(own.n_agents / (own.n_agents - method.in_sum.colluding))
@@ -199,6 +205,10 @@ SPREAD = {
         lambda own, one: [clipped(own, one) / (one.rho(1) + one.zeta), clipped(own, one) / (1 + one.zeta / one.rho(1))]
     ),
     "iiadmm": gaussian(lambda own, one: [clipped(own, one) / one.rho(1)]),
+    # zeros stand after the records of an agent that has fewer than another
+    "input-perturbation": gaussian(
+        lambda own, one: [labelled(own, one) * math.sqrt(own.n_records / own.n_agents / max(own.sizes))]
+    ),
     "kifer": minimum(normal),
     # half of the first noise stays in the second point: the mean of both holds 3/4 of the first, 1/2 of the second
     "objp-local": gaussian(lambda own, one: [math.hypot(3 / 4, 1 / 2) * clipped(own, one) / (2 * one.rho(1))]),

@@ -28,6 +28,7 @@ METHODS: Registry[AnyEntry] = Registry(
         "fedprox": "tacit.methods.fedavg:FEDPROX",
         "iceadmm": "tacit.methods.appfl:ICEADMM_ENTRY",
         "iiadmm": "tacit.methods.appfl:IIADMM_ENTRY",
+        "input-perturbation": "tacit.methods.input_perturbation:ENTRY",
         "kifer": "tacit.methods.noisy_minimum:KIFER",
         "objp-local": "tacit.methods.multilocal:OBJP",
         "objt-local": "tacit.methods.multilocal:OBJT",
