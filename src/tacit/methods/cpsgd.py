@@ -113,5 +113,5 @@ def _calibrated(first: BinomialRelease, budget: Budget, rounds: int) -> Binomial
 
 
 ENTRY = Entry("cpsgd", "gradient descent on small whole numbers, binomial noise at each agent", build, grid(
-    rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), fineness=1.0, bits=16,
+    rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), fineness=2.0, bits=16,
 ))  # fmt: skip

@@ -173,7 +173,7 @@ CHAUDHURI = Entry(
 )  # fmt: skip
 CHAUDHURI_OUTPUT = Entry(
     "chaudhuri-output", "one minimiser with radial noise on it, pure epsilon, by a curator", build_output,
-    grid(score_noise=(0.5, 0.25, 1.0, 2.0)),
+    grid(score_noise=(0.5, 0.25, 0.1, 1.0)),
 )  # fmt: skip
 KIFER = Entry("kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
     score_noise=(1.0, 0.5, 0.25, 0.1),

@@ -62,12 +62,18 @@ def cut(release: BinomialRelease) -> int:
     return math.ceil(math.sqrt(release.coins / 2 * math.log(2 * release.entries / release.dp_delta)))
 
 
-def renyi(release: BinomialRelease, alpha: Array) -> Array:
-    """R: statement 3."""
-    middle, c, d = (release.coins + 1) / 2, release.moved, release.entries
-    v = (cut(release) + math.ceil(c)) / middle
+def square_cost(coins: int, reach: int, alpha: Array) -> Array:
+    """x of statement 2, where reach = A + k; inf where the reach is too long."""
+    middle = (coins + 1) / 2
+    v = reach / middle
     if v >= 1:
         return np.full_like(alpha, np.inf)
-    x = ((alpha - 0.5) * (math.atanh(v) / v)) ** 2 / middle
+    return np.asarray(((alpha - 0.5) * (math.atanh(v) / v)) ** 2 / middle)
+
+
+def renyi(release: BinomialRelease, alpha: Array) -> Array:
+    """R: statement 3."""
+    c, d = release.moved, release.entries
+    x = square_cost(release.coins, cut(release) + math.ceil(c), alpha)
     rounded = min(d / 4, c * math.sqrt(d))
     return np.asarray(ROOM * (x * (c**2 + rounded) + x**2 * (9 * c**2 + d) / 8) / (alpha - 1))
