@@ -72,6 +72,21 @@ def test_an_answer_has_as_many_bits_as_are_said_and_saturates_after_the_noise():
     assert info.seen[0].min() == -127
 
 
+def test_where_the_noise_would_not_fit_into_the_bits_steps_are_coarser():
+    facts = replace(task().facts, shape=(1000, 20), sizes=(6000,) * 10)
+    fine, coarse = (ENTRY.build(facts, Budget(0.5, 1e-6), {**ENTRY.grid[0], "bits": bits}) for bits in (32, 16))
+    assert fine.moved == pytest.approx(2 * math.sqrt(20_000))
+    assert coarse.moved < fine.moved / 2
+    assert 3 < (2**15 - 1) / (math.sqrt(coarse.release.coins) / 2) < 4
+    for method in (fine, coarse):
+        assert 0.499 < method.promise(facts).total(100, 1e-6).epsilon <= 0.5
+
+
+def test_an_epsilon_that_takes_more_coins_than_can_be_drawn_is_refused():
+    with pytest.raises(SpecError, match=r"coins an entry, more than 2\^60: raise privacy\.epsilon"):
+        ENTRY.build(task(), Budget(1e-8, 1e-12), ENTRY.grid[0])
+
+
 def test_other_numbers_of_bits_are_refused():
     with pytest.raises(SpecError, match=r"method\.bits of cpsgd must be one of 8, 16, 32: got 12"):
         ENTRY.build(task(), BUDGET, {**ENTRY.grid[0], "bits": 12})

@@ -12,8 +12,9 @@ BinomialRelease(m, c, J K, cut), at each agent by itself. So the server may see 
 regulariser is public, and the server adds its part.
 
 The step s. Rounding costs as if c^2 were c^2 + J K / 4 at most. With c = fineness sqrt(J K) that is c^2 times
-1 + 1 / (4 fineness^2). c is no less than COARSEST, and the std of the noise, c times the multiplier, no less than about
-LEAST steps: below these the bound is far from that of a Gaussian release.
+1 + 1 / (4 fineness^2). Where FITS times the std of the noise, c times the multiplier, would not fit into `bits` bits, c
+is smaller. But c is no less than COARSEST, and the std no less than about LEAST steps: below these the bound is far
+from that of a Gaussian release.
 
 What is left out. The paper rotates v_p at random, so that no entry is large and few levels hold all of them. Noise
 follows the l2 norm here, which a rotation keeps; it would save bits and no noise, and cost a transform of J K numbers
@@ -44,7 +45,9 @@ from tacit.types import Array, Norm
 
 WORDS = (8, 16, 32)
 LEAST = 32.0  # steps in the std of the noise: 4096 coins, with which x of the bound is 1 % above a Gaussian's
+FITS = 4.0
 COARSEST = 16.0  # steps that a record moves: where rounds are few, the term x^2 of the bound is large below it
+MOST_COINS = 2**60  # which a whole number of 64 bits holds with room
 CUT = 0.01  # of delta, for noise that is larger than the bound allows for
 BINOMIAL, ROUNDING = 0, 1  # the streams of an agent in a round
 
@@ -76,7 +79,7 @@ class CPSGD(Stateless):
 
     def word(self, facts: Facts, agent: int, value: Array, t: int) -> Array:
         """q_p."""
-        key, most = (facts.seed, agent), 2 ** (self.bits - 1) - 1
+        key, most = (facts.seed, agent), largest(self.bits)
         whole = noise.rounded(value.astype(np.float64), key, t, ROUNDING)
         if self.release is not None:
             whole = whole + noise.binomial(key, t, BINOMIAL, self.release.coins, value.shape)
@@ -96,19 +99,30 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> CPSGD:
     moved, release, std = max(choice["fineness"] * math.sqrt(entries), COARSEST), None, 0.0
     if budget.private:
         multiplier = budget.multiplier(rounds)
-        moved = max(moved, LEAST / multiplier)
-        coins = 2 * math.ceil(2 * (moved * multiplier) ** 2)
-        one = BinomialRelease(coins, moved, entries, CUT * budget.dp_delta / rounds)
-        release = _calibrated(one, budget, rounds)
+        moved = max(min(moved, largest(bits) / (FITS * multiplier)), COARSEST, LEAST / multiplier)
+        release = _calibrated(moved, multiplier, entries, budget, rounds)
         std = math.sqrt(release.coins) / 2 / moved * noise_std(facts, 1.0, clip)
     total = math.sqrt(facts.n_agents) * std * facts.row_norm
     step = cooled_step(choice["score_noise"], total, rounds, facts.largest_step)
     return CPSGD(rounds, clip, release, moved, step, bits)
 
 
-def _calibrated(first: BinomialRelease, budget: Budget, rounds: int) -> BinomialRelease:
+def largest(bits: int) -> int:
+    """The largest number that an answer holds."""
+    return int(2 ** (bits - 1) - 1)
+
+
+def _calibrated(moved: float, multiplier: float, entries: int, budget: Budget, rounds: int) -> BinomialRelease:
+    """The fewest coins that keep the budget; Gaussian noise of this multiplier would."""
+    coins = 2 * math.ceil(2 * (moved * multiplier) ** 2)
+    first = BinomialRelease(coins, moved, entries, CUT * budget.dp_delta / rounds)
     found = calibrate(first, budget.epsilon, budget.dp_delta, rounds)
     assert isinstance(found, BinomialRelease)
+    if found.coins > MOST_COINS:
+        raise SpecError(
+            f"a total of {budget.epsilon:g} over {rounds} rounds takes {found.coins:.3g} coins an entry, more than "
+            "2^60: raise privacy.epsilon, or take fewer rounds."
+        )
     return found
 
 
