@@ -34,6 +34,8 @@ HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_an
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
 MASKS, STATED = "tests/guarded/test_masks.py::", "tests/guarded/test_masks.py::TestStatements::"
 MESSAGE, PROMISES = "tests/methods/test_onemessage.py::", "tests/conformance/test_promises.py::"
+CPSGD, MINIMUM = "tests/methods/test_cpsgd.py::", "tests/methods/test_noisy_minimum.py::"
+INPUT, BINOMIAL = "tests/methods/test_input_perturbation.py::", "tests/privacy/test_binomial.py::"
 REMOTE = "tests/federation/test_remote.py::"
 SUMMED = "tests/privacy/test_summed.py::"
 SUMMAND, IN_SUM = "tests/guarded/test_summand.py::", "tests/run/test_in_sum.py::"
@@ -499,6 +501,39 @@ MUTANTS = (
     Mutant("agents on a network hear some neighbours alone", "methods/network.py",
            "for q in self.neighbours[p]:\n                row", "for q in self.neighbours[p][:1]:\n                row",
            NETWORK + "test_a_mean_of_neighbours_keeps_the_mean_of_all_and_never_overshoots"),
+    Mutant("cpsgd leaves out its coins", "methods/cpsgd.py",
+           "whole = whole + noise.binomial(", "0 * noise.binomial(",
+           PROMISES + "test_the_noise_that_is_drawn_is_the_noise_that_is_promised"),
+    Mutant("cpsgd takes a step for half of what a record moves", "methods/cpsgd.py",
+           "return noise_std(facts, 1.0, self.clip) /", "return noise_std(facts, 0.5, self.clip) /",
+           CPSGD + "test_one_record_moves_what_is_rounded_by_no_more_steps_than_are_promised"),
+    Mutant("cpsgd rounds for nothing", "privacy/binomial.py",
+           "rounded = min(d / 4, c * math.sqrt(d))", "rounded = 0.0",
+           BINOMIAL + "test_who_knows_how_numbers_were_rounded_learns_no_more_in_the_mean_than_the_bound_says"),
+    Mutant("a binomial law is taken for a wider one", "privacy/binomial.py",
+           "** 2 / middle", "** 2 / (1.1 * middle)",
+           BINOMIAL + "test_moved_by_a_whole_number_one_entry_diverges_by_no_more_than_the_bound"),
+    Mutant("what a binomial bound cuts off is free", "privacy/budget.py",
+           "isinstance(r, GeneralRelease | BinomialRelease)", "isinstance(r, GeneralRelease)",
+           BINOMIAL + "test_few_coins_or_a_long_way_have_no_bound"),
+    Mutant("output perturbation thinks that a record moves a minimiser less", "methods/noisy_minimum.py",
+           "return (1 + 2 * self.tolerance) * record_gradient(facts) /", "return 0.3 * record_gradient(facts) /",
+           MINIMUM + "test_one_record_moves_the_minimiser_by_no_more_than_the_sensitivity"),
+    Mutant("output perturbation has half of its noise", "methods/noisy_minimum.py",
+           "w + self.sensitivity(records) * self.noise", "w + 0.5 * self.sensitivity(records) * self.noise",
+           PROMISES + "test_the_noise_that_is_drawn_is_the_noise_that_is_promised"),
+    Mutant("input perturbation forgets the label's part of the sensitivity", "methods/input_perturbation.py",
+           "facts.row_norm * math.sqrt(1 + balance**2 * label_square(facts))", "facts.row_norm",
+           INPUT + "test_a_record_moves_its_own_row_alone_and_by_no_more_than_the_noise_is_scaled_for"),
+    Mutant("input perturbation believes the declared norm of a row", "methods/input_perturbation.py",
+           "        x *= (agents.row_norm / np.maximum(norms, agents.row_norm))[:, None]\n", "",
+           INPUT + "test_a_record_moves_its_own_row_alone_and_by_no_more_than_the_noise_is_scaled_for"),
+    Mutant("input perturbation tells the label of an absent record", "methods/input_perturbation.py",
+           " * (norms > 0)[:, None]", "",
+           INPUT + "test_an_absent_record_has_no_label"),
+    Mutant("input perturbation uses a noise again", "methods/input_perturbation.py",
+           "agents.normals(key, t, block, z.shape)", "agents.normals(key, t, 0, z.shape)",
+           INPUT + "test_noise_is_drawn_afresh_for_every_block_of_records"),
     Mutant("one message forgets the label's part of the sensitivity", "methods/onemessage.py",
            "math.sqrt(1 + balance**2 * label_square(facts))", "1.0",
            MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),

@@ -13,7 +13,7 @@ import pytest
 from tacit.methods.method import simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
-from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
+from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease
 from tacit.run import build
 from tacit.run.presets import preset
 from tests.conformance.test_methods import BUDGET, small
@@ -32,6 +32,8 @@ MASKED = ((GeneralRelease(2.96752, 9.9e-6), 1), (GaussianRelease(128.947), 1))
 PINNED = {
     "amp": (RECORD, CURATOR, MASKED),
     "chaudhuri": (RECORD, CURATOR, ((GeneralRelease(2.97), 1), (GeneralRelease(0.03), 1))),
+    "chaudhuri-output": (RECORD, CURATOR, ((GeneralRelease(3.0), 1),)),
+    "cpsgd": (RECORD, NOBODY, ((BinomialRelease(7110, 16.0, 12, 1e-7 / 3), 3),)),
     "dp-fedavg": (CLIENT, SERVER, THREE),
     "dpsgd": (RECORD, CURATOR, THREE),
     "dpsgd-local": (RECORD, NOBODY, SIX),
@@ -43,6 +45,7 @@ PINNED = {
     "graph-admm": (RECORD, NOBODY, THREE),
     "iceadmm": (RECORD, NOBODY, THREE),
     "iiadmm": (RECORD, NOBODY, THREE),
+    "input-perturbation": (RECORD, NOBODY, ONE),
     "kifer": (RECORD, CURATOR, MASKED),
     "nbafl": None,
     "objp-local": (RECORD, NOBODY, SIX),
@@ -136,6 +139,11 @@ def moments(own, method):
     return own.row_norm**2 * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
 
 
+def labelled(own, method):
+    """How far a record of the largest norm and its label, less 1/K, lie from zero."""
+    return own.row_norm * math.sqrt(1 + method.balance**2 * (1 - 1 / own.shape[1]))
+
+
 def shared(own, method):
     """The noise of a total over that of the agents who do not collude."""
     return math.sqrt(own.n_agents / (own.n_agents - method.in_sum.colluding))
@@ -184,6 +192,10 @@ REPLACED_RECORD = 2  # one record goes, and another comes
 SPREAD = {
     "amp": minimum(normal),
     "chaudhuri": minimum(radial),
+    "chaudhuri-output": lambda own, one, release: [
+        math.sqrt(math.prod(own.shape) + 1) / release.epsilon * (1 + 2 * one.tolerance) * longest(own) / one.convexity
+    ],
+    "cpsgd": lambda _own, _one, release: [math.sqrt(release.coins) / 2],  # whole numbers of steps
     "dp-fedavg": gaussian(lambda own, one: [one.clip / (one.rate * own.n_agents)]),
     "dpsgd": gaussian(lambda own, one: [one.step * clipped(own, one) / one.rate]),
     "dpsgd-local": gaussian(
@@ -197,6 +209,10 @@ SPREAD = {
         lambda own, one: [clipped(own, one) / (one.rho(1) + one.zeta), clipped(own, one) / (1 + one.zeta / one.rho(1))]
     ),
     "iiadmm": gaussian(lambda own, one: [clipped(own, one) / one.rho(1)]),
+    # zeros stand after the records of an agent that has fewer than another
+    "input-perturbation": gaussian(
+        lambda own, one: [labelled(own, one) * math.sqrt(own.n_records / own.n_agents / max(own.sizes))]
+    ),
     "kifer": minimum(normal),
     # half of the first noise stays in the second point: the mean of both holds 3/4 of the first, 1/2 of the second
     "objp-local": gaussian(lambda own, one: [math.hypot(3 / 4, 1 / 2) * clipped(own, one) / (2 * one.rho(1))]),

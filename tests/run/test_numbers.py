@@ -22,7 +22,8 @@ from tacit.types import Federation
 from tests.conftest import federation, numbers
 
 ROUNDS = {"run.rounds": 3, "privacy.epsilon": 5.0}
-EXACT_MINIMISERS = ("amp", "chaudhuri", "dvp", "kifer", "outp-huang", "outp-plus", "pvp")  # proved for softmax alone
+# proved for softmax alone
+EXACT_MINIMISERS = ("amp", "chaudhuri", "chaudhuri-output", "dvp", "kifer", "outp-huang", "outp-plus", "pvp")
 SCHEMA = """
 [columns.age]
 kind = "numeric"

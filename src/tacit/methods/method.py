@@ -160,8 +160,8 @@ class Coordinator:
 
 
 def _width(answer: Array) -> float:
-    """The bytes of a number on its way: a word of a secure sum is sent whole, other numbers as float32."""
-    return 8.0 if answer.dtype == np.uint64 else 4.0
+    """The bytes of a number on its way: whole numbers are sent as they are, others as float32."""
+    return 4.0 if answer.dtype.kind == "f" else float(answer.dtype.itemsize)
 
 
 def reaching(promise: Promise, answers: Answers) -> Answers:

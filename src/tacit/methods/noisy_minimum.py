@@ -1,4 +1,4 @@
-"""One minimiser of a noisy objective, by a curator who holds all records, for K classes.
+"""One minimiser with noise, in its objective or on itself, by a curator who holds all records, for K classes.
 
     w = argmin_w sum_p f_p(w) + Lambda/2 |w|^2 + <b, w>  +  c
 
@@ -12,6 +12,16 @@ and the noise c, for which a hundredth of the budget pays, hides where it ended.
 In the first two, Lambda = |x| std(b) / score_noise makes the noise of a score as small as score_noise, and is no less
 than what leaves the determinant half of epsilon'. In amp, Lambda follows from the share `jacobian` of epsilon' that the
 determinant takes (published is a tenth, with solves to tau = 1 / I^2).
+
+    chaudhuri-output    b = 0, c ~ exp(-|c|_2 epsilon / s), pure epsilon    Chaudhuri, Monteleoni & Sarwate (2011)
+
+Output perturbation. A gradient that moves by q moves the minimiser of a mu-strongly convex objective by q / mu at most.
+A record, present or absent, moves the gradient by c / I, and each of two solves ends within tau / mu of its minimiser:
+
+    s = ( c / I + 2 tau ) / mu
+
+(Published is 2 / (n Lambda) for a record replaced, |x| <= 1 and a scalar model.) One release pays for both, so that no
+budget is set aside for the solve. Lambda makes the noise of a score as small as score_noise.
 """
 
 from __future__ import annotations
@@ -66,6 +76,38 @@ class NoisyMinimum(Curated):
         return np.asarray(w + 2 * limit / mu * self.outside.draw(records, curator, t, 1))
 
 
+@dataclass(frozen=True)
+class OutputPerturbation(Curated):
+    """The curator minimises the objective as it is, and shows the minimiser with noise on it, once."""
+
+    convexity: float  # Lambda
+    noise: Radial
+    tolerance: float = TOLERANCE
+    rounds: int = 1
+
+    @property
+    def private(self) -> bool:
+        return self.noise.multiplier > 0
+
+    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
+        if not self.private:
+            return no_privacy(Trusted.CURATOR)
+        return Promise(Unit.RECORD, Trusted.CURATOR, once=((self.noise.outside(), 1),))
+
+    def sensitivity(self, facts: Facts) -> float:
+        """s."""
+        return (1 + 2 * self.tolerance) * record_gradient(facts) / convexity(facts, self.convexity, pooled=True)
+
+    def train(self, records: Task, msg: Broadcast) -> Array:
+        lam, limit = self.convexity, perturbation.tau(records, self.tolerance)
+        if self.private:
+            perturbation.check_records(records)
+        (w,) = minimise(records, lambda u: lam * u, lam, msg.w[None], limit, pooled=True)
+        if not self.private:
+            return np.asarray(w)
+        return np.asarray(w + self.sensitivity(records) * self.noise.draw(records, records.n_agents, msg.t, 0))
+
+
 WITHOUT_NOISE = NoisyMinimum(0.0, Normal(0.0), Normal(0.0), 1.0)  # to a gradient that one record could have
 
 
@@ -75,10 +117,18 @@ def build_chaudhuri(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimu
         return WITHOUT_NOISE
     perturbation.check_loss(facts)
     epsilon = (1 - MASK_SHARE) * budget.epsilon
-    std = record_gradient(facts) * math.sqrt(math.prod(facts.shape)) / epsilon  # of an entry of b, nearly
-    lam = _quiet_scores(facts, choice["score_noise"], std, epsilon)
+    lam = _quiet_scores(facts, choice["score_noise"], _radial_std(facts, epsilon), epsilon)
     mu = convexity(facts, lam, pooled=True)
     return NoisyMinimum(lam, Radial.of(facts, mu, epsilon), Radial(1 / (MASK_SHARE * budget.epsilon)))
+
+
+def build_output(facts: Facts, budget: Budget, choice: Choice) -> OutputPerturbation:
+    """The minimiser that radial noise on it hides; the budget is one release."""
+    if not budget.private:
+        return OutputPerturbation(0.0, Radial(0.0), 1.0)
+    perturbation.check_loss(facts)
+    mu = facts.row_norm * _radial_std(facts, budget.epsilon) / choice["score_noise"]
+    return OutputPerturbation(max(0.0, mu - convexity(facts, 0.0, pooled=True)), Radial(1 / budget.epsilon))
 
 
 def build_gaussian(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum:
@@ -99,6 +149,11 @@ def build_gaussian(facts: Facts, budget: Budget, choice: Choice) -> NoisyMinimum
     return NoisyMinimum(lam, Normal.of(facts, mu, left.epsilon, dp_delta), mask)
 
 
+def _radial_std(facts: Facts, epsilon: float) -> float:
+    """The std of an entry of radial noise that hides one record's gradient, nearly."""
+    return record_gradient(facts) * math.sqrt(math.prod(facts.shape)) / epsilon
+
+
 def _quiet_scores(facts: Facts, score_noise: float, std: float, epsilon: float) -> float:
     """The Lambda with which b, of std `std` in an entry, adds noise of std score_noise to a score, or less."""
     return max(facts.row_norm * std / score_noise, _least(facts, epsilon / 2))
@@ -114,6 +169,10 @@ AMP = Entry("amp", "one approximate minimiser of an objective with Gaussian nois
 ))  # fmt: skip
 CHAUDHURI = Entry(
     "chaudhuri", "one minimiser of an objective with radial noise, pure epsilon, by a curator", build_chaudhuri,
+    grid(score_noise=(0.5, 0.25, 0.1, 1.0)),
+)  # fmt: skip
+CHAUDHURI_OUTPUT = Entry(
+    "chaudhuri-output", "one minimiser with radial noise on it, pure epsilon, by a curator", build_output,
     grid(score_noise=(0.5, 0.25, 0.1, 1.0)),
 )  # fmt: skip
 KIFER = Entry("kifer", "one minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(

@@ -164,19 +164,24 @@ def sensitivity(facts: Facts, balance: float) -> float:
     return rounding * facts.row_norm**2 * math.sqrt(1 + balance**2 * label_square(facts))
 
 
+def check_squares(facts: Facts, balance: float) -> None:
+    """Refuse a loss that ridge regression does not stand for, and a balance that leaves one of the moments nothing."""
+    if not isinstance(facts.problem.loss, Softmax | Squared):
+        raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
+    if not BALANCES[0] <= balance <= BALANCES[1]:
+        raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
+
+
 def build(facts: Facts, budget: Budget, choice: Choice) -> OneMessage:
     """The method at the budget; it refuses what public numbers make too large."""
     features, numbers, balance = facts.shape[0], facts.n_agents * message_size(facts.shape), choice["balance"]
-    if not isinstance(facts.problem.loss, Softmax | Squared):
-        raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
+    check_squares(facts, balance)
     if features > MOST_FEATURES or numbers > MOST_NUMBERS:
         raise IncompatibleError(
             f"{features} features and {facts.n_agents} agents are too many for one message each: it holds the products "
             f"of all pairs of features, {numbers:.3g} numbers in all. Up to {MOST_FEATURES} features and "
             f"{MOST_NUMBERS:.3g} numbers are taken: use fewer features, or a method of many rounds."
         )
-    if not BALANCES[0] <= balance <= BALANCES[1]:
-        raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
     made = OneMessage(budget.multiplier(behind_sum.counted(1, budget.in_sum)), balance, budget.in_sum)
     made.behind(facts)  # which refuses what no word holds, before the round begins
     return made

@@ -15,8 +15,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.privacy import divergence
-from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, merge, pure_epsilon
+from tacit.privacy import binomial, divergence
+from tacit.privacy.release import (
+    BinomialRelease,
+    Events,
+    GaussianRelease,
+    GeneralRelease,
+    LaplaceRelease,
+    Release,
+    merge,
+    pure_epsilon,
+)
 from tacit.types import Array
 
 MEANING = {
@@ -128,13 +137,13 @@ def _sharpen(low: float, spent: Callable[[float], float], target: float) -> floa
 
 
 def _basic(events: Events, dp_delta: float) -> float:
-    """sum of the epsilons, where the deltas add up to no more than dp_delta; a Gaussian release has no epsilon."""
+    """sum of the epsilons, where the deltas add up to dp_delta at most; neither Gaussian nor binomial noise has one."""
     return float(sum(n * pure_epsilon(r) for r, n in events)) if revealed(events) <= dp_delta else math.inf
 
 
 def revealed(events: Events) -> float:
     """The probability that some release reveals the record, at most: the sum of their deltas."""
-    return float(sum(n * r.dp_delta for r, n in events if isinstance(r, GeneralRelease)))
+    return float(sum(n * r.dp_delta for r, n in events if isinstance(r, GeneralRelease | BinomialRelease)))
 
 
 def _rdp(events: Events, dp_delta: float) -> float:
@@ -151,6 +160,8 @@ def _renyi(release: Release, alpha: Array) -> Array:
         return divergence.shift_renyi(*release.norms[:2], alpha)
     if isinstance(release, GeneralRelease):
         return divergence.coin_renyi(release.epsilon, alpha)
+    if isinstance(release, BinomialRelease):
+        return binomial.renyi(release, alpha)
     if release.sampled:
         return divergence.sampled_gaussian_renyi(release.rate, release.multiplier, alpha)
     return np.asarray(alpha / (2 * release.multiplier**2))

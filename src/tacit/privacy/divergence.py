@@ -46,7 +46,15 @@ from typing import Any
 
 import numpy as np
 
-from tacit.privacy.release import Events, GaussianRelease, GeneralRelease, LaplaceRelease, Release, pure_epsilon
+from tacit.privacy.release import (
+    BinomialRelease,
+    Events,
+    GaussianRelease,
+    GeneralRelease,
+    LaplaceRelease,
+    Release,
+    pure_epsilon,
+)
 from tacit.types import Array
 
 _SQRT2 = math.sqrt(2.0)
@@ -182,7 +190,7 @@ def composed_epsilon(events: tuple[tuple[Release, int], ...], dp_delta: float) -
         elif isinstance(r, GeneralRelease):
             known = common.DifferentialPrivacyParameters(r.epsilon, r.dp_delta)
             one = law.from_privacy_parameters(known, value_discretization_interval=cell)
-        elif r.sampled:
+        elif isinstance(r, GaussianRelease) and r.sampled:
             one = law.from_gaussian_mechanism(r.multiplier, value_discretization_interval=cell, sampling_prob=r.rate)
         else:
             continue
@@ -234,5 +242,7 @@ def _loss_variance(release: Release) -> float:
         return min(release.l1, release.l1**2)
     if isinstance(release, GeneralRelease):
         return min(release.epsilon, release.epsilon**2)
+    if isinstance(release, BinomialRelease):
+        return 4 * release.moved**2 / release.coins
     full = release.multiplier**-2
     return min(1.0, full, release.rate**2 * math.expm1(min(full, 50.0)))

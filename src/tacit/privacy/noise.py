@@ -8,7 +8,8 @@ integers n, low half first; entry i of the noise uses the i-th integer (the Gaus
     Gaussian   sqrt(-2 ln u) cos(2 pi v)    (Box-Muller), u from the even integers, v from the odd ones
     radial     r g / |g|            g the Gaussian, r the sum of d numbers -ln u from the d integers after its own
 
-The numbers are float32 in every engine. They are for experiments: reproducible, and so predictable.
+The numbers are float32 in every engine. They are for experiments: reproducible, and so predictable. Whole numbers of
+a binomial law, and the coins of random rounding, are drawn by NumPy's own generator from the same stream.
 """
 
 from __future__ import annotations
@@ -62,3 +63,20 @@ def radial(key: tuple[int, int], t: int, step: int, shape: tuple[int, ...]) -> A
     g = gaussian(key, t, step, shape).astype(np.float64)
     radius = -np.log(unit(integers(key, t, step, 3 * d)[2 * d :], 32)).sum(dtype=np.float64)
     return np.asarray(g * (radius / np.linalg.norm(g)), dtype=np.float32)
+
+
+def binomial(key: tuple[int, int], t: int, step: int, coins: int, shape: tuple[int, ...]) -> Array:
+    """The heads of so many fair coins, an even number, less half of them: mean 0, variance coins / 4, int64."""
+    heads = _generator(key, t, step).binomial(coins, 0.5, shape)
+    return np.asarray(heads - coins // 2)
+
+
+def rounded(values: Array, key: tuple[int, int], t: int, step: int) -> Array:
+    """One of the two whole numbers beside each value, whose mean is the value: int64."""
+    below = np.floor(values)
+    up = _generator(key, t, step).random(values.shape) < values - below
+    return np.asarray(below.astype(np.int64) + up)
+
+
+def _generator(key: tuple[int, int], t: int, step: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=key, counter=(0, 0, step, t)))

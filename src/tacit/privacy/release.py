@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
 from tacit.errors import SpecError
@@ -90,10 +90,44 @@ class GeneralRelease:
         return GeneralRelease(self.epsilon * factor, self.dp_delta)
 
 
-Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease
+@dataclass(frozen=True)
+class BinomialRelease:
+    """Whole numbers with binomial noise: `coins` fair coins an entry, an even number, less half of them.
+
+    A record moves the `entries` numbers, before they are rounded at random, by `moved` steps in l2. What is known of
+    the release (tacit.privacy.binomial) holds but for a probability dp_delta.
+    """
+
+    coins: int
+    moved: float
+    entries: int
+    dp_delta: float
+
+    def __post_init__(self) -> None:
+        if self.coins < 2 or self.coins % 2 or self.entries < 1:
+            raise SpecError(
+                f"a binomial release needs an even number of coins and an entry: got {self.coins}, {self.entries}."
+            )
+        if not 0 <= self.moved < math.inf or not 0 < self.dp_delta < 1:
+            raise SpecError(
+                "a binomial release needs a finite sensitivity and a dp_delta between 0 and 1: "
+                f"got {self.moved}, {self.dp_delta}."
+            )
+
+    def quieter(self, factor: float) -> BinomialRelease:
+        """The release with its noise divided by `factor`: 1 / factor^2 times the coins, rounded up."""
+        return replace(self, coins=2 * max(1, math.ceil(self.coins / (2 * factor**2))))
+
+
+Release: TypeAlias = LaplaceRelease | GaussianRelease | GeneralRelease | BinomialRelease
 Events: TypeAlias = Sequence[tuple[Release, int]]  # releases, and how often each is made: rounds * local steps
 # by the name that ledgers and results give them
-_KINDS: dict[str, type[Release]] = {"gaussian": GaussianRelease, "laplace": LaplaceRelease, "general": GeneralRelease}
+_KINDS: dict[str, type[Release]] = {
+    "gaussian": GaussianRelease,
+    "laplace": LaplaceRelease,
+    "general": GeneralRelease,
+    "binomial": BinomialRelease,
+}
 
 
 def merge(events: Events) -> tuple[tuple[Release, int], ...]:
@@ -110,12 +144,14 @@ def merge(events: Events) -> tuple[tuple[Release, int], ...]:
 def _says_nothing(release: Release) -> bool:
     if isinstance(release, LaplaceRelease):
         return release.norms[1] == 0
+    if isinstance(release, BinomialRelease):
+        return release.moved == 0
     return isinstance(release, GeneralRelease) and release.epsilon == release.dp_delta == 0
 
 
 def pure_epsilon(release: Release) -> float:
     """The epsilon of a release with delta = 0; of a general release, given that it does not reveal the record."""
-    if isinstance(release, GaussianRelease):
+    if isinstance(release, GaussianRelease | BinomialRelease):
         return math.inf
     return release.l1 if isinstance(release, LaplaceRelease) else release.epsilon
 

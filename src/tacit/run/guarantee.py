@@ -15,7 +15,7 @@ from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import Guarantee, revealed, total, upward
-from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
+from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
@@ -253,6 +253,8 @@ def _words(one: Release) -> str:
     if isinstance(one, LaplaceRelease):
         norm = one.l1 if math.isfinite(one.l1) else one.norms[1]
         return f"Laplace noise of {1 / norm:.4g} sensitivities"
+    if isinstance(one, BinomialRelease):
+        return f"binomial noise of {math.sqrt(one.coins) / 2 / one.moved:.4g} sensitivities"
     assert isinstance(one, GeneralRelease)
     return f"a release of ({one.epsilon:.4g}, {one.dp_delta:g})"
 
