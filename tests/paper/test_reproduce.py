@@ -16,7 +16,6 @@ from tacit.errors import DataError, RecordError, RunDirectoryError, SpecError
 from tacit.paper import reproduce, tables
 from tacit.paper.archive import Archive, spec_of
 from tacit.paper.artefact import FOLDER, ORDER, Artefact, Scale, choose, read, read_all
-from tacit.paper.one_weight import on_one_weight
 from tacit.paper.reproduce import Reproduction
 from tacit.run import sweep
 from tacit.run.sources import Sources
@@ -394,7 +393,7 @@ def test_what_is_written_is_what_the_report_reads(plan, tmp_path):
     assert shown["scale"] == "quick"
     assert shown["printed"][0]["tolerance"] is None  # short runs claim nothing
     assert shown["table"] is None
-    assert record.read(written / "records.jsonl") == [on_one_weight(one) for one in archive]
+    assert record.read(written / "records.jsonl") == list(archive)
 
 
 def test_an_artefact_says_how_many_of_its_runs_are_missing_and_how_many_writers_there_were(plan, tmp_path):

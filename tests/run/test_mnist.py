@@ -26,6 +26,16 @@ def test_released_objt_starts_as_the_authors_log_and_learns(mnist):
     assert 0.45 < last["test_error"] < 0.65  # 56 % at t = 100 in the full-length record
 
 
+def test_a_trust_region_of_a_twentieth_of_the_released_one_does_not_bind_either(mnist):
+    free, narrow, tight = (
+        run(mnist, "released", "objt", **{"run.rounds": 60, "run.record_every": 1, "schedule.radius_a": radius})
+        for radius in (1.0, 0.05, 0.02)
+    )
+    assert all(row["binding"] == 0 for row in (*free.rounds, *narrow.rounds))
+    np.testing.assert_array_equal(narrow.w, free.w)
+    assert max(row["binding"] for row in tight.rounds) > 0  # so that the largest entry of a step lies between
+
+
 def test_released_outp_has_sigma_squared_for_its_deviation(mnist):
     first = run(mnist, "released", "outp", **{"run.rounds": 1}).rounds[0]
     mu = 102 + 1649.8  # rho + 1/eta of round one

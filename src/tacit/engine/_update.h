@@ -88,7 +88,7 @@ TARGET static void NAME(update)(const Shape *s, const float *restrict grad, floa
                                 double *clock)
 {
     const int64_t K = s->classes, W = s->width & ~(int64_t)15, rows = update_rows(W);
-    float *restrict total = buffer, *restrict bound = buffer + W;       /* at least 2 W floats */
+    float *total = buffer, *bound = buffer + W;     /* at least 2 W floats */
     for (int64_t begin = 0; begin < s->features; begin += rows) {
         const int64_t n = s->features - begin < rows ? s->features - begin : rows, at = begin * W;
         *clock -= now();

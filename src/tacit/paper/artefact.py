@@ -79,6 +79,11 @@ class Artefact:
                 panels.append(panel | {"title": panel["title"].format(*combination), "where": chosen})
         return panels
 
+    def asks_for(self, quantity: str) -> bool:
+        """Whether a panel or a row of the table shows this quantity."""
+        sides = (entry.get(side, {}) for entry in self.compare for side in ("one", "other"))
+        return any(shown.get("y") == quantity for shown in (*self.panels, *sides))
+
     def claimed(self, scale: Scale) -> Artefact:
         """The artefact as it stands at a scale: short runs are no ground for a claim about long ones.
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from statistics import fmean
 
 from tacit.jsontext import Values
 from tacit.paper.archive import select
 
-PRINTED = {  # of the paper, by algorithm and epsilon a round
-    ("objt", 0.05): 0.1280, ("objt", 5.0): 0.0784, ("outp", 0.05): 0.2179, ("iadmm-trust", math.inf): 0.0742,
-}  # fmt: skip
 LENGTH = 20_000  # the paper's T
 COLUMNS = (
     "number", "paper", f"tacit after {LENGTH:,}", "reaches it after", "one round more", "records shuffled", "float64",
@@ -19,15 +15,10 @@ COLUMNS = (
 NOTHING = "-"
 
 
-def table(records: Sequence[Values]) -> Values:
+def table(printed: Sequence[Values], records: Sequence[Values]) -> Values:
     """One row for each printed number; differences are in points, and of means over the same seeds."""
-    rows = [[f"{name}, epsilon {epsilon:g}", *_row(_of(records, name, epsilon), printed)]
-            for (name, epsilon), printed in PRINTED.items()]  # fmt: skip
+    rows = [[one["label"], *_row(select(records, one["where"]), one["paper"])] for one in printed]
     return {"columns": list(COLUMNS), "rows": rows}
-
-
-def _of(records: Sequence[Values], name: str, epsilon: float) -> list[Values]:
-    return select(records, {"algorithm.name": name, "privacy.epsilon": epsilon})
 
 
 def _row(own: Sequence[Values], printed: float) -> list[str]:

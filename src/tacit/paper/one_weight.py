@@ -10,7 +10,7 @@ from tacit import record
 from tacit.jsontext import Values
 from tacit.paper.archive import spec_of
 
-MEASURED, DERIVED = "noise_gradient_units", "noise_one_weight"
+MEASURED, ONE_WEIGHT = "noise_gradient_units", "noise_one_weight"
 
 
 def on_one_weight(one: Values) -> Values:
@@ -24,4 +24,4 @@ def on_one_weight(one: Values) -> Values:
         return one
     share = 1 / one["agents"] if spec_of(one)["algorithm.gradient_weight"] == "local" else 1.0
     scaled = [None if value is None else value * share for value in curve[MEASURED]]
-    return record.sealed(one | {"curve": curve | {DERIVED: scaled}})
+    return record.sealed(one | {"curve": curve | {ONE_WEIGHT: scaled}})

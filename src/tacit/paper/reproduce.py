@@ -20,7 +20,7 @@ from tacit.jsontext import Values
 from tacit.paper import convergence
 from tacit.paper.archive import Archive, key_of, select
 from tacit.paper.artefact import Artefact, Scale, named
-from tacit.paper.one_weight import on_one_weight
+from tacit.paper.one_weight import ONE_WEIGHT, on_one_weight
 from tacit.paper.tables import TABLES, Given
 from tacit.rounds import rounds
 from tacit.run import processes, sweep
@@ -66,10 +66,14 @@ class Reproduction:
 def cost(members: Sequence[Member], load: Load) -> float:
     """The seconds that all runs will take, one batch at a time.
 
-    The largest batch over each data set is timed, and its pace taken for the others.
+    The largest batch over each data set and on each engine is timed, and its pace taken for the others.
     """
     spent = 0.0
-    for _, same in groupby(sorted(members, key=sweep.data_key), key=sweep.data_key):
+
+    def alike(member: Member) -> tuple[str, str]:
+        return sweep.data_key(member), member.spec.run.engine
+
+    for _, same in groupby(sorted(members, key=alike), key=alike):
         group = list(same)
         batch = max(sweep.batches(group, load, sweep.fresh), key=len)
         a_round, a_row = pace([run for _, run in batch])
@@ -143,7 +147,9 @@ def write(wanted: Reproduction, archive: Archive, out: Path, sources: Sources) -
     """OUT/<artefact>/records.jsonl and artefact.json, for every artefact of which there is something to show."""
     folders = []
     for artefact in (one.claimed(wanted.scale) for one in wanted.artefacts):
-        records = [on_one_weight(one) for one in wanted.records(artefact, archive)]
+        records = wanted.records(artefact, archive)
+        if artefact.asks_for(ONE_WEIGHT):
+            records = [on_one_weight(one) for one in records]
         if not records and artefact.grid:
             continue
         shown = describe(artefact, wanted.scale, records)

@@ -55,7 +55,8 @@ def floor(merit: Merit, rule: Trust, rounds: int) -> float | None:
     """A constant below which the merit cannot fall in so many rounds, as z_p starts at zero; None where unknown.
 
     With r = sum_t delta^t every entry of z_p stays in [-r, r]. Let w_r minimise F there, and nu_p = f'_p(w_r) less its
-    mean over p. If |nu| <= gamma, no z in reach and no w have a merit below F(w_r) - F*.
+    mean over p. If |nu| <= gamma, no z in reach and no w have a merit below F(w_r) - F*. Where the radii reach all of W
+    that is 0, for a gamma of at least |lambda*|, as Merit.of has it.
     """
     domain = merit.problem.domain
     if rule.norm is not Norm.INF or not isinstance(domain, Box):

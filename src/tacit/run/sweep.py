@@ -246,7 +246,8 @@ def _lockstep_key(run: Run) -> str | None:
 def record_of(member: Member, summary: Values, rows: list[Values], curves: Sequence[str] = CURVES) -> Values:
     """Return the record of one run: its varied values, its result, and its curves, thinned to at most CURVE points."""
     thin = rows[: -1 : -(-len(rows) // CURVE)] + rows[-1:]
-    curve = {key: [_short(row[key]) for row in thin] for key in curves if key in rows[-1]}
+    # rows that an earlier version wrote may lack a quantity
+    curve = {key: [_short(row.get(key)) for row in thin] for key in curves if key in rows[-1]}
     told = {key: value for key, value in summary.items() if key not in LONG}
     return record.sealed({"name": member.name, **member.varied, **told, "curve": curve, "spec": member.spec.toml()})
 
