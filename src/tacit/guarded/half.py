@@ -39,14 +39,19 @@ from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
 from tacit.privacy.release import Release
-from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.ball_around import BallAround
+from tacit.problem.bounds import Bounds
+from tacit.problem.domain import Ball, Box, Domain, Everywhere
 from tacit.problem.sensitivity import Clipped
+from tacit.problem.simplex import Simplex
 from tacit.schedule import Schedule
 from tacit.types import Array, Norm, fits
 
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
 LARGEST_STATE = 1e150
-PROJECTED = Everywhere | Box | Ball  # sets W that a deployed agent can project onto
+# sets W that a deployed agent can project onto: in a number of steps that is bounded whatever the point is, and without
+# an error, which would tell of a noisy value that is not on record
+PROJECTED = Everywhere | Box | Bounds | Ball | BallAround | Simplex
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -69,7 +74,10 @@ class AdmmHalf:
         if not isinstance(variant.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
         if not isinstance(self.agent.problem.domain, PROJECTED):
-            raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
+            raise IncompatibleError(
+                "a deployed agent needs a set W whose projection ends after a known number of steps: everywhere, box, "
+                "ball or simplex. Others train with simulated noise (--seed)."
+            )
         self._check_constants()
         x, y = self.agent.shard.x, self.agent.shard.y
         if x.shape[1] != self.shape[0] or not fits(y, self.shape[1]):
@@ -91,6 +99,11 @@ class AdmmHalf:
         """The sums over the records that are held."""
         self.agent.shard.at_hand()
         return self.summing(self.held)
+
+    @cached_property
+    def start(self) -> Local:
+        """What the agent carries into its first round."""
+        return self.agent.start(self.shape)
 
     @cached_property
     def state(self) -> Form:
@@ -200,7 +213,7 @@ class AdmmHalf:
         schedules = [self.rho]
         schedules += [rule.radius] if isinstance(rule, Trust) else [rule.eta] if isinstance(rule, Prox) else []
         constants = [schedule(t) for schedule in schedules for t in (1, self.rounds)]
-        constants += [problem.domain.radius] if isinstance(problem.domain, Box | Ball) else []
+        constants += _sizes(problem.domain)
         constants += [problem.beta or 1.0, problem.weight, self.agent.constant_bound]
         for constant in constants:
             if not SMALLEST_CONSTANT <= constant <= LARGEST_CONSTANT:
@@ -208,3 +221,12 @@ class AdmmHalf:
                     f"a deployed agent takes constants from {SMALLEST_CONSTANT:g} to {LARGEST_CONSTANT:g}, and one of "
                     f"its run (penalty, radius, eta, beta, weight, bound) is {constant:g}: change it."
                 )
+
+
+def _sizes(domain: Domain) -> list[float]:
+    """The sizes of the numbers that a set is made of; a bound of zero or of inf enters no product."""
+    if isinstance(domain, Bounds):
+        bounds = np.abs(np.concatenate([np.ravel(domain.low), np.ravel(domain.high)]))
+        return [float(bound) for bound in np.unique(bounds) if 0 < bound < math.inf]
+    center = [float(np.abs(domain.center).max()) or 1.0] if isinstance(domain, BallAround) else []
+    return center + ([domain.radius] if isinstance(domain, Box | Ball | BallAround | Simplex) else [])

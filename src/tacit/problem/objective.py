@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.problem.domain import Domain, Everywhere
+from tacit.problem.domain import Domain, Everywhere, nearest_to_zero
 from tacit.problem.loss import Loss, Softmax
 from tacit.problem.regularizer import L2, Regularizer
 from tacit.types import Array, Norm, Shard
@@ -38,6 +38,10 @@ class Problem:
     def regularization(self) -> float:
         """beta / P."""
         return self.beta / self.n_agents
+
+    def start(self, shape: tuple[int, ...]) -> Array:
+        """Where the models of server and agents start: the point of W that is nearest to zero."""
+        return nearest_to_zero(self.domain, shape)
 
     def value(self, w: Array, shard: Shard) -> float:
         """f_p(w)."""

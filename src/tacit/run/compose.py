@@ -80,7 +80,7 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     compatible.check(agents[0].variant, problem.domain, momentum)
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
-    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum)
+    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum, problem.domain)
     return AdmmSetup(agents, server, federation.public_classes, problem, spec.in_sum)
 
 
