@@ -29,7 +29,7 @@ from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
 from tacit.types import Array, Norm
 
-RAY_STEPS = 200  # halvings of the logarithm of a number in [1e-300, 1], down to its last digit
+RAY_STEPS, CLOSE = 200, 1e-14  # steps along a ray at most, and how close to the radius, as a share of it, they end
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +164,20 @@ def _along_ray(c: Array, W: Domain, T: TrustRegion) -> Array:
         return nearest
     low, high = T.radius / size(c - b), 1.0
     z = W.project(b + low * (c - b))
-    for _ in range(RAY_STEPS):
-        theta = math.sqrt(low * high)
+    short, far = size(z - b) - T.radius, size(nearest - b) - T.radius
+    for step in range(RAY_STEPS):
+        if not short < -CLOSE * T.radius:
+            break
+        # false position, and every third time the middle of the logarithms, so that no end stays for ever
+        theta = math.sqrt(low * high) if step % 3 == 2 else low - short * (high - low) / (far - short)
         if not low < theta < high:
             break
         ahead = W.project(b + theta * (c - b))
-        low, high, z = (low, theta, z) if size(ahead - b) > T.radius else (theta, high, ahead)
+        beyond = size(ahead - b) - T.radius
+        if beyond > 0:
+            high, far = theta, beyond
+        else:
+            low, short, z = theta, beyond, ahead
     return z
 
 

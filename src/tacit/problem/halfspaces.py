@@ -62,7 +62,7 @@ class Halfspaces:
         self._check(c)
         point, box = c.astype(np.float64).ravel(), [np.broadcast_to(end, c.shape).ravel() for end in (low, high)]
         a, b = self.normals.reshape(len(self.normals), -1), self.offsets
-        tau = np.zeros(len(a))
+        tau, gram, reach = np.zeros(len(a)), a @ a.T, a @ point - b
         for _ in range(max_rounds):
             u = np.clip(point - tau @ a, *box)
             beyond = a @ u - b
@@ -70,14 +70,18 @@ class Halfspaces:
             if not wrong > TOLERANCE * (1 + np.abs(u).max() + np.abs(b).max()):  # NaN ends the rounds too
                 return c if np.array_equal(u, point) else u.reshape(c.shape).astype(kept(c))
             before = tau.copy()
-            for m, (normal, offset) in enumerate(zip(a, b, strict=True)):
-                others = point - (tau @ a - tau[m] * normal)
-                tau[m] = max(0.0, multiplier(others, normal, *box, offset))
+            if np.isinf(box).all():  # then <a_m, u> falls by one as tau_m, |a_m| = 1, rises by one
+                for m, row in enumerate(gram):
+                    tau[m] = max(0.0, tau[m] + reach[m] - row @ tau)
+            else:
+                for m, (normal, offset) in enumerate(zip(a, b, strict=True)):
+                    others = point - (tau @ a - tau[m] * normal)
+                    tau[m] = _beyond(others, normal, *box, offset)
             # the way of a round, gone on as far as it is right: rounds that zigzag take such ways again and again
             way = tau - before
             if way.any():
                 share = -tau[way < 0] / way[way < 0]
-                tau += min(max(0.0, multiplier(point - tau @ a, way @ a, *box, way @ b)), *share, np.inf) * way
+                tau += min(_beyond(point - tau @ a, way @ a, *box, float(way @ b)), *share, np.inf) * way
         raise IncompatibleError(
             f"no projection onto all halfspaces after {max_rounds} rounds: they nearly contradict one another, or the "
             "point lies too far out. Widen the set, or take shorter steps."
@@ -94,6 +98,13 @@ class Halfspaces:
                 f"the halfspaces are of models of shape {self.normals.shape[1:]}, and this one has {u.shape}: features "
                 "that a map or an intercept adds count too."
             )
+
+
+def _beyond(c: Array, a: Array, low: Array, high: Array, most: float) -> float:
+    """tau >= 0 for which clip(c - tau a, low, high) is the nearest point with <a, u> <= most; 0 where c itself is."""
+    if a @ np.clip(c, low, high) <= most:
+        return 0.0
+    return max(0.0, multiplier(c, a, low, high, most))
 
 
 def from_file(file: str) -> Halfspaces:
