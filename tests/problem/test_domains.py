@@ -88,7 +88,7 @@ def test_every_column_of_a_simplex_adds_up_by_itself_and_a_shift_of_a_column_cha
     c = np.random.default_rng(seed).normal(size=(7, 3))
     u = Simplex(1.0).project(c)
     np.testing.assert_allclose(u.sum(0), 1.0)
-    np.testing.assert_allclose(Simplex(1.0).project(c + [5.0, -3.0, 1e3]), u, atol=1e-12)
+    np.testing.assert_allclose(Simplex(1.0).project(c + np.array([5.0, -3.0, 1e3])), u, atol=1e-12)
     for k in range(3):
         np.testing.assert_array_equal(Simplex(1.0).project(c[:, [k]]), u[:, [k]])
 
@@ -119,8 +119,8 @@ def test_halfspaces_that_make_a_box_are_a_box():
     ("normals", "offsets", "why"),
     [
         (np.zeros((0, 3, 2)), np.zeros(0), "M from 1"),
-        (np.ones((2, 3)), np.zeros(2), "normals \\(M, J, K\\)"),
-        (np.ones((2, 3, 2)), np.zeros(3), "offsets \\(M,\\)"),
+        (np.ones((2, 3)), np.zeros(2), r"normals \(M, J, K\)"),
+        (np.ones((2, 3, 2)), np.zeros(3), r"offsets \(M,\)"),
         (np.full((1, 3, 2), np.nan), np.zeros(1), "finite"),
         (np.ones((1, 3, 2)), np.array([np.inf]), "finite"),
         (np.ones((1, 3, 2), complex), np.zeros(1), "finite numbers"),
@@ -134,7 +134,7 @@ def test_halfspaces_that_are_none_or_share_no_point_are_refused(normals, offsets
 
 
 def test_halfspaces_of_other_models_are_refused():
-    with pytest.raises(SpecError, match="shape \\(3, 2\\), and this one has \\(4, 2\\)"):
+    with pytest.raises(SpecError, match=r"shape \(3, 2\), and this one has \(4, 2\)"):
         rising().project(np.zeros((4, 2)))
 
 
@@ -194,7 +194,7 @@ def test_values_that_do_not_make_a_set_are_refused(values, why):
 @pytest.mark.parametrize("kept", [{"normals": np.ones((1, 3, 2))}, {"normals": np.array([{}]), "offsets": np.zeros(1)}])
 def test_a_file_that_lacks_an_array_or_holds_objects_is_refused(tmp_path, kept):
     np.savez(tmp_path / "bad.npz", **kept)
-    with pytest.raises(SpecError, match="is no .npz file with the arrays"):
+    with pytest.raises(SpecError, match="file with the arrays normals"):
         of(domain="halfspaces", domain_file=str(tmp_path / "bad.npz"))
 
 

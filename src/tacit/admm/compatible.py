@@ -62,7 +62,8 @@ def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
             stacklevel=3,
         )
     silent = agents[0].variant.bound.public  # the curvature of private data is not ours to print beside a guarantee
-    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and not silent:
+    smooth = agents[0].problem.smooth  # with kinks there is no L_p to compare with
+    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and smooth and not silent:
         need = 2 * _smoothness(agents, enough=rho(1) / 2)
         if rho(1) < need:
             warnings.warn(

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.engine.kernels import GROUP, aligned, compiled, width
 from tacit.machine import cores
 from tacit.measures import AUC, ERROR, R2, RMSE
-from tacit.problem.loss import Loss, Softmax
+from tacit.problem.loss import Loss, Softmax, Squared, predicted
 from tacit.types import Array, Shard, Target
 
 # records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order. What is found of a
@@ -68,17 +68,19 @@ def column(w: Array, shard: Shard) -> Array:
 
 def measures(
     w: Array, test: Shard, target: Target | None, errors: Callable[[Array, Shard], int] = count_errors,
-    scores: Callable[[Array, Shard], Array] = column,
+    scores: Callable[[Array, Shard], Array] = column, loss: Loss = Squared(),
 ) -> Measured:  # fmt: skip
     """What a model is measured by, None where the test records do not tell.
 
     a number       RMSE and R2, in the units of the target, of predictions within its bounds
     classes        the share of records whose label is not the class of the highest score; AUC where there are two
 
-    `errors` and `scores` may ask other processes, which then hold parts of the test records.
+    `errors` and `scores` may ask other processes, which then hold parts of the test records. `loss` says which numbers
+    scores stand for.
     """
     if target is not None:
-        return dict(zip((RMSE.key, R2.key), rmse_and_r2(scores(w[:, 0], test), test.y, target), strict=True))
+        found = rmse_and_r2(predicted(loss, scores(w[:, 0], test)), test.y, target)
+        return dict(zip((RMSE.key, R2.key), found, strict=True))
     error = errors(w, test) / len(test) if len(test) else None
     if w.shape[1] != 2:
         return {ERROR.key: error}

@@ -43,6 +43,7 @@ from tacit.methods.solve import convexity
 from tacit.methods.task import Facts, Task
 from tacit.privacy.summed import InSum
 from tacit.problem.loss import Softmax, Squared, one_hot
+from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.rounds import State
 from tacit.types import Array, Norm, Shard, blocks
 
@@ -169,6 +170,8 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> OneMessage:
     features, numbers, balance = facts.shape[0], facts.n_agents * message_size(facts.shape), choice["balance"]
     if not isinstance(facts.problem.loss, Softmax | Squared):
         raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
+    if type(facts.problem.regularizer) not in (L2, NoRegularizer):
+        raise IncompatibleError("one message tells squares alone: use problem.regularizer = l2 or none.")
     if features > MOST_FEATURES or numbers > MOST_NUMBERS:
         raise IncompatibleError(
             f"{features} features and {facts.n_agents} agents are too many for one message each: it holds the products "

@@ -60,7 +60,8 @@ class Halfspaces:
         method keeps for halfspace m. (The box is not one more set: a small one would take rounds without end.)
         """
         self._check(c)
-        point, box = c.astype(np.float64).ravel(), [np.broadcast_to(end, c.shape).ravel() for end in (low, high)]
+        point = c.astype(np.float64).ravel()
+        box = np.broadcast_to(low, c.shape).ravel(), np.broadcast_to(high, c.shape).ravel()
         a, b = self.normals.reshape(len(self.normals), -1), self.offsets
         tau, gram, reach = np.zeros(len(a)), a @ a.T, a @ point - b
         for _ in range(max_rounds):
@@ -76,12 +77,12 @@ class Halfspaces:
             else:
                 for m, (normal, offset) in enumerate(zip(a, b, strict=True)):
                     others = point - (tau @ a - tau[m] * normal)
-                    tau[m] = _beyond(others, normal, *box, offset)
+                    tau[m] = _beyond(others, normal, box, offset)
             # the way of a round, gone on as far as it is right: rounds that zigzag take such ways again and again
             way = tau - before
             if way.any():
                 share = -tau[way < 0] / way[way < 0]
-                tau += min(_beyond(point - tau @ a, way @ a, *box, float(way @ b)), *share, np.inf) * way
+                tau += min(_beyond(point - tau @ a, way @ a, box, float(way @ b)), *share, np.inf) * way
         raise IncompatibleError(
             f"no projection onto all halfspaces after {max_rounds} rounds: they nearly contradict one another, or the "
             "point lies too far out. Widen the set, or take shorter steps."
@@ -100,11 +101,11 @@ class Halfspaces:
             )
 
 
-def _beyond(c: Array, a: Array, low: Array, high: Array, most: float) -> float:
-    """tau >= 0 for which clip(c - tau a, low, high) is the nearest point with <a, u> <= most; 0 where c itself is."""
-    if a @ np.clip(c, low, high) <= most:
+def _beyond(c: Array, a: Array, box: tuple[Array, Array], most: float) -> float:
+    """tau >= 0 for which clip(c - tau a, *box) is the nearest point with <a, u> <= most; 0 where c itself is."""
+    if a @ np.clip(c, *box) <= most:
         return 0.0
-    return max(0.0, multiplier(c, a, low, high, most))
+    return max(0.0, multiplier(c, a, *box, most))
 
 
 def from_file(file: str) -> Halfspaces:

@@ -23,6 +23,7 @@ from tacit.data.columns.numeric import DRAWN
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features.columns import ColumnsMap
 from tacit.features.map import apply
+from tacit.problem.loss import LOSSES, Linked
 from tacit.types import Array, ColumnFeatures
 
 if TYPE_CHECKING:
@@ -166,6 +167,10 @@ def _shape(column: str, known: Values, part: Array, w: Array, std: float) -> Sha
 
 def _outputs(model: Model) -> tuple[Array, list[str]]:
     """Return what turns scores into the outputs that are drawn, (K, outputs), and their names."""
+    if model.target is not None and model.loss in LOSSES and isinstance(LOSSES[model.loss](), Linked):
+        raise IncompatibleError(
+            f"under the loss {model.loss} columns multiply the prediction, and do not add to it: no effects are drawn."
+        )
     if model.target is not None:
         return np.array([[model.target.half]]), [model.known.label if model.known else "prediction"]
     k = len(model.classes)
