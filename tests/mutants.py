@@ -58,7 +58,7 @@ class Mutant:
 
 
 PROBLEMS, TRAINED = "tests/conformance/test_problems.py::", "tests/run/test_problems.py::"
-LOSS, SETS, NEAREST = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::", "tests/admm/test_project.py::"
+LOSS, SETS = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::"
 
 MUTANTS = (
     Mutant("the set: agents start outside of it", "engine/fast.py",
@@ -78,7 +78,8 @@ MUTANTS = (
            "tau[m] = max(0.0, tau[m] + reach[m] - row @ tau)", "tau[m] = max(0.0, reach[m])",
            SETS + "test_a_projection_lies_in_the_set_and_nothing_in_the_set_is_nearer"),
     Mutant("the set: a site may agree to read a file", "federation/agreement.py",
-           'OURS |= {"problem.domain_file"}', "OURS |= set()", SITE + "test_what_is_wrong_with_a_site_file_is_one_sentence_and_exit_code_2"),
+           'OURS |= {"problem.domain_file"}', "OURS |= set()",
+           SITE + "test_what_is_wrong_with_a_site_file_is_one_sentence_and_exit_code_2"),
     Mutant("the loss: a hinge pushes by two", "problem/hinge.py",
            "a[rows, y] -= short > 0", "a[rows, y] -= 2 * (short > 0)",
            LOSS + "test_residuals_stay_within_their_bound"),

@@ -31,7 +31,9 @@ def train(out, *values, options=()):
 
 
 @pytest.mark.parametrize(("values", "claim"), SETS.values(), ids=SETS)
-@pytest.mark.parametrize("options", [(), ("--seed", "0"), ("--seed", "0", "--trust", "sum")], ids=["exact", "seed", "sum"])
+@pytest.mark.parametrize(
+    "options", [(), ("--seed", "0"), ("--seed", "0", "--trust", "sum")], ids=["exact", "seed", "sum"]
+)
 def test_a_model_lies_in_its_set_whoever_draws_the_noise(tmp_path, values, claim, options, capsys):
     if "sum" in options:
         pytest.importorskip("cryptography")
@@ -46,7 +48,6 @@ def test_a_model_lies_in_its_set_whoever_draws_the_noise(tmp_path, values, claim
 
 
 def test_halfspaces_hold_from_a_file_and_their_noise_is_simulated(tmp_path, capsys):
-    shape = tacit.load("heart").n_features + 1, 2
     assert train(tmp_path / "free") == 0
     shape = Model.read(tmp_path / "free").w.shape
     normals = np.zeros((2, *shape))
@@ -69,7 +70,7 @@ def test_hinge_and_l1_train_with_exact_noise(tmp_path, values):
     assert "exact noise from the operating system" in result["guarantee"]
 
 
-def test_hinge_learns_what_softmax_learns(tmp_path):
+def test_hinge_learns_what_softmax_learns():
     """Without noise, on the whole of heart: the step rule of a loss with kinks goes somewhere."""
     errors = {}
     for loss in ("softmax", "hinge"):
@@ -100,8 +101,9 @@ def test_what_makes_no_problem_ends_with_code_2_and_one_line(tmp_path, values, w
 def test_poisson_predicts_means_within_the_range_and_its_model_says_its_loss(tmp_path):
     """From the score to the number: RMSE of the run, of a look at the model, and of the file alone are one."""
     over = numbers(3, 5, sizes=(40, 50, 60))
-    values = {"problem.loss": "poisson", "run.rounds": 60, "run.seed": 0, "features.map": "none", "data.intercept": True}
-    result = tacit.train(tacit.preset("sound", "objt").with_values(values | {"privacy.epsilon": 1e3}), over, out=tmp_path / "run")
+    values = {"problem.loss": "poisson", "run.rounds": 60, "run.seed": 0, "features.map": "none"}
+    spec = tacit.preset("sound", "objt").with_values(values | {"data.intercept": True, "privacy.epsilon": 1e3})
+    result = tacit.train(spec, over, out=tmp_path / "run")
     for model in (result.model, Model.read(tmp_path / "run"), Model.read(tmp_path / "run" / "model.npz")):
         assert model.loss == "poisson"
         scores = model.scores(over.test.x)
@@ -109,7 +111,7 @@ def test_poisson_predicts_means_within_the_range_and_its_model_says_its_loss(tmp
         np.testing.assert_allclose(means, 10 * np.exp(np.minimum(scores[:, 0], 0)))
         rmse = np.sqrt(np.square(means - over.target.in_units(over.test.y)).mean())
         assert rmse == pytest.approx(result.summary["test_rmse"], rel=1e-5)
-    with pytest.raises(tacit.errors.IncompatibleError, match="columns multiply the prediction|no schema"):
+    with pytest.raises(tacit.errors.IncompatibleError, match="columns multiply the prediction"):
         result.model.shapes()
     spread = np.std(over.target.in_units(over.test.y))
     assert result.summary["test_rmse"] < spread

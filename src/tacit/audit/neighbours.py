@@ -65,8 +65,8 @@ def neighbours(spec: Spec) -> Neighbours:
     made = build.admm_setup(spec, tiny)
     if not isinstance(made.problem.domain, Everywhere | Box | Ball):
         raise IncompatibleError(
-            "the attack reads the noisy gradient off a step that no set cuts short, and knows such steps for everywhere, "
-            "box (with a radius) and ball (around zero): a set costs no privacy, so audit without problem.domain."
+            "the attack reads the noisy gradient off a step that no set cuts short, and finds such steps in everywhere"
+            ", box (with a radius) and ball (around zero): a set costs no privacy, so audit without problem.domain."
         )
     whole = made.agents[0].shard
     replaced = made.agents[0].variant.adjacency is Adjacency.REPLACE_ONE

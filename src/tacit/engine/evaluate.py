@@ -23,6 +23,8 @@ from tacit.types import Array, Shard, Target
 # piece depends on no other, so that processes may share out the pieces of a test set
 PIECE = 4096
 
+PLAIN = Squared()  # a loss under which the score of a number is the number
+
 Measured = dict[str, float | None]
 
 
@@ -68,7 +70,7 @@ def column(w: Array, shard: Shard) -> Array:
 
 def measures(
     w: Array, test: Shard, target: Target | None, errors: Callable[[Array, Shard], int] = count_errors,
-    scores: Callable[[Array, Shard], Array] = column, loss: Loss = Squared(),
+    scores: Callable[[Array, Shard], Array] = column, loss: Loss = PLAIN,
 ) -> Measured:  # fmt: skip
     """What a model is measured by, None where the test records do not tell.
 

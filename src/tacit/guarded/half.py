@@ -6,7 +6,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 * A model that is asked at, and a feature, are at most LARGEST = 1e50. Scores are at most 1e100 J, their squares and the
   norms made of them 1e200 J^2 K, the product of a record's norm with that of its residual 1e150 J^2 K: all are finite
   for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
-  sum in [1, K]. Numbers that underflow become zero, and floating-point flags are ignored on the way.
+  sum in [1, K]; that of Poisson is of a number of at most 0. Numbers that underflow become zero, and floating-point
+  flags are ignored on the way.
 * Labels lie in 0 .. K-1, and numbers to predict in [-1, 1], which is checked when the agent is built; the gate has
   fixed the shape (J, K).
 * A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
@@ -18,6 +19,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
   there are, in every round alike.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
   the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
+* A projection takes a bounded number of steps and does not fail (PROJECTED). It sees the noisy value and public numbers
+  alone, so that neither its result nor its time tells more of the records than the noisy value does.
 """
 
 from __future__ import annotations

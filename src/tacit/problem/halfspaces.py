@@ -42,8 +42,8 @@ class Halfspaces:
             self.between(np.zeros(a.shape[1:]), max_rounds=FIRST_ROUNDS)
         except IncompatibleError:
             raise SpecError(
-                f"no point of all {len(a)} halfspaces was found in {FIRST_ROUNDS} rounds: they contradict one another, or "
-                "share next to nothing. Check the signs: each says <normal, w> <= offset."
+                f"no point of all {len(a)} halfspaces was found in {FIRST_ROUNDS} rounds: they contradict one another, "
+                "or share next to nothing. Check the signs: each says <normal, w> <= offset."
             ) from None
 
     def project(self, c: Array) -> Array:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.engine import evaluate
-from tacit.engine.evaluate import PIECE, Measured, loss_and_errors, rmse_and_r2
+from tacit.engine.evaluate import PIECE, PLAIN, Measured, loss_and_errors, rmse_and_r2
 from tacit.measures import ERROR, RMSE
-from tacit.problem.loss import Loss, Squared, predicted
+from tacit.problem.loss import Loss, predicted
 from tacit.run import ranks
 from tacit.run.build import Setup
 from tacit.types import Array, Federation, Shard, blocks
@@ -40,7 +40,7 @@ def own_losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
     return [loss_and_errors(w, shard, setup.problem.loss)[0] for shard in federation.shards if shard.here]
 
 
-def measures(w: Array, federation: Federation, loss: Loss = Squared()) -> Measured:
+def measures(w: Array, federation: Federation, loss: Loss = PLAIN) -> Measured:
     """Return what a model is measured by on the test records; ranks share them out."""
     if not ranks.is_spread(federation) or len(federation.test) <= PIECE:
         return evaluate.measures(w, federation.test, federation.target, loss=loss)
@@ -83,7 +83,7 @@ def _scores(federation: Federation) -> Callable[[Array, Shard], Array]:
 # --- at the end of a run: the test records taken apart
 
 
-def breakdown(w: Array, federation: Federation, loss: Loss = Squared()) -> dict[str, Any]:
+def breakdown(w: Array, federation: Federation, loss: Loss = PLAIN) -> dict[str, Any]:
     """Return what result.json says of agents and test records beside the measures; the guarantee covers none of it.
 
     agent_records    [name, number of training records] of each agent

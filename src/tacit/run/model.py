@@ -18,11 +18,11 @@ from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
 from tacit.data.table import some
 from tacit.data.transform import RowScale
-from tacit.engine.evaluate import rmse_and_r2
+from tacit.engine.evaluate import PLAIN, rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
-from tacit.problem.loss import LOSSES, Squared, predicted
+from tacit.problem.loss import LOSSES, predicted
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
 from tacit.run.shapes import Shapes, shapes_of
@@ -234,7 +234,7 @@ class Model:
 
     def numbers(self, scores: Array) -> Array:
         """Return the numbers, scaled to [-1, 1], that scores (n, 1) stand for."""
-        known = LOSSES[self.loss]() if self.loss != LOG_ODDS else Squared()  # the loss of a model that does not say
+        known = LOSSES[self.loss]() if self.loss != LOG_ODDS else PLAIN  # the loss of a model that does not say
         return predicted(known, scores[:, 0])
 
     def error(self, scores: Array, labels: Coded) -> float | None:

@@ -91,8 +91,8 @@ class Term:
 
 def shapes_of(model: Model, averaged: bool = False) -> Shapes:
     """Return the shapes of a model, of w or of its average; refuse a model whose score is no sum over columns."""
-    terms = terms_of(model)
     turn, outputs = _outputs(model)
+    terms = terms_of(model)
     w = (model.w_average if averaged else model.w).astype(np.float64) @ turn
     std = model.noise[averaged] * float(np.linalg.norm(turn[:, 0]))
     drawn = {n: found for n, term in enumerate(terms) if (found := term.encoded()) is not None}
