@@ -29,7 +29,11 @@ class Simplex:
             return c
         # what lies `radius` below the largest entry becomes zero whatever the rest: to move it up changes nothing
         near = np.maximum(c.astype(np.float64) - c.max(axis=0), -self.radius)
-        return self.between(near, np.zeros_like(near), np.full_like(near, np.inf)).astype(c.dtype)
+        falling = -np.sort(-near, axis=0)
+        # tau where the n largest entries stay: the right n is the last for which the n-th of them does
+        tau = (falling.cumsum(axis=0) - self.radius) / np.arange(1, len(near) + 1)[:, None]
+        n = (falling > tau).sum(axis=0)
+        return np.maximum(near - tau[n - 1, range(near.shape[1])], 0).astype(c.dtype)
 
     def between(self, c: Array, low: Array, high: Array) -> Array:
         """The nearest point with low <= u <= high, 0 <= low, whose columns add up to the radius; shapes (J, K)."""
@@ -43,8 +47,10 @@ class Simplex:
 def _with_sum(c: Array, low: Array, high: Array, total: float) -> Array:
     """argmin |u - c| over low <= u <= high with sum u = total; bounds that do not allow the total give their end.
 
-    The answer is projected once more, from nearby, which mends what a c from far away has lost to rounding.
+    An answer that does not add up is projected once more, from nearby: a c from far away has lost it to rounding.
     """
-    for _ in range(2):
-        c = np.clip(c - multiplier(c, np.ones_like(c), low, high, total), low, high)
-    return c
+    ones = np.ones_like(c)
+    u = np.clip(c - multiplier(c, ones, low, high, total), low, high)
+    if abs(u.sum() - total) <= 1e-14 * total:
+        return u
+    return np.clip(u - multiplier(u, ones, low, high, total), low, high)
