@@ -24,10 +24,10 @@ from tacit.errors import SpecError, unknown
 from tacit.problem.ball_around import BallAround
 from tacit.problem.bounds import Bounds
 from tacit.problem.domain import Ball, Box, Domain, Everywhere
-from tacit.problem.dykstra import dykstra, kept, size
+from tacit.problem.dykstra import dykstra
 from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, kept, size
 
 RAY_STEPS, CLOSE = 200, 1e-14  # steps along a ray at most, and how close to the radius, as a share of it, they end
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tacit.errors import IncompatibleError
-from tacit.types import Array
+from tacit.types import Array, kept, size
 
 Projection = Callable[[Array], Array]
 
@@ -38,13 +37,3 @@ def dykstra(c: Array, *projections: Projection, tolerance: float = 1e-12, max_ro
         f"no projection onto all sets after {max_rounds} rounds of Dykstra: they do not meet, or the point "
         "lies too far out for their size. Widen the smaller set, or raise max_rounds or tolerance."
     )
-
-
-def size(u: Array) -> float:
-    """|u|, over all entries."""
-    return float(np.linalg.norm(u))
-
-
-def kept(c: Array) -> np.dtype[Any]:
-    """The dtype of the answer: that of c, or float64 for integers."""
-    return np.result_type(c.dtype, np.float32)

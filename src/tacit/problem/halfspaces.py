@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import IncompatibleError, SpecError
-from tacit.problem.dykstra import kept
 from tacit.problem.plane import multiplier
-from tacit.types import Array
+from tacit.types import Array, kept
 
 MOST = 10_000  # halfspaces: a projection passes over all of them many times
 ROUNDS, FIRST_ROUNDS = 5_000, 500  # of a projection, and of the first, in which a point of W must be found

@@ -33,7 +33,7 @@ class Simplex:
         # tau where the n largest entries stay: the right n is the last for which the n-th of them does
         tau = (falling.cumsum(axis=0) - self.radius) / np.arange(1, len(near) + 1)[:, None]
         n = (falling > tau).sum(axis=0)
-        return np.maximum(near - tau[n - 1, range(near.shape[1])], 0).astype(c.dtype)
+        return np.asarray(np.maximum(near - tau[n - 1, range(near.shape[1])], 0), c.dtype)
 
     def between(self, c: Array, low: Array, high: Array) -> Array:
         """The nearest point with low <= u <= high, 0 <= low, whose columns add up to the radius; shapes (J, K)."""
