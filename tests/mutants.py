@@ -61,7 +61,42 @@ class Mutant:
     test: str
 
 
+PROBLEMS, TRAINED = "tests/conformance/test_problems.py::", "tests/run/test_problems.py::"
+LOSS, SETS = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::"
+
 MUTANTS = (
+    Mutant("the set: agents start outside of it", "engine/fast.py",
+           "if start.any():", "if False:",
+           PROBLEMS + "test_server_and_agents_of_every_kind_start_at_the_same_point"),
+    Mutant("the set: the server starts outside of it", "admm/algorithm.py",
+           "zero, first = np.zeros(self.shape), nearest_to_zero(self.domain, self.shape)",
+           "zero = first = np.zeros(self.shape)",
+           PROBLEMS + "test_server_and_agents_of_every_kind_start_at_the_same_point"),
+    Mutant("the set: a deployed agent takes one whose projection may fail", "guarded/half.py",
+           "if not isinstance(self.agent.problem.domain, PROJECTED):", "if False:",
+           PROBLEMS + "test_a_deployed_agent_refuses_a_set_whose_projection_has_no_known_end"),
+    Mutant("the set: values that it does not take are dropped", "problem/domain.py",
+           'if value is not None and key not in takes and key != "radius":', "if False:",
+           SETS + "test_values_that_do_not_make_a_set_are_refused"),
+    Mutant("the set: halfspaces forget which bind", "problem/halfspaces.py",
+           "tau[m] = max(0.0, tau[m] + reach[m] - row @ tau)", "tau[m] = max(0.0, reach[m])",
+           SETS + "test_a_projection_lies_in_the_set_and_nothing_in_the_set_is_nearer"),
+    Mutant("the set: a site may agree to read a file", "federation/agreement.py",
+           'OURS |= {"problem.domain_file"}', "OURS |= set()",
+           SITE + "test_what_is_wrong_with_a_site_file_is_one_sentence_and_exit_code_2"),
+    Mutant("the loss: a hinge pushes by two", "problem/hinge.py",
+           "a[rows, y] -= short > 0", "a[rows, y] -= 2 * (short > 0)",
+           LOSS + "test_residuals_stay_within_their_bound"),
+    Mutant("the loss: Poisson has no end", "problem/poisson.py",
+           "return np.asarray(np.exp(np.minimum(score, 0)) - self._shares(score, y))",
+           "return np.asarray(np.exp(score) - self._shares(score, y))",
+           LOSS + "test_residuals_stay_within_their_bound"),
+    Mutant("the loss: a count is predicted as its score", "run/model.py",
+           "return predicted(known, scores[:, 0])", "return scores[:, 0]",
+           TRAINED + "test_poisson_predicts_means_within_the_range_and_its_model_says_its_loss"),
+    Mutant("the regulariser: kinks enter a proof for quadratics", "methods/objective_perturbation.py",
+           "if type(facts.problem.regularizer) not in (L2, NoRegularizer):", "if False:",
+           PROBLEMS + "test_methods_that_are_proved_for_smooth_problems_refuse_kinks"),
     Mutant("a map sees blocks of any size", "features/map.py",
            "if len(rows) < n:", "if False:",
            MAPS + "test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others"),

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.admm import compatible
 from tacit.engine.plain import PlainEngine
 from tacit.engine.registry import ENGINES, Builder
 from tacit.errors import IncompatibleError, SpecError, TacitWarning
@@ -102,6 +101,7 @@ class Anchored:
     """r(w) = |w - 1|_F^2."""
 
     curvature: float = 2.0
+    convexity: float = 2.0
 
     def value(self, w):
         return float(np.square(w - 1).sum())
@@ -387,21 +387,22 @@ def test_a_choice_that_is_no_name_is_refused(key, value):
         tacit.Spec().with_values({key: value})
 
 
-class Simplex:
-    """W = {u >= 0 : sum u = 1}, which does not hold zero."""
+class Far:
+    """W = {u >= 1}, which does not hold zero."""
 
     def project(self, c):
-        return c
+        return np.maximum(c, 1)
 
     def contains(self, u, tolerance=1e-9):
-        return bool(u.min() >= 0 and abs(u.sum() - 1) <= tolerance)
+        return bool(u.min() >= 1 - tolerance)
 
 
-def test_a_set_without_the_origin_goes_with_the_prox_rule_and_not_with_a_trust_region():
-    prox, trust = (setup(tacit.preset("paper", name), federation()).agents[0].variant for name in ("objp", "objt"))
-    compatible.check(prox, Simplex())
-    with pytest.raises(IncompatibleError, match="the simplex does not hold it: use the prox rule"):
-        compatible.check(trust, Simplex())
+@pytest.mark.parametrize("method", ["objp", "objt"])
+def test_a_set_given_in_python_trains_and_its_run_starts_in_it(monkeypatch, method):
+    monkeypatch.setitem(DOMAINS, "far", Far)
+    spec = tacit.preset("sound", method).with_values(SMALL | {"problem.domain": "far", "run.seed": 0})
+    np.testing.assert_array_equal(setup(spec, federation()).server.start().w, np.ones((4, 3)))
+    assert Far().contains(tacit.train(spec).w)
 
 
 def test_a_registry_imports_a_member_on_its_first_use_and_refuses_other_names():

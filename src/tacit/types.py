@@ -270,6 +270,16 @@ class Federation:
         return replace(self, shards=tuple(shards), test=test, **metadata)
 
 
+def size(u: Array) -> float:
+    """|u|, over all entries."""
+    return float(np.linalg.norm(u))
+
+
+def kept(c: Array) -> np.dtype[Any]:
+    """The dtype of an answer that keeps the precision of c: that of c, or float64 for integers."""
+    return np.result_type(c.dtype, np.float32)
+
+
 def fits(y: Array, n_classes: int) -> bool:
     """Whether y are labels 0..K-1 or, where the model has one column, numbers in [-1, 1]."""
     low, high = (y.min(), y.max()) if len(y) else (0, 0)  # NaN is within no bounds

@@ -30,6 +30,9 @@ class Agent:
     def in_double(self):
         return self
 
+    def start(self, shape):
+        return Local.first(np.zeros(shape))
+
     def respond(self, own, msg):
         self.act()
         z = np.full(SHAPE, self.number + msg.t / 10)

@@ -58,6 +58,8 @@ OTHER = {
     "data.row_mode": "unit", "data.intercept": True, "data.test": "/etc/passwd", "data.schema": "/etc/passwd",
     "data.source": "/etc/passwd", "privacy.sensitivity": "observed", "problem.regularizer": "none", "problem.beta": 1e6,
     "problem.threshold": 0.1, "problem.domain": "ball", "problem.domain_radius": 1e9,
+    "problem.domain_low": 0.0, "problem.domain_high": 1e9, "problem.domain_center": 1e9,
+    "problem.domain_file": "/etc/passwd",
     "privacy.adjacency": "replace_one", "features.map": "none", "features.seed": 7, "features.size": 3,
     "features.shape": "3x1", "features.scale": 2.0,
     "privacy.epsilon": 1.5, "privacy.dp_delta": 1e-3, "privacy.mechanism": "laplace", "privacy.covers": "round",

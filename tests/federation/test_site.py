@@ -76,6 +76,7 @@ GOOD = site_text("s", ("north",))
     (GOOD + '"problem.loss" = "hingee"', "unknown value of problem.loss"),
     (GOOD + '"privacy.noise" = "simulated"', "privacy.noise is not for a run to ask"),
     (GOOD + '"data.source" = "mnist"', "data.source is not for a run to ask"),
+    (GOOD + '"problem.domain_file" = "set.npz"', "problem.domain_file is not for a run to ask"),
     (GOOD + '"privacy.ledger" = "elsewhere"', "privacy.ledger is not for a run to ask"),
     (GOOD + "most_agents = 0", "agree.most_agents is a whole number"),
     (GOOD + "runs = 3", "agree.runs is a list of names"),

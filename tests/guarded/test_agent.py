@@ -336,6 +336,9 @@ RULES = {
     "objt, regulariser at w": {"algorithm.regularize_at": "w", "problem.beta": 0.3},
     "objt, box": {"problem.domain": "box", "problem.domain_radius": 0.05},
     "objp, ball": {"problem.domain": "ball", "problem.domain_radius": 0.1},
+    "objt, simplex": {"problem.domain": "simplex"},
+    "objp, bounds": {"problem.domain": "box", "problem.domain_low": 0.01},
+    "objt, hinge": {"problem.loss": "hinge", "problem.regularizer": "l1", "problem.beta": 0.3},
 }  # fmt: skip
 
 
@@ -402,6 +405,7 @@ def test_what_is_not_finite_does_not_leave(tmp_path, monkeypatch):
     {"schedule.rho": "static", "schedule.rho_static": 1e60}, {"schedule.radius_a": 1e60}, {"schedule.radius_a": 1e-60},
     {"schedule.radius": "power", "schedule.radius_a": 1e-45, "run.rounds": 10**4},
     {"problem.domain": "box", "problem.domain_radius": 1e60}, {"problem.beta": 1e60},
+    {"problem.domain": "box", "problem.domain_high": 1e60}, {"problem.domain": "ball", "problem.domain_center": 1e60},
 ])  # fmt: skip
 def test_a_run_whose_constants_could_overflow_is_refused(values):
     with pytest.raises(IncompatibleError, match=r"constants from 1e-50 to 1e\+50"):

@@ -43,6 +43,11 @@ SPECS = {
                          "privacy.sensitivity": "feature_bounds", "data.row_norm": "none"}),
     "box": ("objt", {"problem.domain": "box", "problem.domain_radius": 3.0, "algorithm.trust_norm": "l2"}),
     "ball": ("objt", {"problem.domain": "ball", "problem.domain_radius": 3.0, "problem.beta": 0.1}),
+    "bounds": ("objt", {"problem.domain": "box", "problem.domain_low": 0.5, "problem.domain_high": 1.0}),
+    "ball around": ("objt", {"problem.domain": "ball", "problem.domain_center": 2.0, "schedule.radius_a": 0.5}),
+    "simplex": ("objt", {"problem.domain": "simplex", "schedule.radius_a": 0.5, "problem.loss": "hinge"}),
+    "simplex, l2": ("objt", {"problem.domain": "simplex", "schedule.radius_a": 0.5, "algorithm.trust_norm": "l2",
+                             "problem.regularizer": "l1", "problem.beta": 0.1}),
     "ball, l2": ("objt", {"problem.domain": "ball", "algorithm.trust_norm": "l2", "schedule.radius_a": 0.5}),
 }  # fmt: skip
 

@@ -22,6 +22,8 @@ from tacit.problem.domain import Ball
 from tacit.problem.loss import Squared
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Clipped
+from tacit.run import build
+from tacit.run.presets import preset
 from tacit.schedule import Constant, Cooling
 from tacit.types import Norm, Shard
 from tests.conftest import federation
@@ -213,3 +215,13 @@ def test_a_round_is_one_release_and_one_model_for_each_link_end():
 def test_a_network_of_other_agents_is_refused():
     with pytest.raises(IncompatibleError, match="the network has 4 agents, and the records 3"):
         build_on(path(4), task(), Budget(1.0, 1e-5), ENTRY.grid[0])
+
+
+@pytest.mark.parametrize("name", ["graph-admm", "gadmm"])
+def test_agents_start_in_a_set_that_does_not_hold_zero(name):
+    values = {"data.agents": 3, "run.rounds": 4, "run.seed": 0, "problem.domain": "box", "problem.domain_low": 0.5}
+    spec = preset("sound", name, "synthetic").with_values(values)
+    setup = build.setup(spec, build.federation(spec))
+    state = setup.server.start()
+    assert (state.w == 0.5).all()
+    assert (state.own["z"] == 0.5).all()

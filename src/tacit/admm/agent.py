@@ -62,6 +62,10 @@ class Agent:
         """The same agent over records in float64."""
         return replace(self, shard=replace(self.shard.at_hand(), dtype=np.float64))
 
+    def start(self, shape: tuple[int, int]) -> Local:
+        """What the agent carries into its first round."""
+        return Local.first(self.problem.start(shape))
+
     @property
     def constant_bound(self) -> float:
         """The bound of a record's gradient, where that is a constant which asks nothing of the records."""

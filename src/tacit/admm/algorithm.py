@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast, Order, Replies
 from tacit.admm.updates import ascent, consensus, heavy_ball
+from tacit.problem.domain import Domain, Everywhere, nearest_to_zero
 from tacit.rounds import Info, State
 from tacit.schedule import Schedule
 
@@ -27,11 +28,13 @@ class Consensus:
     rho: Schedule
     order: Order
     momentum: float = 0.0  # only where z moves first: what the server does with releases costs no privacy
+    domain: Domain = Everywhere()
 
     def start(self) -> State:
-        """Every variable is zero, as the authors start."""
-        zero = np.zeros(self.shape)
-        return State.zero(self.shape, z_mean=zero, dual_mean=zero, **({"moved": zero} if self.momentum else {}))
+        """Every variable is zero, as the authors start; but models are the point of W that is nearest to zero."""
+        zero, first = np.zeros(self.shape), nearest_to_zero(self.domain, self.shape)
+        own = {"z_mean": first, "dual_mean": zero} | ({"moved": zero} if self.momentum else {})
+        return State(0, first, zero, own)
 
     def ask(self, state: State) -> Broadcast:
         """The server sends the new w if w moves first, else the last one."""

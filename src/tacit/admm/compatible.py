@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-import numpy as np
-
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Output, Point, Trust
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.problem.bounds import Bounds
 from tacit.problem.domain import Box, Domain, Everywhere
 from tacit.problem.sensitivity import Declared, Observed
 from tacit.schedule import Schedule
@@ -38,17 +37,12 @@ def check(variant: Variant, domain: Domain, momentum: float = 0.0) -> None:
             "noise in an exact ADMM step needs the sensitivity of a minimiser, not of a gradient: "
             "use the prox or the trust rule, or the silence mechanism."
         )
-    if isinstance(rule, Trust) and not domain.contains(np.zeros((1, 1))):
-        raise IncompatibleError(
-            f"the first trust region lies around zero, and the {_name(domain)} does not hold it: use the prox rule, or "
-            "a domain that holds zero."
-        )
     if output and isinstance(rule, Trust) and not isinstance(domain, Everywhere):
         raise IncompatibleError(
             f"output noise can leave the {_name(domain)}, and a trust region around a point outside W may "
             "miss W: use objective perturbation, the prox rule, or the domain everywhere."
         )
-    boxes = isinstance(domain, Everywhere | Box) and not (isinstance(rule, Trust) and rule.norm is Norm.L2)
+    boxes = isinstance(domain, Everywhere | Box | Bounds) and not (isinstance(rule, Trust) and rule.norm is Norm.L2)
     if output and isinstance(mechanism, Laplace) and not boxes:
         raise IncompatibleError(
             "projection onto a Euclidean ball, or onto any set but a box, can lengthen a step in l1, so Laplace output "
@@ -68,7 +62,8 @@ def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
             stacklevel=3,
         )
     silent = agents[0].variant.bound.public  # the curvature of private data is not ours to print beside a guarantee
-    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and not silent:
+    smooth = agents[0].problem.smooth  # with kinks there is no L_p to compare with
+    if isinstance(rule, Trust) and rule.at is Point.LOCAL and len(agents) > 1 and smooth and not silent:
         need = 2 * _smoothness(agents, enough=rho(1) / 2)
         if rho(1) < need:
             warnings.warn(

@@ -68,6 +68,11 @@ class Local:
     dual: Array
     rho: float = 0.0
 
+    @classmethod
+    def first(cls, z: Array) -> Local:
+        """What an agent carries into its first round: its dual is zero."""
+        return cls(z, np.zeros_like(z))
+
 
 @dataclass(frozen=True, eq=False)
 class Replies:

@@ -1,12 +1,13 @@
 """Exact Euclidean projections onto W, and onto W ∩ T with T a trust region around z^t.
 
-    T \\ W    Everywhere    Box                    Ball                   any other set
-    inf      clip          clip                   a box and a ball       Dykstra
-    l2       shrink        a box and a ball       two balls              Dykstra
+    T \\ W    Everywhere    a box                  a ball                 Simplex           any other set
+    inf      clip          clip                   a box and a ball       clip and shift    Dykstra
+    l2       shrink        a box and a ball       two balls              along a ray       along a ray
 
 Projecting onto W and then onto T is not the projection onto W ∩ T, unless both are boxes. Norms are over
 all entries. Every method works in float64 and answers in the dtype of the point: float32 in, float32 out.
-z^t is taken to lie in W, so that the two sets meet.
+z^t is taken to lie in W up to rounding, so that the two sets meet. All but Dykstra's method take a number of steps
+that is bounded whatever the point is.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from tacit.errors import IncompatibleError, SpecError, unknown
+from tacit.errors import SpecError, unknown
+from tacit.problem.ball_around import BallAround
+from tacit.problem.bounds import Bounds
 from tacit.problem.domain import Ball, Box, Domain, Everywhere
-from tacit.types import Array, Norm
+from tacit.problem.dykstra import dykstra
+from tacit.problem.halfspaces import Halfspaces
+from tacit.problem.simplex import Simplex
+from tacit.types import Array, Norm, kept, size
 
-Projection = Callable[[Array], Array]
+RAY_STEPS, CLOSE = 200, 1e-14  # steps along a ray at most, and how close to the radius, as a share of it, they end
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,36 +56,10 @@ def project(c: Array, domain: Domain, region: TrustRegion | None = None) -> Arra
     if region is None:
         return domain.project(c)
     if region.radius == 0:
-        return region.center.astype(_kept(c))
-    onto_both = _ONTO_BOTH.get((type(domain), region.norm), _any_set)
+        return region.center.astype(kept(c))
+    onto_both = _ONTO_BOTH.get((type(domain), region.norm), _ANY_SET[region.norm])
     z = onto_both(c.astype(np.float64), domain, replace(region, center=region.center.astype(np.float64)))
-    return z.astype(_kept(c))
-
-
-def dykstra(
-    c: Array, project_a: Projection, project_b: Projection, tolerance: float = 1e-12, max_rounds: int = 100_000
-) -> Array:
-    """argmin_{u in A ∩ B} |u - c| by Dykstra's method, for any two closed convex sets that meet.
-
-        y = P_A(x + p),  p = x + p - y,  x = P_B(y + q),  q = y + q - x,     from x = c, p = q = 0
-
-    Without p and q these are alternating projections, which stop at some point of A ∩ B, not at the nearest.
-    x + p + q = c throughout, p is normal to A at y and q to B at x: when y = x this is optimality, and the
-    rounds end. (x itself may pause on the way.) Their number grows with |c| over the size of A ∩ B.
-    """
-    x = c.astype(np.float64)
-    p = q = np.zeros_like(x)
-    for _ in range(max_rounds):
-        y = project_a(x + p)
-        p = x + p - y
-        x = project_b(y + q)
-        q = y + q - x
-        if _size(y - x) <= tolerance * (_size(c) + _size(x)):
-            return x.astype(_kept(c))
-    raise IncompatibleError(
-        f"no projection onto both sets after {max_rounds} rounds of Dykstra: they do not meet, or the point "
-        "lies too far out for their size. Widen the smaller set, or raise max_rounds or tolerance."
-    )
+    return z.astype(kept(c))
 
 
 def _clip(c: Array, center: Array, radius: float) -> Array:
@@ -89,13 +69,13 @@ def _clip(c: Array, center: Array, radius: float) -> Array:
 
 def _shrink(c: Array, center: Array, radius: float) -> Array:
     """center + (c - center) min(1, radius / |c - center|)."""
-    size = _size(c - center)
-    return c if size <= radius else center + (c - center) * (radius / size)
+    far = size(c - center)
+    return c if far <= radius else center + (c - center) * (radius / far)
 
 
-def _two_boxes(c: Array, W: Box, T: TrustRegion) -> Array:
-    """clip(c, max(-R, z^t - radius), min(R, z^t + radius))."""
-    return np.clip(c, np.maximum(-W.radius, T.center - T.radius), np.minimum(W.radius, T.center + T.radius))
+def _two_boxes(c: Array, low: Array | float, high: Array | float, T: TrustRegion) -> Array:
+    """clip(c, max(low, z^t - radius), min(high, z^t + radius))."""
+    return np.clip(c, np.maximum(low, T.center - T.radius), np.minimum(high, T.center + T.radius))
 
 
 def _box_and_ball(c: Array, low: Array | float, high: Array | float, b: Array | float, radius: float) -> Array:
@@ -111,16 +91,16 @@ def _box_and_ball(c: Array, low: Array | float, high: Array | float, b: Array | 
         return np.clip(b + theta * d, low, high)
 
     nearest = np.clip(c, low, high)
-    if _size(nearest - b) <= radius:
+    if size(nearest - b) <= radius:
         return nearest
     with np.errstate(all="ignore"):  # an entry with d_i = 0 meets no face: its breakpoints are inf or nan
         breaks = np.concatenate([((low - b) / d).ravel(), ((high - b) / d).ravel()])
     thetas = np.concatenate([[0.0], np.sort(breaks[(breaks > 0) & (breaks < 1)]), [1.0]])
-    k = bisect_left(thetas, radius, 1, len(thetas) - 1, key=lambda theta: _size(z(theta) - b))
+    k = bisect_left(thetas, radius, 1, len(thetas) - 1, key=lambda theta: size(z(theta) - b))
     start, stop = float(thetas[k - 1]), float(thetas[k])
     middle = z((start + stop) / 2)
     free = (low < middle) & (middle < high)
-    A, B = _size((middle - b)[~free]) ** 2, _size(d[free]) ** 2
+    A, B = size((middle - b)[~free]) ** 2, size(d[free]) ** 2
     # where the faces alone reach the sphere, rounding may leave no free entry or a root outside its segment
     theta = math.sqrt(max(radius**2 - A, 0.0) / B) if B > 0 else start
     return z(min(max(theta, start), stop))
@@ -135,7 +115,7 @@ def _two_balls(c: Array, W: Ball, T: TrustRegion) -> Array:
     whether P_W(c) lies in T, beyond it, and P_T(c) in W, before it.
     """
     R, radius, b = W.radius, T.radius, T.center
-    D, total = _size(b), R + radius
+    D, total = size(b), R + radius
     in_W, in_T = W.project(c), T.project(c)
     if abs(R - radius) >= D:  # one ball holds the other; concentric balls are such
         return in_T if radius < R else in_W
@@ -149,31 +129,80 @@ def _two_balls(c: Array, W: Ball, T: TrustRegion) -> Array:
     # in factors: the differences of squares would lose the small h of a thin lens
     h = math.sqrt(max(total - D, 0.0) * (total + D) * (1 - g) * (1 + g)) / 2
     v = c - np.vdot(e, c) * e
-    return s * e + v * (h / (_size(v) or 1.0))  # v = 0 only where rounding hides an h of 0
+    return s * e + v * (h / (size(v) or 1.0))  # v = 0 only where rounding hides an h of 0
+
+
+def _two_balls_around(c: Array, W: BallAround, T: TrustRegion) -> Array:
+    """The same, seen from the centre of W."""
+    shifted = replace(T, center=T.center - W.center)
+    both = _two_balls(c - W.center, Ball(W.radius), shifted)
+    return c if np.array_equal(both, c - W.center) else both + W.center  # a c inside comes back unchanged
+
+
+def _simplex_and_box(c: Array, W: Simplex, T: TrustRegion) -> Array:
+    """clip(c - tau_k, max(0, z^t - radius), z^t + radius), column by column."""
+    near = W.project(c)  # which does not depend on what all entries of a column share
+    if np.abs(near - T.center).max() <= T.radius:
+        return near
+    low, high = np.maximum(T.center - T.radius, 0.0), np.maximum(T.center + T.radius, 0.0)
+    return W.between(c - c.max(axis=0), low, high)
+
+
+def _halfspaces_and_box(c: Array, W: Halfspaces, T: TrustRegion) -> Array:
+    center = W.project(T.center)  # else a box smaller than rounding could miss W
+    return W.between(c, center - T.radius, center + T.radius)
+
+
+def _along_ray(c: Array, W: Domain, T: TrustRegion) -> Array:
+    """z(theta) = P_W(b + theta (c - b)), theta the largest in [0, 1] with |z - b| <= radius, b = P_W(z^t).
+
+    Stationarity, P_W((c + nu b) / (1 + nu)) with nu >= 0 the multiplier of the ball, is this with theta = 1 / (1 + nu).
+    |z(theta) - b| grows with theta, and is at most theta |c - b| because projections bring no two points apart.
+    """
+    b, nearest = W.project(T.center), W.project(c)
+    if not size(nearest - b) > T.radius:
+        return nearest
+    low, high = T.radius / size(c - b), 1.0
+    z = W.project(b + low * (c - b))
+    short, far = size(z - b) - T.radius, size(nearest - b) - T.radius
+    for step in range(RAY_STEPS):
+        if not short < -CLOSE * T.radius:
+            break
+        # false position, and every third time the middle of the logarithms, so that no end stays for ever
+        theta = math.sqrt(low * high) if step % 3 == 2 else low - short * (high - low) / (far - short)
+        if not low < theta < high:
+            break
+        ahead = W.project(b + theta * (c - b))
+        beyond = size(ahead - b) - T.radius
+        if beyond > 0:
+            high, far = theta, beyond
+        else:
+            low, short, z = theta, beyond, ahead
+    return z
 
 
 def _any_set(c: Array, W: Domain, T: TrustRegion) -> Array:
     """Dykstra between T and W: W last, for the next round takes its centre in W."""
-    return dykstra(c, T.project, W.project)
-
-
-def _size(u: Array) -> float:
-    """|u|, over all entries."""
-    return float(np.linalg.norm(u))
-
-
-def _kept(c: Array) -> np.dtype[Any]:
-    """The dtype of the answer: that of c, or float64 for integers."""
-    return np.result_type(c.dtype, np.float32)
+    return dykstra(c, replace(T, center=W.project(T.center)).project, W.project)
 
 
 _ONTO_TRUST: dict[Norm, Callable[[Array, Array, float], Array]] = {Norm.INF: _clip, Norm.L2: _shrink}
 
+_ANY_SET: dict[Norm, Callable[[Array, Any, TrustRegion], Array]] = {Norm.INF: _any_set, Norm.L2: _along_ray}
+
 _ONTO_BOTH: dict[tuple[type, Norm], Callable[[Array, Any, TrustRegion], Array]] = {
     (Everywhere, Norm.INF): lambda c, _, T: T.project(c),
     (Everywhere, Norm.L2): lambda c, _, T: T.project(c),
-    (Box, Norm.INF): _two_boxes,
+    (Box, Norm.INF): lambda c, W, T: _two_boxes(c, -W.radius, W.radius, T),
     (Box, Norm.L2): lambda c, W, T: _box_and_ball(c, -W.radius, W.radius, T.center, T.radius),
+    (Bounds, Norm.INF): lambda c, W, T: _two_boxes(c, W.low, W.high, T),
+    (Bounds, Norm.L2): lambda c, W, T: _box_and_ball(c, W.low, W.high, T.center, T.radius),
     (Ball, Norm.INF): lambda c, W, T: _box_and_ball(c, T.center - T.radius, T.center + T.radius, 0.0, W.radius),
     (Ball, Norm.L2): _two_balls,
+    (BallAround, Norm.INF): lambda c, W, T: _box_and_ball(
+        c, T.center - T.radius, T.center + T.radius, W.center, W.radius
+    ),
+    (BallAround, Norm.L2): _two_balls_around,
+    (Simplex, Norm.INF): _simplex_and_box,
+    (Halfspaces, Norm.INF): _halfspaces_and_box,
 }

@@ -14,9 +14,10 @@ from tacit.admm.rule import Trust
 from tacit.audit import sum_faults
 from tacit.audit.answering import Situation
 from tacit.audit.canary import OTHERS, planted
+from tacit.errors import IncompatibleError
 from tacit.privacy.lower_bounds import gaussian_scores, laplace_scores
 from tacit.privacy.mechanism import Laplace
-from tacit.problem.domain import Ball, Box
+from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.sensitivity import Adjacency
 from tacit.run import build
 from tacit.run.spec import Spec
@@ -62,6 +63,11 @@ def neighbours(spec: Spec) -> Neighbours:
         first, other = tiny.shards
         tiny = replace(tiny, shards=(first, *(other for _ in sum_faults.NAMES[1:])), agents=sum_faults.NAMES)
     made = build.admm_setup(spec, tiny)
+    if not isinstance(made.problem.domain, Everywhere | Box | Ball):
+        raise IncompatibleError(
+            "the attack reads the noisy gradient off a step that no set cuts short, and finds such steps in everywhere"
+            ", box (with a radius) and ball (around zero): a set costs no privacy, so audit without problem.domain."
+        )
     whole = made.agents[0].shard
     replaced = made.agents[0].variant.adjacency is Adjacency.REPLACE_ONE
     present, absent = (

@@ -16,12 +16,14 @@ import numpy as np
 from tacit.engine.kernels import GROUP, aligned, compiled, width
 from tacit.machine import cores
 from tacit.measures import AUC, ERROR, R2, RMSE
-from tacit.problem.loss import Loss, Softmax
+from tacit.problem.loss import Loss, Softmax, Squared, predicted
 from tacit.types import Array, Shard, Target
 
 # records that a thread takes at a time, in float32 scores; the sum over pieces keeps its order. What is found of a
 # piece depends on no other, so that processes may share out the pieces of a test set
 PIECE = 4096
+
+PLAIN = Squared()  # a loss under which the score of a number is the number
 
 Measured = dict[str, float | None]
 
@@ -68,17 +70,19 @@ def column(w: Array, shard: Shard) -> Array:
 
 def measures(
     w: Array, test: Shard, target: Target | None, errors: Callable[[Array, Shard], int] = count_errors,
-    scores: Callable[[Array, Shard], Array] = column,
+    scores: Callable[[Array, Shard], Array] = column, loss: Loss = PLAIN,
 ) -> Measured:  # fmt: skip
     """What a model is measured by, None where the test records do not tell.
 
     a number       RMSE and R2, in the units of the target, of predictions within its bounds
     classes        the share of records whose label is not the class of the highest score; AUC where there are two
 
-    `errors` and `scores` may ask other processes, which then hold parts of the test records.
+    `errors` and `scores` may ask other processes, which then hold parts of the test records. `loss` says which numbers
+    scores stand for.
     """
     if target is not None:
-        return dict(zip((RMSE.key, R2.key), rmse_and_r2(scores(w[:, 0], test), test.y, target), strict=True))
+        found = rmse_and_r2(predicted(loss, scores(w[:, 0], test)), test.y, target)
+        return dict(zip((RMSE.key, R2.key), found, strict=True))
     error = errors(w, test) / len(test) if len(test) else None
     if w.shape[1] != 2:
         return {ERROR.key: error}

@@ -37,7 +37,7 @@ from tacit.engine.passes import (
 from tacit.engine.registry import Agents, Builder
 from tacit.machine import cores
 from tacit.privacy.mechanism import Gaussian
-from tacit.problem.domain import Box, Everywhere
+from tacit.problem.bounds import interval
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import RecordBound
 from tacit.rounds import NUMBERS, Trace
@@ -68,6 +68,10 @@ class FastEngine:
         packed = (self.features, width(len(runs), self.classes))
         self.z, self.dual = aligned(len(self.agents), *packed), aligned(len(self.agents), *packed)
         self.w = aligned(*packed)
+        for r, run in enumerate(self.runs):
+            start = run[0].start(shape).z
+            if start.any():  # zeros that nobody has touched take no memory
+                of_run(self.z, r, self.classes)[...] = start
         self.rho = np.zeros(len(runs))  # of the last round
         self.kernels = compiled()
         self.threads = threads or cores()
@@ -244,8 +248,7 @@ class FastEngine:
             at_w = variant.regularize_global or variant.rule.at is Point.GLOBAL
             own[REG_W if at_w else REG_Z] = total * problem.regularizer.curvature
             own[POWER] = 2 if isinstance(variant.perturbation, Output) and variant.perturbation.squared else 1
-            if isinstance(problem.domain, Box):
-                own[LOW], own[HIGH] = -problem.domain.radius, problem.domain.radius
+            own[LOW], own[HIGH] = interval(problem.domain) or (-np.inf, np.inf)
         return params
 
     def _params(self, msgs: Sequence[Broadcast]) -> Array:
@@ -277,7 +280,7 @@ def _asked(of_runs: tuple[tuple[Loss, RecordBound], ...]) -> LossesAndBounds:
 def fusable(agent: Agent) -> bool:
     """Whether the compiled update knows this combination: boxes only, for W and for the trust region."""
     rule = agent.variant.rule
-    boxes = type(agent.problem.domain) in (Everywhere, Box) and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
+    boxes = interval(agent.problem.domain) is not None and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
     return boxes and forms.all_known(forms.of_step(agent))
 
 

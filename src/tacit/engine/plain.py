@@ -18,6 +18,9 @@ class Responder(Protocol):
     def in_double(self) -> Responder:
         """The same agent over records in float64."""
 
+    def start(self, shape: tuple[int, int]) -> Local:
+        """What the agent carries into its first round."""
+
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """One round: what the agent carries on, what it releases, and what a simulation may look at."""
 
@@ -29,7 +32,7 @@ class PlainEngine:
 
     def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int]) -> None:
         self.runs = [[agent.in_double() for agent in agents] for agents in runs]
-        self.locals = [[Local(np.zeros(shape), np.zeros(shape))] * len(agents) for agents in runs]
+        self.locals = [[agent.start(shape) for agent in agents] for agents in runs]
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         return [self._exchange(r, msg) for r, msg in zip(range(len(self.runs)), msgs, strict=True)]

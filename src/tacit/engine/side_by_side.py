@@ -44,6 +44,9 @@ class Asked:
     def in_double(self) -> Asked:
         return self
 
+    def start(self, shape: tuple[int, int]) -> Local:
+        return self.agent.start(shape)
+
     def respond(self, _own: Local, _msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """The answer to what was asked, or the error in its place."""
         return self.answer.result()

@@ -28,7 +28,8 @@ from tacit.engine.stacking import Block, alike, blocks, project_each
 from tacit.errors import MissingDependency, SpecError
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
-from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.bounds import interval
+from tacit.problem.domain import Ball, Everywhere
 from tacit.problem.loss import Softmax
 from tacit.problem.sensitivity import ROOM, Clipped, Declared
 from tacit.rounds import Trace
@@ -69,6 +70,8 @@ class TorchEngine:
         most = max(1, SCORES // (len(runs) * shape[1]))
         self.records = list(blocks(runs[0], x_norm, most, lambda array: torch.from_numpy(array).to(self.device)))
         self.z = self._tensor(np.zeros((len(runs[0]), shape[0], len(runs), shape[1])))
+        for r, i in self.place.items():
+            self.z[:, :, i] = self._tensor(runs[r][0].start(shape).z)
         self.dual = torch.zeros_like(self.z)
         self.rho = self._tensor(np.zeros((len(runs), 1)))  # of the last round
 
@@ -157,12 +160,17 @@ class Team:
         self.runs, self.stretch, self.device = runs, stretch, device
         self.variant: Any = runs[0][0].variant
         self.problem = runs[0][0].problem
-        sized = isinstance(self.problem.domain, Box | Ball)
+        self.boxes = all(interval(run[0].problem.domain) is not None for run in runs)
         self.weight = self.each(lambda _, agent: agent.problem.weight)
         self.pull = self.each(lambda _, agent: agent.regular_slope(np.ones(1), np.ones(1)).item())  # r'(u) = c u
         self.calibration = self.each(lambda _, agent: agent.calibration)
         self.reach = self.each(lambda _, agent: agent.problem.weight * agent.variant.adjacency.value)
-        self.side = self.each(lambda _, agent: agent.problem.domain.radius if sized else np.inf)
+        self.low, self.high = (
+            self.each(lambda _, agent, end=end: (interval(agent.problem.domain) or (-np.inf, np.inf))[end])  # type: ignore[misc]
+            for end in (0, 1)
+        )
+        around_zero = type(self.problem.domain) is Ball
+        self.side = self.each(lambda _, agent: agent.problem.domain.radius if around_zero else np.inf)
         self.constant = self.each(lambda p, agent: constant(agent.variant.bound, x_norm[p]))
         self.keys = torch.tensor([[agent.stream for agent in across] for across in zip(*runs, strict=True)]).to(device)
 
@@ -209,12 +217,12 @@ class Team:
         rule, W = self.variant.rule, type(self.problem.domain)
         if isinstance(rule, Trust):
             radius = self.each(lambda _, agent: agent.variant.rule.radius(t))
-            if W in (Everywhere, Box) and rule.norm is Norm.INF:
-                return c.clamp(torch.maximum(z - radius, -self.side), torch.minimum(z + radius, self.side))
+            if self.boxes and rule.norm is Norm.INF:
+                return c.clamp(torch.maximum(z - radius, self.low), torch.minimum(z + radius, self.high))
             if W is Everywhere and rule.norm is Norm.L2:
                 return _shrink(c, z, radius)
-        elif W in (Everywhere, Box):
-            return c.clamp(-self.side, self.side)
+        elif self.boxes:
+            return c.clamp(self.low, self.high)
         elif W is Ball:
             return _shrink(c, torch.zeros_like(c), self.side)
         return torch.from_numpy(project_each(self.runs, c.cpu().numpy(), z.cpu().numpy(), t)).to(c.device)

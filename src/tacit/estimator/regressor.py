@@ -16,6 +16,7 @@ from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error
 from tacit.estimator.declared import Declared, Outcome
+from tacit.problem.loss import LOSSES, Linked
 from tacit.types import Array, Target
 
 
@@ -71,8 +72,7 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
 
     def predict(self, X: Any) -> Array:
         """Return the number of each record (n,), within the bounds of the target."""
-        scores = self._scores(X)[:, 0]
-        return self._target.in_units(scores)
+        return self._target.in_units(self.model_.numbers(self._scores(X)))
 
     @property
     def coef_(self) -> Array:
@@ -85,6 +85,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         return float(self._linear()[1])
 
     def _linear(self) -> tuple[Array, float]:
+        if isinstance(LOSSES[self.model_.loss](), Linked):
+            raise AttributeError(f"scores of the loss {self.model_.loss} are not in units of y: read model_.w.")
         weights, intercept = self._weights()
         target = self._target
         return target.half * weights[:, 0], target.lo + target.half * (1 + float(intercept[0]))

@@ -2,8 +2,8 @@
 
 A spec has some seventy keys, and most of them could weaken what a site promises its patients, or cost it a day of
 computing. So nothing is allowed by being left out: a key that the site names has one of the values that the site lists
-(or, where less is safer, at most that value), and every other key has the value of its preset. Three keys are for the
-site alone to decide and can neither be asked nor agreed: where records come from, what noise is, and who keeps account.
+(or, where less is safer, at most that value), and every other key has the value of its preset. Some keys are for the
+site alone to decide and can neither be asked nor agreed: which files are read, what noise is, and who keeps account.
 
 In a secure sum an agent adds a share of the noise alone. So a run trusts one only where [agree] lists privacy.trust =
 sum and the site file has a section [sum], whose `colluding` the run must expect at least, because more is safer here.
@@ -43,6 +43,7 @@ UNREAD |= {"run.seed", "run.record_every"}  # of simulated noise, and of the coo
 OF_SUMS = ("privacy.trust", "privacy.colluding", "privacy.repetitions")
 USUAL_REPEATED = 10  # rounds of a run for each that may be asked again, where the site does not say
 OURS = {"data.source", "run.name", "privacy.noise", "privacy.ledger", "privacy.limit", "privacy.data_id"}
+OURS |= {"problem.domain_file"}  # a path, which a site does not follow: both sides would have to hold the same file
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,10 @@ class Addressed:
         """Return the agent itself: a guarded agent always computes in float64."""
         return self
 
+    def start(self, _shape: tuple[int, int]) -> Local:
+        """What the agent carries into its first round."""
+        return self.agent.half.start
+
     def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
         """Ask the agent, and take the one part of its answer."""
         own, answer, trace = self.agent.respond(own, Question(self.run, self.spec, msg.t, msg.body()))
@@ -161,10 +165,10 @@ class Resident:
         return leaving, fingerprint(asked.t, {"dual": after.dual})
 
     def _state(self, accepted: int) -> Local:
-        """What the agent carried on from a round that it answered; zeros before the first."""
+        """What the agent carried on from a round that it answered; where it starts, before the first."""
         agent, half = self.agent, self.agent.half
         if not accepted:
-            return Local(np.zeros(half.shape), np.zeros(half.shape))
+            return half.start
         z, dual = self._ledger.recall(Key(agent.data_id, agent.terms.run, accepted))
         return Local(z, dual, half.rho(accepted))
 

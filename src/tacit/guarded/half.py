@@ -6,7 +6,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 * A model that is asked at, and a feature, are at most LARGEST = 1e50. Scores are at most 1e100 J, their squares and the
   norms made of them 1e200 J^2 K, the product of a record's norm with that of its residual 1e150 J^2 K: all are finite
   for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
-  sum in [1, K]. Numbers that underflow become zero, and floating-point flags are ignored on the way.
+  sum in [1, K]; that of Poisson is of a number of at most 0. Numbers that underflow become zero, and floating-point
+  flags are ignored on the way.
 * Labels lie in 0 .. K-1, and numbers to predict in [-1, 1], which is checked when the agent is built; the gate has
   fixed the shape (J, K).
 * A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
@@ -18,6 +19,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
   there are, in every round alike.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
   the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
+* A projection takes a bounded number of steps and does not fail (PROJECTED). It sees the noisy value and public numbers
+  alone, so that neither its result nor its time tells more of the records than the noisy value does.
 """
 
 from __future__ import annotations
@@ -39,14 +42,19 @@ from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
 from tacit.privacy.release import Release
-from tacit.problem.domain import Ball, Box, Everywhere
+from tacit.problem.ball_around import BallAround
+from tacit.problem.bounds import Bounds
+from tacit.problem.domain import Ball, Box, Domain, Everywhere
 from tacit.problem.sensitivity import Clipped
+from tacit.problem.simplex import Simplex
 from tacit.schedule import Schedule
 from tacit.types import Array, Norm, fits
 
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
 LARGEST_STATE = 1e150
-PROJECTED = Everywhere | Box | Ball  # sets W that a deployed agent can project onto
+# sets W that a deployed agent can project onto: in a number of steps that is bounded whatever the point is, and without
+# an error, which would tell of a noisy value that is not on record
+PROJECTED = Everywhere | Box | Bounds | Ball | BallAround | Simplex
 UNIT_ROUNDOFF = 2.0**-53
 
 
@@ -69,7 +77,10 @@ class AdmmHalf:
         if not isinstance(variant.perturbation, Objective):
             raise IncompatibleError("exact noise is added to gradients: use perturbation = objective, not output.")
         if not isinstance(self.agent.problem.domain, PROJECTED):
-            raise IncompatibleError("a deployed agent needs a set W that it can project onto: everywhere, box or ball.")
+            raise IncompatibleError(
+                "a deployed agent needs a set W whose projection ends after a known number of steps: everywhere, box, "
+                "ball or simplex. Others train with simulated noise (--seed)."
+            )
         self._check_constants()
         x, y = self.agent.shard.x, self.agent.shard.y
         if x.shape[1] != self.shape[0] or not fits(y, self.shape[1]):
@@ -91,6 +102,11 @@ class AdmmHalf:
         """The sums over the records that are held."""
         self.agent.shard.at_hand()
         return self.summing(self.held)
+
+    @cached_property
+    def start(self) -> Local:
+        """What the agent carries into its first round."""
+        return self.agent.start(self.shape)
 
     @cached_property
     def state(self) -> Form:
@@ -200,7 +216,7 @@ class AdmmHalf:
         schedules = [self.rho]
         schedules += [rule.radius] if isinstance(rule, Trust) else [rule.eta] if isinstance(rule, Prox) else []
         constants = [schedule(t) for schedule in schedules for t in (1, self.rounds)]
-        constants += [problem.domain.radius] if isinstance(problem.domain, Box | Ball) else []
+        constants += _sizes(problem.domain)
         constants += [problem.beta or 1.0, problem.weight, self.agent.constant_bound]
         for constant in constants:
             if not SMALLEST_CONSTANT <= constant <= LARGEST_CONSTANT:
@@ -208,3 +224,12 @@ class AdmmHalf:
                     f"a deployed agent takes constants from {SMALLEST_CONSTANT:g} to {LARGEST_CONSTANT:g}, and one of "
                     f"its run (penalty, radius, eta, beta, weight, bound) is {constant:g}: change it."
                 )
+
+
+def _sizes(domain: Domain) -> list[float]:
+    """The sizes of the numbers that a set is made of; a bound of zero or of inf enters no product."""
+    if isinstance(domain, Bounds):
+        bounds = np.abs(np.concatenate([np.ravel(domain.low), np.ravel(domain.high)]))
+        return [float(bound) for bound in np.unique(bounds) if 0 < bound < math.inf]
+    center = [float(np.abs(domain.center).max()) or 1.0] if isinstance(domain, BallAround) else []
+    return center + ([domain.radius] if isinstance(domain, Box | Ball | BallAround | Simplex) else [])

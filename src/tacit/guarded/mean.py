@@ -94,7 +94,7 @@ class Mean:
     @classmethod
     def zero(cls, half: AdmmHalf, summed: Summed, sizes: dict[str, int]) -> Mean:
         """Before the first round."""
-        return cls(half, summed, sizes, Local(np.zeros(half.shape), np.zeros(half.shape)))
+        return cls(half, summed, sizes, half.start)
 
     def at(self, own: Local) -> Mean:
         """The same with another state: that of a checkpoint."""

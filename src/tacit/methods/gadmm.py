@@ -29,6 +29,7 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.admm.updates import trust_center
+from tacit.methods.graph_admm import start_of_all
 from tacit.methods.local_models_first import caught_up
 from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsDual, Own, grid
 from tacit.methods.network import Network, path
@@ -66,7 +67,7 @@ class GADMM(KeepsDual):
         return {"z": z, "dual": dual}, {"z": z[rows]}
 
     def start(self, facts: Facts) -> State:
-        return State.zero(facts.shape, z=np.zeros((facts.n_agents, *facts.shape)))
+        return start_of_all(facts)
 
     def ask(self, facts: Facts, state: State) -> Broadcast:
         return Broadcast(state.t + 1, state.own["z"], to=np.arange(state.t % 2, facts.n_agents, 2))

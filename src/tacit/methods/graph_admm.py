@@ -71,7 +71,7 @@ class GraphADMM(KeepsDual):
         return {"z": z, "dual": dual}, {"z": z}
 
     def start(self, facts: Facts) -> State:
-        return State.zero(facts.shape, z=np.zeros((facts.n_agents, *facts.shape)))
+        return start_of_all(facts)
 
     def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
         return Broadcast(state.t + 1, state.own["z"])
@@ -81,6 +81,12 @@ class GraphADMM(KeepsDual):
 
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
         return state.next(answers["z"].mean(0), z=answers["z"])
+
+
+def start_of_all(facts: Facts) -> State:
+    """The state before the first round: the post of every agent is the point of W nearest to zero."""
+    first = facts.problem.start(facts.shape)
+    return State(0, first, np.zeros(facts.shape), {"z": np.repeat(first[None], facts.n_agents, axis=0)})
 
 
 def build(facts: Facts, budget: Budget, choice: Choice) -> GraphADMM:

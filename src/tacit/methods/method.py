@@ -61,10 +61,10 @@ class Method(Protocol):
 
 
 class StartsAtZero:
-    """The server's model is zero before the first round, and the server keeps nothing else."""
+    """The server's model is the point of W nearest to zero before the first round; the server keeps nothing else."""
 
     def start(self, facts: Facts) -> State:
-        return State.zero(facts.shape)
+        return State(0, facts.problem.start(facts.shape), np.zeros(facts.shape))
 
 
 class AsksEveryone:
@@ -89,10 +89,10 @@ class Stateless(StartsAtZero, AsksEveryone, KeepsNothing):
 
 
 class KeepsDual:
-    """Agents keep a local model z_p and a multiplier, both zero before the first round."""
+    """Agents keep a local model z_p, which starts where the server's does, and a multiplier, which starts at zero."""
 
     def carried(self, agents: Task) -> Own:
-        return {"z": agents.zeros, "dual": agents.zeros}
+        return {"z": agents.zeros + agents.problem.start(agents.shape), "dual": agents.zeros}
 
 
 class Curated(StartsAtZero, KeepsNothing, ABC):

@@ -44,6 +44,7 @@ from tacit.errors import DataError, IncompatibleError
 from tacit.methods.task import Facts, Task
 from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
 from tacit.problem.loss import Softmax
+from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.problem.sensitivity import ROOM
 from tacit.types import Array, Norm
 
@@ -131,7 +132,12 @@ def tau(facts: Facts, tolerance: float) -> float:
 
 
 def check_loss(facts: Facts) -> None:
-    """Refuse a loss that the argument does not cover."""
+    """Refuse a loss or a regulariser that the argument does not cover."""
+    if type(facts.problem.regularizer) not in (L2, NoRegularizer):
+        raise IncompatibleError(
+            "noise for an exact minimiser is proved for a regulariser that is quadratic, and this one is "
+            f"{type(facts.problem.regularizer).__name__}: use l2 or none, or a method that clips (objt, fedgd, dpsgd)."
+        )
     if not isinstance(facts.problem.loss, Softmax):
         raise IncompatibleError(
             "noise for an exact minimiser is proved for bounded gradients of the softmax loss, and this loss is "
@@ -140,7 +146,7 @@ def check_loss(facts: Facts) -> None:
 
 
 def check_records(agents: Task) -> None:
-    """Refuse a loss that the argument does not cover, and records that are longer than declared."""
+    """Refuse a loss or a regulariser that the argument does not cover, and records that are longer than declared."""
     check_loss(agents)
     for shard in agents.shards:
         if Norm.L2.of_rows(shard.x).max(initial=0.0) > agents.row_norm * (1 + 1e-6):

@@ -43,6 +43,7 @@ from tacit.methods.solve import convexity
 from tacit.methods.task import Facts, Task
 from tacit.privacy.summed import InSum
 from tacit.problem.loss import Softmax, Squared, one_hot
+from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.rounds import State
 from tacit.types import Array, Norm, Shard, blocks
 
@@ -165,9 +166,11 @@ def sensitivity(facts: Facts, balance: float) -> float:
 
 
 def check_squares(facts: Facts, balance: float) -> None:
-    """Refuse a loss that ridge regression does not stand for, and a balance that leaves one of the moments nothing."""
+    """Refuse what ridge regression does not stand for, and a balance that leaves one of the moments nothing."""
     if not isinstance(facts.problem.loss, Softmax | Squared):
-        raise IncompatibleError("one message tells squares alone: use problem.loss = softmax or squared.")
+        raise IncompatibleError("ridge regression knows squares alone: use problem.loss = softmax or squared.")
+    if type(facts.problem.regularizer) not in (L2, NoRegularizer):
+        raise IncompatibleError("ridge regression knows squares alone: use problem.regularizer = l2 or none.")
     if not BALANCES[0] <= balance <= BALANCES[1]:
         raise SpecError(f"method.balance must be from {BALANCES[0]:g} to {BALANCES[1]:g}: got {balance:g}.")
 

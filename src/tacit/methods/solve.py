@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.admm.agent import ROUNDING
-from tacit.errors import TacitError
+from tacit.errors import IncompatibleError, TacitError
 from tacit.methods.task import Facts, Sums, Task
 from tacit.problem.objective import BLOCK, Problem
 from tacit.problem.sensitivity import Observed, RecordBound
@@ -40,6 +40,11 @@ def minimise(task: Task, rest: Slopes, stiffness: float, start: Array, tau: floa
     is minimised instead, from start (1, J, K).
     """
     p = task.problem
+    if not p.smooth:
+        raise IncompatibleError(
+            "a minimiser is found by gradients that change at a bounded rate, and this loss or regulariser has kinks: "
+            "use softmax and l2, or a method that takes gradient steps (objt, fedgd, dpsgd)."
+        )
 
     def gradient(sums: Sums, u: Array, points: Array) -> Array:
         data = p.weight * sums(task.shards, p, points[0] if pooled else points, Observed(Norm.L2))
@@ -62,7 +67,7 @@ def minimise(task: Task, rest: Slopes, stiffness: float, start: Array, tau: floa
 def convexity(facts: Facts, stiffness: float, pooled: bool = False) -> float:
     """mu of f_p (or of sum_p f_p) and a quadratic of this curvature."""
     weight = facts.problem.beta if pooled else facts.problem.regularization
-    return stiffness + weight * facts.problem.regularizer.curvature
+    return stiffness + weight * facts.problem.regularizer.convexity
 
 
 def double_sums(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:  # noqa: ARG001

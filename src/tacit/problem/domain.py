@@ -1,14 +1,17 @@
 """The set W the model lives in, and the sets by name. Norms are over all J x K entries.
 
 Another set is one file and one line in DOMAINS. Its projection is all that training needs: where a step has a trust
-region too, admm.project finds the nearest point of both sets by Dykstra's method, unless it knows a faster way.
+region too, admm.project finds the nearest point of both sets, unless it knows a faster way. What a set is made of it
+names as its parameters: a parameter called `radius` is problem.domain_radius of the spec, and so for `low`, `high`,
+`center` and `file` (`from_values`). A set is public: no record has a part in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +21,7 @@ from tacit.types import Array
 
 
 class Domain(Protocol):
-    """A closed convex set. With the trust rule the set must hold the origin, where the first step starts."""
+    """A closed convex set that is not empty. A run starts at its point nearest to zero (`nearest_to_zero`)."""
 
     def project(self, c: Array) -> Array:
         """argmin_{u in W} |u - c|."""
@@ -45,7 +48,7 @@ class Box:
     radius: float
 
     def __post_init__(self) -> None:
-        _check_radius("box", self.radius)
+        check_radius("box", self.radius)
 
     def project(self, c: Array) -> Array:
         return np.clip(c, -self.radius, self.radius)
@@ -61,7 +64,7 @@ class Ball:
     radius: float
 
     def __post_init__(self) -> None:
-        _check_radius("ball", self.radius)
+        check_radius("ball", self.radius)
 
     def project(self, c: Array) -> Array:
         size = float(np.linalg.norm(c))
@@ -71,13 +74,46 @@ class Ball:
         return float(np.linalg.norm(u)) <= self.radius * (1 + tolerance)
 
 
-def _check_radius(kind: str, radius: float) -> None:
+def check_radius(kind: str, radius: float) -> None:
+    """Refuse a radius that bounds nothing."""
     if not 0 < radius < np.inf:
         raise SpecError(f"a {kind} needs a positive, finite radius, got {radius}: use Everywhere for no bound.")
 
 
-DOMAINS: Registry[Callable[[float], Domain]] = Registry("domain", {  # each takes problem.domain_radius
-    "everywhere": lambda _: Everywhere(),
-    "box": Box,
-    "ball": Ball,
+DOMAINS: Registry[Callable[..., Domain]] = Registry("domain", {
+    "everywhere": Everywhere,
+    "box": "tacit.problem.bounds:box",
+    "ball": "tacit.problem.ball_around:ball",
+    "simplex": "tacit.problem.simplex:Simplex",
+    "halfspaces": "tacit.problem.halfspaces:from_file",
 })  # fmt: skip
+
+PREFIX = "domain_"  # of the keys of [problem] that sets are made of
+
+
+def from_values(values: Mapping[str, Any]) -> Domain:
+    """The set that values of [problem] name, made of those that it takes; a value that it does not take is refused.
+
+    problem.domain_radius is never unset, so that a set which takes none does not mind it.
+    """
+    name = values["domain"]
+    given = {key[len(PREFIX) :]: value for key, value in values.items() if key.startswith(PREFIX)}
+    takes = inspect.signature(DOMAINS[name]).parameters
+    for key, value in given.items():
+        if value is not None and key not in takes and key != "radius":
+            raise SpecError(f"the set {name} has no {key}: drop problem.{PREFIX}{key}, or name another set.")
+    for key, parameter in takes.items():
+        if parameter.default is parameter.empty and given.get(key) is None:
+            known = f"set problem.{PREFIX}{key}" if key in given else f"a spec tells of a set {', '.join(given)} alone"
+            raise SpecError(f"the set {name} needs {key}: {known}.")
+    return DOMAINS[name](**{key: given[key] for key in takes if given.get(key) is not None})
+
+
+def nearest_to_zero(domain: Domain, shape: tuple[int, ...]) -> Array:
+    """argmin_{u in W} |u|: where the models of server and agents start. Zero, where W holds it."""
+    first = domain.project(np.zeros(shape))
+    if first.shape != shape or not np.isfinite(first).all():
+        raise SpecError(
+            f"the set {type(domain).__name__} has no finite point of shape {shape} nearest to zero: check its numbers."
+        )
+    return first

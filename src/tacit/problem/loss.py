@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from tacit.registry import Registry
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, Target
 
 
 class Loss(Protocol):
@@ -32,7 +32,7 @@ class Loss(Protocol):
 
     @property
     def curvature(self) -> float:
-        """The largest eigenvalue d^2 l / ds^2 can have."""
+        """The largest eigenvalue d^2 l / ds^2 can have; inf where l has kinks, and a is a subgradient."""
 
     def value(self, score: Array, y: Array) -> float:
         """sum_i l(s_i, y_i)."""
@@ -42,6 +42,22 @@ class Loss(Protocol):
 
     def residual_bound(self, norm: Norm) -> float:
         """sup |a| over all scores and labels; inf where there is none."""
+
+
+@runtime_checkable
+class Linked(Protocol):
+    """A loss for numbers whose scores are no numbers in [-1, 1], as records hold them, but stand for some."""
+
+    def predicted(self, score: Array) -> Array:
+        """The numbers that scores stand for."""
+
+    def check_target(self, target: Target) -> None:
+        """Refuse a number that the loss is not for."""
+
+
+def predicted(loss: Loss, score: Array) -> Array:
+    """The numbers that scores stand for: the scores themselves, unless the loss is Linked."""
+    return loss.predicted(score) if isinstance(loss, Linked) else score
 
 
 @dataclass(frozen=True)
@@ -133,4 +149,6 @@ LOSSES: Registry[Callable[[], Loss]] = Registry("loss", {
     "softmax": Softmax,
     "squared": Squared,
     "huber": Huber,
+    "hinge": "tacit.problem.hinge:Hinge",
+    "poisson": "tacit.problem.poisson:Poisson",
 })  # fmt: skip

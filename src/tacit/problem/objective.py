@@ -4,12 +4,13 @@ f_p(w) = weight * sum_{i <= I_p} l(w; x_pi, y_pi) + (beta / P) r(w),  weight = 1
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.problem.domain import Domain, Everywhere
+from tacit.problem.domain import Domain, Everywhere, nearest_to_zero
 from tacit.problem.loss import Loss, Softmax
 from tacit.problem.regularizer import L2, Regularizer
 from tacit.types import Array, Norm, Shard
@@ -39,6 +40,10 @@ class Problem:
         """beta / P."""
         return self.beta / self.n_agents
 
+    def start(self, shape: tuple[int, ...]) -> Array:
+        """Where the models of server and agents start: the point of W that is nearest to zero."""
+        return nearest_to_zero(self.domain, shape)
+
     def value(self, w: Array, shard: Shard) -> float:
         """f_p(w)."""
         data = self.loss.value(shard.x @ w, shard.y)
@@ -54,16 +59,25 @@ class Problem:
         return np.asarray(self.weight * (shard.x.T @ residual))
 
     def smoothness(self, shard: Shard) -> float:
-        """An upper bound of the curvature of f_p: weight c lambda_max(X^T X) + (beta / P) r''."""
+        """An upper bound of the curvature of f_p: weight c lambda_max(X^T X) + (beta / P) r''; inf with kinks."""
         return self._curvature(_largest_eigenvalue(shard.x))
 
     def smoothness_at_most(self, shard: Shard) -> float:
         """A cheaper and looser bound than `smoothness`: lambda_max(X^T X) <= trace(X^T X)."""
         return self._curvature(_trace(shard.x))
 
+    @property
+    def smooth(self) -> bool:
+        """Whether f_p has a gradient everywhere that changes at a bounded rate: no kinks."""
+        kinks = math.isinf(self.loss.curvature), self.beta > 0 and math.isinf(self.regularizer.curvature)
+        return not any(kinks)
+
     def _curvature(self, eigenvalue: float) -> float:
         """weight c eigenvalue + (beta / P) r'', for any bound on the eigenvalues of X^T X."""
-        return self.weight * self.loss.curvature * eigenvalue + self.regularization * self.regularizer.curvature
+        if not self.smooth:
+            return math.inf
+        regular = self.regularization * self.regularizer.curvature if self.beta else 0.0
+        return self.weight * self.loss.curvature * eigenvalue + regular
 
     def locally_weighted(self, shard: Shard) -> Problem:
         """This problem with weight 1 / I_p: what the released OutP minimises."""

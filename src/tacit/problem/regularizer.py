@@ -16,11 +16,15 @@ from tacit.types import Array
 
 
 class Regularizer(Protocol):
-    """A smooth convex function of the model alone: it costs no privacy."""
+    """A convex function of the model alone: it costs no privacy."""
 
     @property
     def curvature(self) -> float:
-        """r is curvature-strongly convex and curvature-smooth."""
+        """The most that r' changes over a distance of one; inf where r has kinks, and r' is a subgradient."""
+
+    @property
+    def convexity(self) -> float:
+        """The least that r' changes over a distance of one: r is so strongly convex. Some guarantees rest on it."""
 
     def value(self, w: Array) -> float:
         """r(w)."""
@@ -34,6 +38,7 @@ class L2:
     """r(w) = |w|_F^2."""
 
     curvature: float = 2.0
+    convexity: float = 2.0
 
     def value(self, w: Array) -> float:
         return float(np.square(w).sum())
@@ -47,6 +52,7 @@ class NoRegularizer:
     """r(w) = 0."""
 
     curvature: float = 0.0
+    convexity: float = 0.0
 
     def value(self, w: Array) -> float:  # noqa: ARG002
         return 0.0
@@ -58,4 +64,5 @@ class NoRegularizer:
 REGULARIZERS: Registry[Callable[[], Regularizer]] = Registry("regularizer", {
     "l2": L2,
     "none": NoRegularizer,
+    "l1": "tacit.problem.l1:L1",
 })  # fmt: skip

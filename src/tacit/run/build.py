@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -17,8 +17,8 @@ from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, c
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Facts, Task
-from tacit.problem.domain import DOMAINS
-from tacit.problem.loss import LOSSES, Huber, Loss
+from tacit.problem.domain import from_values
+from tacit.problem.loss import LOSSES, Huber, Linked, Loss
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run import in_sum, rules
@@ -177,20 +177,24 @@ def check_applies(entry: Entry, spec: Spec) -> None:
 
 def objective(spec: Spec, federation: Federation) -> Problem:
     """Return the problem that [problem] names, with weight 1/I."""
-    return Problem(
+    problem = Problem(
         federation.n_agents,
         1 / federation.n_records,
         _loss(spec, federation),
         REGULARIZERS[spec.problem.regularizer](),
         spec.problem.beta,
-        DOMAINS[spec.problem.domain](spec.problem.domain_radius),
+        from_values(asdict(spec.problem)),
     )
+    problem.start((federation.n_features, federation.n_classes))  # refuses a set of models of another shape
+    return problem
 
 
 def _loss(spec: Spec, federation: Federation) -> Loss:
     """Return the loss that [problem] names; refuse a loss that is not for what the records hold."""
     check_loss(spec, federation.name, federation.target is not None)
     loss, threshold = LOSSES[spec.problem.loss](), spec.problem.threshold
+    if isinstance(loss, Linked) and federation.target is not None:
+        loss.check_target(federation.target)
     if threshold is None:
         return loss
     if not isinstance(loss, Huber):

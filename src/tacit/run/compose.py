@@ -91,7 +91,7 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     compatible.check(agents[0].variant, problem.domain, momentum)
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
-    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum)
+    server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum, problem.domain)
     return AdmmSetup(agents, server, federation.public_classes, problem, spec.in_sum)
 
 
@@ -228,7 +228,12 @@ def _rule(
     if a.rule == "exact":
         if a.linearize_at == "w":
             raise IncompatibleError("an exact step does not linearise: drop algorithm.linearize_at = w.")
-        convexity = problem.regularization * problem.regularizer.curvature
+        if not problem.smooth:
+            raise IncompatibleError(
+                "an exact step is solved by gradients that change at a bounded rate, and this loss or regulariser has "
+                "kinks: use algorithm.rule = prox or trust, or another problem.loss and regularizer."
+            )
+        convexity = problem.regularization * problem.regularizer.convexity
         return Exact(problem.smoothness(shard), convexity, a.tolerance)
     at = Point(a.linearize_at)
     if a.rule == "trust":
@@ -246,6 +251,11 @@ def _huang(
     if not isinstance(bound, Declared):
         raise IncompatibleError(
             "Huang's step needs a declared bound: use privacy.sensitivity = feature_bounds or row_norm."
+        )
+    if not problem.smooth:
+        raise IncompatibleError(
+            "Huang's step needs a bound on the curvature, and this loss or regulariser has kinks: set schedule.eta to "
+            "power or constant."
         )
     noise = calibration * bound.value
     if s.eta == "huang_released":  # c3 = I_p / 4 and c_w = sqrt(4 J K)

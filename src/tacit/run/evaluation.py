@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.engine import evaluate
-from tacit.engine.evaluate import PIECE, Measured, loss_and_errors, rmse_and_r2
+from tacit.engine.evaluate import PIECE, PLAIN, Measured, loss_and_errors, rmse_and_r2
 from tacit.measures import ERROR, RMSE
+from tacit.problem.loss import Loss, predicted
 from tacit.run import ranks
 from tacit.run.build import Setup
 from tacit.types import Array, Federation, Shard, blocks
@@ -39,12 +40,12 @@ def own_losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
     return [loss_and_errors(w, shard, setup.problem.loss)[0] for shard in federation.shards if shard.here]
 
 
-def measures(w: Array, federation: Federation) -> Measured:
+def measures(w: Array, federation: Federation, loss: Loss = PLAIN) -> Measured:
     """Return what a model is measured by on the test records; ranks share them out."""
     if not ranks.is_spread(federation) or len(federation.test) <= PIECE:
-        return evaluate.measures(w, federation.test, federation.target)
+        return evaluate.measures(w, federation.test, federation.target, loss=loss)
     _deal_test(ranks.lead(), federation)
-    return evaluate.measures(w, federation.test, federation.target, _errors(federation), _scores(federation))
+    return evaluate.measures(w, federation.test, federation.target, _errors(federation), _scores(federation), loss)
 
 
 def _deal_test(own: ranks.Lead, federation: Federation) -> None:
@@ -82,7 +83,7 @@ def _scores(federation: Federation) -> Callable[[Array, Shard], Array]:
 # --- at the end of a run: the test records taken apart
 
 
-def breakdown(w: Array, federation: Federation) -> dict[str, Any]:
+def breakdown(w: Array, federation: Federation, loss: Loss = PLAIN) -> dict[str, Any]:
     """Return what result.json says of agents and test records beside the measures; the guarantee covers none of it.
 
     agent_records    [name, number of training records] of each agent
@@ -98,6 +99,7 @@ def breakdown(w: Array, federation: Federation) -> dict[str, Any]:
         return told
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends
         score = _all_scores(w, federation.test.x)
+        score = score if federation.target is None else predicted(loss, score)
         return told | {"test": {
             "records": len(federation.test),
             "confusion": _confusion(score, federation),

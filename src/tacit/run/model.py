@@ -18,10 +18,11 @@ from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
 from tacit.data.table import some
 from tacit.data.transform import RowScale
-from tacit.engine.evaluate import rmse_and_r2
+from tacit.engine.evaluate import PLAIN, rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
+from tacit.problem.loss import LOSSES, predicted
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
 from tacit.run.shapes import Shapes, shapes_of
@@ -60,7 +61,7 @@ class Model:
     trusted: str | None = None  # the function of the user's own that may be called, where the map is one
     rescaled: bool = True  # whether training may have divided a record by its own norm
     noise: tuple[float, float] = (math.nan, math.nan)  # std in an entry of w and of w_average (tacit.run.model_noise)
-    loss: str = LOG_ODDS  # as the run says; a model.npz alone does not, and is taken to have that of the presets
+    loss: str = LOG_ODDS  # as the run says; a model.npz of 0.2.0 or before does not: that of the presets
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -77,6 +78,7 @@ class Model:
             "recipe": np.array(self.recipe, dtype=np.str_),
             "rescaled": np.array(self.rescaled),
             "noise": np.array(self.noise, dtype=np.float64),
+            "loss": np.array(self.loss, dtype=np.str_),
         }
 
     @classmethod
@@ -85,7 +87,7 @@ class Model:
 
         `features` names a feature map of the user's own, "module:function", if the model was trained on one.
         """
-        path, loss = Path(path), LOG_ODDS
+        path, loss = Path(path), ""
         if path.is_dir():
             directory = RunDirectory(path)
             if not directory.finished:
@@ -97,7 +99,7 @@ class Model:
         # models of version 0.1.0 have no schema, those of early 0.2.0 no target, map or scale of rows
         earlier = {
             "schema": np.array(""), "recipe": np.array(""), "target": np.zeros(0), "rows": np.array([], dtype=np.str_),
-            "rescaled": np.array(True), "noise": np.full(2, math.nan),
+            "rescaled": np.array(True), "noise": np.full(2, math.nan), "loss": np.array(""),
         }  # fmt: skip
         arrays = earlier | load_npz(path)
         fitting(path, arrays, {
@@ -109,7 +111,7 @@ class Model:
         fitting(path, arrays, {
             "w": ("f", (len(w), 1 if numeric else w.shape[1])), "target": ("f", (2 if numeric else 0,)),
             "w_average": ("f", w.shape), "classes": ("U", (0,) if numeric else w.shape[1:]), "intercept": ("b", ()),
-            "schema": ("U", ()), "recipe": ("U", ()), "rescaled": ("b", ()), "noise": ("f", (2,)),
+            "schema": ("U", ()), "recipe": ("U", ()), "rescaled": ("b", ()), "noise": ("f", (2,)), "loss": ("U", ()),
             "rows": ("U", (3 if scaled else 0,)),
         })  # fmt: skip
         model = cls(
@@ -124,7 +126,7 @@ class Model:
             features,
             bool(arrays["rescaled"]),
             (float(arrays["noise"][0]), float(arrays["noise"][1])),
-            loss,
+            loss or str(arrays["loss"]) or LOG_ODDS,
         )
         outputs = model.n_inputs if model.map is None else model.map.n_outputs
         if outputs + model.intercept != len(w) or named not in (0, model.n_inputs, model.n_inputs + model.intercept):
@@ -227,8 +229,13 @@ class Model:
     def read_off(self, scores: Array) -> list[str] | list[float]:
         """Return the class with the highest score of each record, or the number in the user's units."""
         if self.target is not None:
-            return [float(value) for value in self.target.in_units(scores[:, 0])]
+            return [float(value) for value in self.target.in_units(self.numbers(scores))]
         return [self.classes[k] for k in scores.argmax(axis=1)]
+
+    def numbers(self, scores: Array) -> Array:
+        """Return the numbers, scaled to [-1, 1], that scores (n, 1) stand for."""
+        known = LOSSES[self.loss]() if self.loss != LOG_ODDS else PLAIN  # the loss of a model that does not say
+        return predicted(known, scores[:, 0])
 
     def error(self, scores: Array, labels: Coded) -> float | None:
         """Return the share of wrong classes, or the RMSE in the user's units; None where no label tells."""
@@ -237,7 +244,7 @@ class Model:
             wrong = [label != guess for label, guess in zip(names, self.read_off(scores), strict=True) if label]
             return sum(wrong) / len(wrong) if wrong else None
         y, known = LabelReader(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
-        return rmse_and_r2(scores[known, 0].astype(np.float64), y[known], self.target)[0]
+        return rmse_and_r2(self.numbers(scores[known].astype(np.float64)), y[known], self.target)[0]
 
 
 def _scales(path: Path, target: Array, rows: Array) -> tuple[Target | None, RowScale | None]:

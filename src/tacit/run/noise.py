@@ -7,12 +7,13 @@ comparisons, audits, reproductions. Both return a spec that names its noise, and
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 
 from tacit.errors import SpecError
 from tacit.guarded.half import PROJECTED
 from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
-from tacit.problem.domain import DOMAINS
+from tacit.problem.domain import from_values
 from tacit.run.spec import Spec
 
 PUBLIC_BOUNDS = ("clip", "feature_bounds", "row_norm")  # values of privacy.sensitivity that ask nothing of the records
@@ -55,5 +56,4 @@ def deployable(spec: Spec) -> bool:
     a, p = spec.algorithm, spec.privacy
     noisy = p.mechanism != "silence" and math.isfinite(p.epsilon) and p.sensitivity in PUBLIC_BOUNDS
     step = isinstance(METHODS[a.name], Composed) and a.rule != "exact" and a.perturbation == "objective"
-    domain = DOMAINS[spec.problem.domain](spec.problem.domain_radius)
-    return noisy and step and isinstance(domain, PROJECTED)
+    return noisy and step and isinstance(from_values(asdict(spec.problem)), PROJECTED)

@@ -11,7 +11,7 @@ import math
 from tacit.features.registry import name_of
 from tacit.problem.objective import Problem
 from tacit.schedule import LARGEST_STEP
-from tacit.types import Federation
+from tacit.types import Federation, Norm
 
 LEAST_CLIP, MOST_CLIP = 0.7, math.sqrt(2)  # the gradient of no record of norm one is longer than sqrt 2
 LOUD = 1e-3  # from so much noise on, LEAST_CLIP is best
@@ -78,7 +78,7 @@ def longest_step(federation: Federation, problem: Problem, row_bound: float, mom
     if spread(federation):
         return LARGEST_STEP
     longer = 1.0 if problem.loss.for_numbers else min(LONGER, max(1.0, USUAL_ROUNDS / rounds))
-    return longer * STABLE * 2 * (1 + momentum) / (1 - momentum) / (problem.loss.curvature * row_bound**2)
+    return longer * STABLE * 2 * (1 + momentum) / (1 - momentum) / (turn(problem) * row_bound**2)
 
 
 def plain_step(federation: Federation, problem: Problem, row_bound: float) -> float:
@@ -88,7 +88,17 @@ def plain_step(federation: Federation, problem: Problem, row_bound: float) -> fl
     """
     if spread(federation):
         return LARGEST_STEP
-    return (2.0 if problem.loss.for_numbers else 16.0) / (problem.loss.curvature * row_bound**2)
+    return (2.0 if problem.loss.for_numbers else 16.0) / (turn(problem) * row_bound**2)
+
+
+def turn(problem: Problem) -> float:
+    """Return the curvature of the loss; of a loss with kinks, that of the loss rounded off over scores of one.
+
+    Over such a distance a subgradient turns by its bound G, and the curvature along it is G^2. No first step makes
+    subgradient descent diverge, because the steps fall to zero: this says how long the first is, and no more.
+    """
+    curvature = problem.loss.curvature
+    return curvature if math.isfinite(curvature) else problem.loss.residual_bound(Norm.L2) ** 2
 
 
 def spread(federation: Federation) -> bool:

@@ -65,7 +65,7 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
     with np.errstate(all="ignore"):  # no record decides whether a run warns or ends: null stands for NaN and inf
-        last, mean = (evaluation.measures(u, federation) for u in (w, averaged))
+        last, mean = (evaluation.measures(u, federation, setup.problem.loss) for u in (w, averaged))
         row = {
             "t": info.t,
             **{key: value for name in last for key, value in ((name, last[name]), (f"{name}_averaged", mean[name]))},
@@ -200,7 +200,7 @@ class Run:
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
         model = self._model(w, average)
         if self.directory is not None:
-            summary |= evaluation.breakdown(w, self.federation)
+            summary |= evaluation.breakdown(w, self.federation, self.setup.problem.loss)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)

@@ -23,6 +23,7 @@ from tacit.data.columns.numeric import DRAWN
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features.columns import ColumnsMap
 from tacit.features.map import apply
+from tacit.problem.loss import LOSSES, Linked
 from tacit.types import Array, ColumnFeatures
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ class Term:
 
 def shapes_of(model: Model, averaged: bool = False) -> Shapes:
     """Return the shapes of a model, of w or of its average; refuse a model whose score is no sum over columns."""
-    terms = terms_of(model)
     turn, outputs = _outputs(model)
+    terms = terms_of(model)
     w = (model.w_average if averaged else model.w).astype(np.float64) @ turn
     std = model.noise[averaged] * float(np.linalg.norm(turn[:, 0]))
     drawn = {n: found for n, term in enumerate(terms) if (found := term.encoded()) is not None}
@@ -166,6 +167,10 @@ def _shape(column: str, known: Values, part: Array, w: Array, std: float) -> Sha
 
 def _outputs(model: Model) -> tuple[Array, list[str]]:
     """Return what turns scores into the outputs that are drawn, (K, outputs), and their names."""
+    if model.target is not None and model.loss in LOSSES and isinstance(LOSSES[model.loss](), Linked):
+        raise IncompatibleError(
+            f"under the loss {model.loss} columns multiply the prediction, and do not add to it: no effects are drawn."
+        )
     if model.target is not None:
         return np.array([[model.target.half]]), [model.known.label if model.known else "prediction"]
     k = len(model.classes)

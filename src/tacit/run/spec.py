@@ -34,7 +34,11 @@ class ProblemSpec:
     threshold: float | None = declare(None, "huber: largest residual, of a target scaled to [-1, 1]; unset: 0.5")
     beta: float = declare(1e-6, "weight of the regulariser")
     domain: str = declare("everywhere", "the set W", choices=DOMAINS)
-    domain_radius: float = declare(1.0, "radius of the box or ball W")
+    domain_radius: float = declare(1.0, "radius of the box or ball W; what each column of a simplex adds up to")
+    domain_low: float | None = declare(None, "box: the least that an entry of w may be, instead of a radius, such as 0")
+    domain_high: float | None = declare(None, "box: the most that an entry of w may be, instead of a radius")
+    domain_center: float | None = declare(None, "ball: all entries of its centre; unset: 0")
+    domain_file: str | None = declare(None, "halfspaces: a .npz file of normals (M, J, K) and offsets (M,)")
 
 
 @dataclass(frozen=True)
