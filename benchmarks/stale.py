@@ -45,7 +45,7 @@ DATA: dict[str, dict[str, Any]] = {
     "heart": {"data.source": "heart"},
 }
 STEPS = (1, 4)
-TRACE = Trace(0.0, 0.0, 0.0, 0.0, {})
+TRACE = Trace(0.0, 0.0, 0.0, 0.0, None, {})
 
 
 def absent(kind: str, rounds: int, agents: int, seed: int) -> Array:
