@@ -135,12 +135,12 @@ def check_loss(facts: Facts) -> None:
     """Refuse a loss or a regulariser that the argument does not cover."""
     if type(facts.problem.regularizer) not in (L2, NoRegularizer):
         raise IncompatibleError(
-            "noise for an exact minimiser is proved for a regulariser that is quadratic, and this one is "
+            "the noise of this method is proved for a regulariser that is quadratic, and this one is "
             f"{type(facts.problem.regularizer).__name__}: use l2 or none, or a method that clips (objt, fedgd, dpsgd)."
         )
     if not isinstance(facts.problem.loss, Softmax):
         raise IncompatibleError(
-            "noise for an exact minimiser is proved for bounded gradients of the softmax loss, and this loss is "
+            "the noise of this method is proved for bounded gradients of the softmax loss, and this loss is "
             f"{type(facts.problem.loss).__name__}: use the softmax loss, or a method that clips (objt, fedgd, dpsgd)."
         )
 

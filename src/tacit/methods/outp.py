@@ -68,8 +68,8 @@ class OutP(KeepsDual, LocalModelsFirst):
         """The proximity of every agent here, (P, 1, 1)."""
         problem, noise, d = agents.problem, self.gradient_noise(agents), math.prod(agents.shape)
         c3 = problem.loss.curvature * agents.row_norm**2
-        convexity = problem.regularization * problem.regularizer.curvature
-        return _each(agents, lambda n: HuangStep(problem.weight * n * c3 + convexity, d, noise, self.c_w)(t))
+        regular = problem.regular_curvature
+        return _each(agents, lambda n: HuangStep(problem.weight * n * c3 + regular, d, noise, self.c_w)(t))
 
 
 @dataclass(frozen=True)

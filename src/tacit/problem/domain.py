@@ -89,6 +89,7 @@ DOMAINS: Registry[Callable[..., Domain]] = Registry("domain", {
 })  # fmt: skip
 
 PREFIX = "domain_"  # of the keys of [problem] that sets are made of
+LARGEST = 1e30  # of a number that a spec makes a set of: engines compute in float32
 
 
 def from_values(values: Mapping[str, Any]) -> Domain:
@@ -102,6 +103,8 @@ def from_values(values: Mapping[str, Any]) -> Domain:
     for key, value in given.items():
         if value is not None and key not in takes and key != "radius":
             raise SpecError(f"the set {name} has no {key}: drop problem.{PREFIX}{key}, or name another set.")
+        if isinstance(value, float) and LARGEST < abs(value) < np.inf:
+            raise SpecError(f"problem.{PREFIX}{key} must be at most {LARGEST:g} in size, got {value:g}.")
     for key, parameter in takes.items():
         if parameter.default is parameter.empty and given.get(key) is None:
             known = f"set problem.{PREFIX}{key}" if key in given else f"a spec tells of a set {', '.join(given)} alone"

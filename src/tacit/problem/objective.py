@@ -72,12 +72,16 @@ class Problem:
         kinks = math.isinf(self.loss.curvature), self.beta > 0 and math.isinf(self.regularizer.curvature)
         return not any(kinks)
 
+    @property
+    def regular_curvature(self) -> float:
+        """(beta / P) r'', at most: zero where beta is, whichever kinks r has."""
+        return self.regularization * self.regularizer.curvature if self.beta else 0.0
+
     def _curvature(self, eigenvalue: float) -> float:
         """weight c eigenvalue + (beta / P) r'', for any bound on the eigenvalues of X^T X."""
         if not self.smooth:
             return math.inf
-        regular = self.regularization * self.regularizer.curvature if self.beta else 0.0
-        return self.weight * self.loss.curvature * eigenvalue + regular
+        return self.weight * self.loss.curvature * eigenvalue + self.regular_curvature
 
     def locally_weighted(self, shard: Shard) -> Problem:
         """This problem with weight 1 / I_p: what the released OutP minimises."""

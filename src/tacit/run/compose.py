@@ -263,7 +263,7 @@ def _huang(
     if math.isinf(bound.row_norm):
         raise IncompatibleError("Huang's step needs a bound on |x|: use sensitivity feature_bounds or row_norm.")
     curvature = problem.loss.curvature * bound.row_norm**2  # c3, from the largest record there can be
-    smoothness = problem.weight * len(shard) * curvature + problem.regularization * problem.regularizer.curvature
+    smoothness = problem.weight * len(shard) * curvature + problem.regular_curvature
     return HuangStep(smoothness, dimension, noise, s.c_w)
 
 

@@ -22,7 +22,7 @@ from tacit.engine.evaluate import PLAIN, rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
-from tacit.problem.loss import LOSSES, predicted
+from tacit.problem.loss import LOSSES, Linked, predicted
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
 from tacit.run.shapes import Shapes, shapes_of
@@ -133,6 +133,7 @@ class Model:
             raise RunDirectoryError(f"{path} is damaged (its features do not fit its weights): train again.")
         if not (np.isfinite(w).all() and np.isfinite(arrays["w_average"]).all()):
             raise RunDirectoryError(f"{path} is damaged (its weights are not finite): train again.")
+        _check_loss(path, model)
         return model
 
     @cached_property
@@ -245,6 +246,19 @@ class Model:
             return sum(wrong) / len(wrong) if wrong else None
         y, known = LabelReader(target=self.target, marks=self.known.marks if self.known else ()).read(labels)
         return rmse_and_r2(self.numbers(scores[known].astype(np.float64)), y[known], self.target)[0]
+
+
+def _check_loss(path: Path, model: Model) -> None:
+    """Refuse a model of a number whose loss does not say what number a score stands for."""
+    if model.target is None or model.loss == LOG_ODDS:  # files of earlier versions do not name their loss
+        return
+    if model.loss not in LOSSES:
+        raise RunDirectoryError(f"{path} is of the loss {model.loss!r}, which nobody has registered here: register it.")
+    loss = LOSSES[model.loss]()
+    if not loss.for_numbers:
+        raise RunDirectoryError(f"{path} is damaged (a number is not predicted by the loss {model.loss}): train again.")
+    if isinstance(loss, Linked):
+        loss.check_target(model.target)
 
 
 def _scales(path: Path, target: Array, rows: Array) -> tuple[Target | None, RowScale | None]:

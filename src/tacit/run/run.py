@@ -148,7 +148,7 @@ class Run:
     def fingerprint(self) -> str:
         """Return a hash of the spec and the data: a run must be resumed with the spec and the data of its start."""
         told = repr((self.spec.toml(), self.federation.agents, self.federation.checksum))  # unset keys say nothing
-        return hashlib.sha256(told.encode()).hexdigest()
+        return hashlib.sha256((told + (domain_digest(self.spec) or "")).encode()).hexdigest()
 
     def check_data(self) -> None:
         """Refuse to continue a run on other records or with another spec."""
@@ -217,6 +217,12 @@ class Run:
             w, average, known.classes, names, known.intercept, known.schema, known.target, rows, known.recipe, own,
             rescaled=known.rescaled, noise=gathered_noise(self.setup), loss=self.spec.problem.loss,
         )  # fmt: skip
+
+
+def domain_digest(spec: Spec) -> str | None:
+    """Return a hash of the file that the set W is read from; None if W is not read from a file."""
+    file = spec.problem.domain_file
+    return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def check_finite(run: Run, info: Info) -> None:
@@ -289,6 +295,7 @@ def summarize(
         **measured(last),
         **{key: last[key] for key in ("objective", "consensus_violation", "binding")},
         **stated(spec, setup, kept),
+        **({} if spec.problem.domain_file is None else {"domain_sha256": domain_digest(spec)}),
         "engine": spec.run.engine,
         "path": path,
         "seconds": round(seconds, 3),

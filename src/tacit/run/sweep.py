@@ -25,7 +25,7 @@ from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.evaluation import LONG
 from tacit.run.noise import check_seed, simulated
 from tacit.run.presets import fitted, preset
-from tacit.run.run import Result, Run
+from tacit.run.run import Result, Run, domain_digest
 from tacit.run.spec import Spec
 from tacit.run.train import K, Listener, Patience, nobody, settled, together
 from tacit.types import Federation
@@ -213,6 +213,9 @@ def _directory(path: Path, spec: Spec) -> RunDirectory | None:
         spec = spec.with_values({"run.seed": held.run.seed})
     if held != spec:
         raise RunDirectoryError(f"{path} holds a run of another specification: name another --out, or remove it.")
+    file = spec.problem.domain_file
+    if file and directory.finished and directory.result().get("domain_sha256") != domain_digest(spec):
+        raise RunDirectoryError(f"{path} was run with another {file}: restore the file, or remove the run.")
     return directory
 
 
