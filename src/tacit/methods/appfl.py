@@ -36,7 +36,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Point
 from tacit.admm.updates import ascent, consensus, trust_center
-from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsDual, Own, StartsAtZero, grid
+from tacit.methods.method import Answers, AsksEveryone, Budget, Choice, Entry, KeepsDual, Own, StartsInW, grid
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.task import Facts, Task, cooled_penalty, noise_std, noisy_gradients
 from tacit.rounds import State
@@ -74,7 +74,7 @@ class IIADMM(KeepsDual, AsksEveryone):
 
 
 @dataclass(frozen=True)
-class ICEADMM(StartsAtZero, AsksEveryone):
+class ICEADMM(StartsInW, AsksEveryone):
     """z_p and pi_p travel; the server keeps nothing."""
 
     rounds: int

@@ -48,7 +48,7 @@ from tacit.methods.method import (
     Entry,
     KeepsNothing,
     Own,
-    StartsAtZero,
+    StartsInW,
     Stateless,
     grid,
 )
@@ -125,7 +125,7 @@ def shrink(models: Array, clip: float) -> Array:
 
 
 @dataclass(frozen=True)
-class FedProx(StartsAtZero, KeepsNothing):
+class FedProx(StartsInW, KeepsNothing):
     """The server averages the models that agents send by their numbers of records."""
 
     rounds: int
@@ -164,7 +164,7 @@ def build_fedprox(facts: Facts, budget: Budget, choice: Choice) -> FedProx:  # n
 
 
 @dataclass(frozen=True)
-class DPFedAvg(StartsAtZero, KeepsNothing):
+class DPFedAvg(StartsInW, KeepsNothing):
     """The server draws who takes part, clips, sums and adds the noise; it tells nobody who took part."""
 
     rounds: int

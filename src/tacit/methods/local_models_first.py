@@ -15,13 +15,13 @@ from collections.abc import Callable
 
 from tacit.admm.messages import Broadcast
 from tacit.admm.updates import ascent
-from tacit.methods.method import Answers, AsksEveryone, Own, StartsAtZero
+from tacit.methods.method import Answers, AsksEveryone, Own, StartsInW
 from tacit.methods.task import Facts, Task
 from tacit.rounds import State
 from tacit.types import Array
 
 
-class LocalModelsFirst(StartsAtZero, AsksEveryone, ABC):
+class LocalModelsFirst(StartsInW, AsksEveryone, ABC):
     """Both halves of such a method, but for what agents carry, their step, and the penalty."""
 
     @abstractmethod

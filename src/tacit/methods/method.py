@@ -60,7 +60,7 @@ class Method(Protocol):
         """The server's next state, from what it asked and what it was answered."""
 
 
-class StartsAtZero:
+class StartsInW:
     """The server's model is the point of W nearest to zero before the first round; the server keeps nothing else."""
 
     def start(self, facts: Facts) -> State:
@@ -84,7 +84,7 @@ class KeepsNothing:
         return {}
 
 
-class Stateless(StartsAtZero, AsksEveryone, KeepsNothing):
+class Stateless(StartsInW, AsksEveryone, KeepsNothing):
     """Every agent is asked in every round, and nothing but the server's model outlives a round."""
 
 
@@ -95,7 +95,7 @@ class KeepsDual:
         return {"z": agents.zeros + agents.problem.start(agents.shape), "dual": agents.zeros}
 
 
-class Curated(StartsAtZero, KeepsNothing, ABC):
+class Curated(StartsInW, KeepsNothing, ABC):
     """A method for a curator who holds all records. Agents who keep their records to themselves cannot run it."""
 
     @abstractmethod
