@@ -72,7 +72,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
 
     def predict(self, X: Any) -> Array:
         """Return the number of each record (n,), within the bounds of the target."""
-        return self._target.in_units(self.model_.numbers(self._scores(X)))
+        scores = self._scores(X)  # which tells first whether the estimator is fitted
+        return self._target.in_units(self.model_.numbers(scores))
 
     @property
     def coef_(self) -> Array:
