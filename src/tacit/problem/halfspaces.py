@@ -12,7 +12,7 @@ from tacit.npz import opened
 from tacit.problem.active_set import nearest
 from tacit.types import Array, kept
 
-LARGEST_SET = 10_000_000  # entries of all normals, M J K: a projection passes over all of them many times
+LARGEST_SET = 1_000_000  # entries of all normals, M J K: the largest take some ten seconds a projection
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def _scaled(a: Array, b: Array) -> tuple[Array, Array]:
         largest = np.abs(a).max(axis=(1, 2))
         if not largest.all():
             raise SpecError("a halfspace has a normal of zeros, which bounds nothing: drop it.")
-        a = a / largest[:, None, None]  # first: the square of a number beyond 1e154 is not finite, and below 1e-162 zero
+        a = a / largest[:, None, None]  # first: the square of 1e200 is not finite, and that of 1e-200 is zero
         lengths = np.linalg.norm(a, axis=(1, 2))
         a, b = a / lengths[:, None, None], b / largest / lengths
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
