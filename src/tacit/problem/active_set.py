@@ -20,8 +20,8 @@ def nearest(c: Array, a: Array, b: Array, low: Array, high: Array) -> Array:
     """argmin |u - c| over A u <= b, low <= u <= high; c, low, high (n,), a (M, n) with rows of length 1, b (M,).
 
     The answer misses a halfspace by at most TOLERANCE (max |u| + max |b|), or by less than 1e-30 max |c| where zero is
-    the answer. It is nearest to a point that differs from c by rounding alone, a share of |c|: as far at most is it from
-    the true one, because projections bring no two points apart.
+    the answer. It is the nearest point to some c' that rounding leaves near c, |c' - c| a small multiple of 1e-16 |c|.
+    So near is it to the true answer, because projections bring no two points apart.
     """
     u = c
     for _ in range(PASSES):
