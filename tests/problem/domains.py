@@ -31,7 +31,9 @@ SETS = {
     "box": Box(0.7),
     "box from zero": Bounds(low=0.0),
     "box that leaves out zero": Bounds(0.25, 0.75),
-    "box of arrays": Bounds(np.array([[0.0], [-1.0], [-np.inf]]), np.array([[0.5, np.inf], [1.0, 1.0], [0.25, 0.25]])),
+    "box of arrays": Bounds(
+        np.array([[0.0, 0.0], [-1.0, -1.0], [-np.inf, -np.inf]]), np.array([[0.5, np.inf], [1.0, 1.0], [0.25, 0.25]])
+    ),
     "ball": Ball(0.7),
     "ball around a number": BallAround(0.5, 0.7),
     "ball around a model": BallAround(np.arange(6.0).reshape(SHAPE) / 4, 0.7),
@@ -40,4 +42,3 @@ SETS = {
     "rising": rising(),
     "skew": skew(),
 }
-BY_DYKSTRA = ("rising", "skew")  # whose own projection ends at a gap of 1e-12

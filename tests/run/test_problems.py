@@ -10,6 +10,7 @@ from tacit.cli import main
 from tacit.run.model import Model
 from tacit.run.spec import Spec
 from tests.conftest import numbers
+from tests.problem.test_halfspaces import damaged
 
 SETS = {
     "no negative weight": (("problem.domain=box", "problem.domain_low=0"), lambda w: w.min() >= 0),
@@ -85,14 +86,25 @@ BAD = {
     ("problem.domain=box", "problem.domain_low=1", "problem.domain_high=0"): "the lower first",
     ("problem.domain_low=0",): "the set everywhere has no low",
     ("problem.domain=halfspaces", "problem.domain_file=none.npz"): "there is no file none.npz",
+    ("problem.domain=halfspaces", "problem.domain_file=flipped.npz"): "is no .npz file with the arrays",
+    ("problem.domain=halfspaces", "problem.domain_file=huge.npz"): "is no .npz file with the arrays",
+    ("problem.domain=halfspaces", "problem.domain_file=encrypted.npz"): "is no .npz file with the arrays",
+    ("problem.domain=halfspaces", "problem.domain_file=pickled.npz"): "is no .npz file with the arrays",
+    ("problem.domain=halfspaces", "problem.domain_file=missing.npz"): "is no .npz file with the arrays",
+    ("problem.domain=halfspaces", "problem.domain_file=good.npz"): "halfspaces are of models of shape (3, 2)",
     ("problem.loss=poisson",): "problem.loss to softmax, squared or hinge",
 }
 
 
 @pytest.mark.parametrize(("values", "why"), BAD.items())
-def test_what_makes_no_problem_ends_with_code_2_and_one_line(tmp_path, values, why, capsys):
+def test_what_makes_no_problem_ends_with_code_2_and_one_line(tmp_path, values, why, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = values[-1].partition("domain_file=")[2].removesuffix(".npz")
+    if file not in ("", "none"):
+        damaged(tmp_path, file).replace(f"{file}.npz")
     assert train(tmp_path / "run", *values) == 2
     said = capsys.readouterr().err
+    assert said.count("\n") == 1
     assert "Traceback" not in said
     assert why.replace("softmax, squared or hinge", "softmax or squared or hinge") in said
     assert not (tmp_path / "run").exists()

@@ -1,13 +1,13 @@
 """Exact Euclidean projections onto W, and onto W ∩ T with T a trust region around z^t.
 
-    T \\ W    Everywhere    a box                  a ball                 Simplex           any other set
-    inf      clip          clip                   a box and a ball       clip and shift    Dykstra
-    l2       shrink        a box and a ball       two balls              along a ray       along a ray
+    T \\ W    Everywhere    a box                  a ball                 Simplex           Halfspaces     any other set
+    inf      clip          clip                   a box and a ball       clip and shift    active set     Dykstra
+    l2       shrink        a box and a ball       two balls              along a ray       along a ray    along a ray
 
 Projecting onto W and then onto T is not the projection onto W ∩ T, unless both are boxes. Norms are over
 all entries. Every method works in float64 and answers in the dtype of the point: float32 in, float32 out.
-z^t is taken to lie in W up to rounding, so that the two sets meet. All but Dykstra's method take a number of steps
-that is bounded whatever the point is.
+z^t is taken to lie in W up to rounding, so that the two sets meet. All but Dykstra's method and the
+active set take a number of steps that has a small bound whatever the point is.
 """
 
 from __future__ import annotations
@@ -148,11 +148,6 @@ def _simplex_and_box(c: Array, W: Simplex, T: TrustRegion) -> Array:
     return W.between(c - c.max(axis=0), low, high)
 
 
-def _halfspaces_and_box(c: Array, W: Halfspaces, T: TrustRegion) -> Array:
-    center = W.project(T.center)  # else a box smaller than rounding could miss W
-    return W.between(c, center - T.radius, center + T.radius)
-
-
 def _along_ray(c: Array, W: Domain, T: TrustRegion) -> Array:
     """z(theta) = P_W(b + theta (c - b)), theta the largest in [0, 1] with |z - b| <= radius, b = P_W(z^t).
 
@@ -204,5 +199,5 @@ _ONTO_BOTH: dict[tuple[type, Norm], Callable[[Array, Any, TrustRegion], Array]] 
     ),
     (BallAround, Norm.L2): _two_balls_around,
     (Simplex, Norm.INF): _simplex_and_box,
-    (Halfspaces, Norm.INF): _halfspaces_and_box,
+    (Halfspaces, Norm.INF): lambda c, W, T: W.project_near(c, T.center, T.radius),
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.problem.domain import Ball, Domain, check_radius
+from tacit.problem.domain import Ball, Domain, check_radius, check_shape
 from tacit.types import Array
 
 
@@ -26,6 +26,7 @@ class BallAround:
         object.__setattr__(self, "center", float(center) if center.ndim == 0 else center)
 
     def project(self, c: Array) -> Array:
+        check_shape("the centre", self.center, c.shape)
         away = c.astype(np.float64) - self.center
         size = float(np.linalg.norm(away))
         return c if size <= self.radius else np.asarray(self.center + away * (self.radius / size)).astype(c.dtype)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.problem.domain import Box, Domain, Everywhere
+from tacit.problem.domain import Box, Domain, Everywhere, check_shape
 from tacit.types import Array
 
 
@@ -20,6 +20,8 @@ class Bounds:
 
     def __post_init__(self) -> None:
         low, high = np.asarray(self.low, np.float64), np.asarray(self.high, np.float64)
+        if low.ndim and high.ndim and low.shape != high.shape:
+            raise SpecError(f"the bounds of a box have shapes {low.shape} and {high.shape}: both need the model's.")
         if not (low <= high).all() or (low == np.inf).any() or (high == -np.inf).any():  # NaN is within no bounds
             raise SpecError(f"the bounds of a box are numbers, the lower first, got {self.low} and {self.high}.")
         # numbers stay Python's, so that float32 stays float32
@@ -27,6 +29,8 @@ class Bounds:
         object.__setattr__(self, "high", float(high) if high.ndim == 0 else high)
 
     def project(self, c: Array) -> Array:
+        check_shape("the lower bound", self.low, c.shape)
+        check_shape("the upper bound", self.high, c.shape)
         return np.clip(c, self.low, self.high).astype(c.dtype, copy=False)
 
     def contains(self, u: Array, tolerance: float = 1e-9) -> bool:

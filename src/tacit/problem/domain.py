@@ -80,6 +80,15 @@ def check_radius(kind: str, radius: float) -> None:
         raise SpecError(f"a {kind} needs a positive, finite radius, got {radius}: use Everywhere for no bound.")
 
 
+def check_shape(what: str, value: float | Array, shape: tuple[int, ...]) -> None:
+    """Refuse an array of another shape than the model: NumPy would repeat some, and not say which set others are of."""
+    if np.ndim(value) and np.shape(value) != shape:
+        raise SpecError(
+            f"{what} of a set has shape {np.shape(value)}, and the model has {shape}: give one number for all entries, "
+            "or an array with one for each. Features that a map or an intercept adds count too."
+        )
+
+
 DOMAINS: Registry[Callable[..., Domain]] = Registry("domain", {
     "everywhere": Everywhere,
     "box": "tacit.problem.bounds:box",

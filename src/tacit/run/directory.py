@@ -20,11 +20,11 @@ from typing import IO, Any
 import numpy as np
 
 from tacit import jsontext, record, toml
-from tacit.data.formats.npz import read_arrays
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.measures import ERROR, judge
+from tacit.npz import read_arrays
 from tacit.run.spec import Spec
 from tacit.types import Array
 

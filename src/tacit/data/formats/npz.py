@@ -11,10 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ import numpy as np
 
 from tacit.data.table import RawTable, check_column_names
 from tacit.errors import DataError
+from tacit.npz import opened
 from tacit.types import Array
 
 RUN = 1 << 25  # bytes of features that are read at a time
@@ -112,25 +110,3 @@ def _suffixes(path: Path, arrays: Sequence[str]) -> list[str]:
         odd = ", ".join(sorted(expected ^ set(arrays)))
         raise DataError(f"{path}: missing or unknown: {odd}. Store x, y, agent or x_0, y_0, x_1, y_1, ...")
     return suffixes
-
-
-def read_arrays(path: Path) -> dict[str, Array]:
-    """Read every array of an NPZ archive; OSError where it cannot be opened, ValueError where it cannot be read."""
-    with opened(path) as archive:
-        return dict(archive.items())
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[np.lib.npyio.NpzFile]:
-    """Open an NPZ archive; OSError where it cannot be opened, ValueError where an array cannot be read."""
-    # opened here: np.load leaves a file that it opened and could not read unclosed
-    with path.open("rb") as file:
-        try:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("it holds a single array")
-            yield archive
-        except MemoryError as error:  # a damaged header asks for any number of bytes
-            raise ValueError(f"{error or 'it does not fit into memory'}") from error
-        except (EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:  # RuntimeError: encrypted
-            raise ValueError(f"{error}") from error
