@@ -17,6 +17,7 @@ from tacit.admm.updates import ascent, consensus, heavy_ball
 from tacit.problem.domain import Domain, Everywhere, nearest_to_zero
 from tacit.rounds import Info, State
 from tacit.schedule import Schedule
+from tacit.types import Array
 
 
 @dataclass(frozen=True)
@@ -52,4 +53,8 @@ class Consensus:
         apart = None if replies.violation is None else partial(replies.violation, w)
         info = Info(msg.t, step, msg.rho, replies.trace, apart, sent=replies.number_bytes * z.size)
         own = {"z_mean": z, "dual_mean": ascent(dual, w, z, msg.rho)}
-        return state.next(w, **own, **({"moved": w - state.w} if self.momentum else {})), info
+        return state.next(w, **own, **({"moved": self._moved(state.w, w)} if self.momentum else {})), info
+
+    def _moved(self, before: Array, after: Array) -> Array:
+        """The move inside W: a w that is pressed against the faces of W has not moved, and repeats nothing."""
+        return self.domain.project(after) - self.domain.project(before)
