@@ -101,14 +101,30 @@ def noise_energy(n_agents: int, dimension: int, u3: float, epsilon: float) -> fl
 
 
 @dataclass(frozen=True)
-class Bound:
-    """The right-hand side for eta^t = a / sqrt(t); a = 1 is the theorem."""
+class Known:
+    """What the right-hand sides for ObjP and for ObjT are made of."""
 
     constants: Constants
     n_agents: int
     noise: float  # 2 P J K U3^2 / epsilon^2
     gamma: float
     rho_first: float
+
+    @property
+    def energy(self) -> float:
+        """P U1^2 + 2 P J K U3^2 / epsilon^2: at least E |f' + xi|^2 of P stacked agents."""
+        return self.n_agents * self.constants.u1**2 + self.noise
+
+    @property
+    def distances(self) -> tuple[float, float]:
+        """P U2^2 and sqrt(P) U2: the largest distance of P stacked models, squared and plain."""
+        return self.n_agents * self.constants.u2**2, math.sqrt(self.n_agents) * self.constants.u2
+
+
+@dataclass(frozen=True)
+class Bound(Known):
+    """The right-hand side for eta^t = a / sqrt(t); a = 1 is the theorem."""
+
     rho_last: float
     a: float = 1.0
 
@@ -118,11 +134,10 @@ class Bound:
 
     def repaired(self, rounds: int) -> float:
         """The bound with P U2^2 for squared distances of P stacked models, and sqrt(P) U2 for plain distances."""
-        u2 = self.constants.u2
-        return self._with(self.n_agents * u2**2, math.sqrt(self.n_agents) * u2, rounds)
+        return self._with(*self.distances, rounds)
 
     def _with(self, squared: float, plain: float, rounds: int) -> float:
-        growing = self.a * (self.n_agents * self.constants.u1**2 + self.noise) + squared / (2 * self.a)
+        growing = self.a * self.energy + squared / (2 * self.a)
         fixed = self.gamma * plain + squared * self.rho_last / 2 + self.gamma**2 / (2 * self.rho_first)
         return (growing * math.sqrt(rounds) + fixed) / rounds
 

@@ -22,26 +22,19 @@ import numpy as np
 from tacit.admm.rule import Trust
 from tacit.jsontext import Values
 from tacit.paper.archive import select, spec_of
-from tacit.paper.theorem import Constants, Merit, diameter, optimum, slope
+from tacit.paper.theorem import Constants, Known, Merit, diameter, optimum, slope
 from tacit.problem.domain import Box, Domain
 from tacit.types import Array, Norm
 
 
 @dataclass(frozen=True)
-class WideBound:
+class WideBound(Known):
     """The right-hand side for ObjT where every trust region holds W."""
-
-    constants: Constants
-    n_agents: int
-    noise: float  # 2 P J K U3^2 / epsilon^2
-    gamma: float
-    rho_first: float
 
     def __call__(self, rounds: int, rho: float, inverse_rho: float) -> float:
         """The bound after so many rounds: rho is that of the last, inverse_rho the sum of 1 / rho^t over all."""
-        u1, u2 = self.constants.u1, self.constants.u2
-        squared, plain = self.n_agents * u2**2, math.sqrt(self.n_agents) * u2
-        steps = 5 / 2 * (self.n_agents * u1**2 + self.noise) * inverse_rho
+        squared, plain = self.distances
+        steps = 5 / 2 * self.energy * inverse_rho
         return (steps + self.gamma * plain + squared * rho / 2 + self.gamma**2 / (2 * self.rho_first)) / rounds
 
 
