@@ -47,6 +47,21 @@ def test_a_run_goes_on_with_the_set_that_it_began_with_and_no_other(tmp_path):
     np.testing.assert_array_equal(resume(out, federation()).w, whole.w)
 
 
+def test_a_file_that_changes_while_a_run_goes_on_is_not_taken_for_the_set_of_that_run(tmp_path):
+    file, out = tmp_path / "w.npz", tmp_path / "run"
+    halfspace(file)
+
+    def hear(done, _row):
+        if done == 3:
+            halfspace(file, -1.0)
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        train(spec_of(file), federation(), out, hear)
+    with pytest.raises(RunDirectoryError, match="started on other data"):
+        resume(out, federation())
+
+
 def test_a_sweep_takes_no_run_of_another_set_for_its_own(tmp_path):
     file = tmp_path / "w.npz"
     values = spec_of(file).values() | {"data.source": "synthetic", "data.features": 4, "data.agents": 2}

@@ -89,6 +89,7 @@ class Run:
         spec = simulated(spec)  # unless its noise is exact
         deploy.check(spec, setup)
         self.spec, self.federation, self.setup, self.directory = spec, federation, setup, directory
+        self.domain_sha256 = domain_digest(spec)  # once: the file may change while the run goes on, and W does not
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
         self.guarded: Sequence[deploy.Deployed] = []
@@ -148,7 +149,7 @@ class Run:
     def fingerprint(self) -> str:
         """Return a hash of the spec and the data: a run must be resumed with the spec and the data of its start."""
         told = repr((self.spec.toml(), self.federation.agents, self.federation.checksum))  # unset keys say nothing
-        return hashlib.sha256((told + (domain_digest(self.spec) or "")).encode()).hexdigest()
+        return hashlib.sha256((told + (self.domain_sha256 or "")).encode()).hexdigest()
 
     def check_data(self) -> None:
         """Refuse to continue a run on other records or with another spec."""
@@ -198,6 +199,7 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
         summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
+        summary |= {} if self.domain_sha256 is None else {"domain_sha256": self.domain_sha256}
         model = self._model(w, average)
         if self.directory is not None:
             summary |= evaluation.breakdown(w, self.federation, self.setup.problem.loss)
@@ -295,7 +297,6 @@ def summarize(
         **measured(last),
         **{key: last[key] for key in ("objective", "consensus_violation", "binding")},
         **stated(spec, setup, kept),
-        **({} if spec.problem.domain_file is None else {"domain_sha256": domain_digest(spec)}),
         "engine": spec.run.engine,
         "path": path,
         "seconds": round(seconds, 3),
