@@ -51,3 +51,14 @@ def test_order_and_precision_are_compared_over_the_same_seeds_and_lengths():
     found = row(records, "ObjT, epsilon 0.05")
     assert found["records shuffled"] == "-0.20"
     assert found["float64"] == "-0.10"
+
+
+def test_a_run_with_the_other_weight_is_shown_beside_the_paper_and_nowhere_else():
+    records = [
+        made("iadmm-trust", math.inf, [20_000, 100_000], [0.078, 0.075]),
+        made("iadmm-trust", math.inf, [1, 20_000], [0.9, 0.074], **{"algorithm.gradient_weight": "local"}),
+    ]
+    found = row(records, "no noise")
+    assert found["gradients by 1/I_p"] == "7.40 %"
+    assert found["tacit after 20,000"] == "7.80 %"
+    assert row(records[:1], "no noise")["gradients by 1/I_p"] == "-"

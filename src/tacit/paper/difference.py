@@ -11,6 +11,7 @@ from tacit.paper.archive import select
 LENGTH = 20_000  # the paper's T
 COLUMNS = (
     "number", "paper", f"tacit after {LENGTH:,}", "reaches it after", "one round more", "records shuffled", "float64",
+    "gradients by 1/I_p",
 )  # fmt: skip
 NOTHING = "-"
 
@@ -30,7 +31,8 @@ def _row(own: Sequence[Values], printed: float) -> list[str]:
     same = [one for one in longer if one["seed"] in {other["seed"] for other in shuffled}]
     order = _points(mean_curve(shuffled).get(LENGTH), mean_curve(same).get(LENGTH))
     double = _points(_error(select(own, {"run.engine": "plain"})), _error(_short(own)))
-    return [f"{100 * printed:.2f} %", _percent(curve.get(LENGTH)), after, _one_more(longer), order, double]
+    local = _percent(_error(select(own, {"algorithm.gradient_weight": "local", "run.rounds": LENGTH})))
+    return [f"{100 * printed:.2f} %", _percent(curve.get(LENGTH)), after, _one_more(longer), order, double, local]
 
 
 def _short(own: Sequence[Values]) -> list[Values]:
