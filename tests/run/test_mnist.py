@@ -23,6 +23,7 @@ def test_released_objt_starts_as_the_authors_log_and_learns(mnist):
     assert first["noise_scale"] == pytest.approx(0.1572626, rel=1e-6)
     assert first["noise_gradient_units"] == pytest.approx(0.1573, rel=0.01)  # E|xi| = b
     assert first["noise_parameter_units"] == pytest.approx(0.1573 / 102, rel=0.01)
+    assert first["consensus_violation_per_agent"] == pytest.approx(12.09, rel=0.01)
     assert 0.45 < last["test_error"] < 0.65  # 56 % at t = 100 in the full-length record
 
 
