@@ -76,6 +76,16 @@ def test_a_constant_looks_like_one_and_what_is_not_positive_leaves_a_logarithmic
     assert [path.name for path in draw(charts, tmp_path / "all", 2)] == ["all.svg", "all.png"]
 
 
+def test_nothing_but_zeros_has_an_axis_from_zero_to_one(tmp_path):
+    pytest.importorskip("matplotlib")
+    from tacit.report.figures import draw
+
+    chart = Chart("zeros", "title", "x", "y", (Line("nothing", (1.0, 2.0), (0.0, 0.0)),))
+    text = draw([chart], tmp_path / "zeros", 1)[0].read_text()
+    assert "<!-- 0.2 -->" in text
+    assert "e-" not in "".join(line for line in text.splitlines() if "<!--" in line)
+
+
 def test_without_matplotlib_the_page_is_written_and_figures_say_what_to_install(tmp_path, capsys, monkeypatch):
     source = made.write(tmp_path / "sweep")
     monkeypatch.delitem(sys.modules, "tacit.report.figures", raising=False)

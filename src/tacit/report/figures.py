@@ -195,6 +195,8 @@ def _scale(place: Any, axis: str, log: bool) -> None:
     """Scale an axis, wide enough that noise around a constant looks like a constant, and number it plainly."""
     ruler = {"x": place.xaxis, "y": place.yaxis}[axis]
     low, high = ruler.get_data_interval()
+    if low == high == 0:
+        high = 1.0  # as on the page: zero is no scale
     if log:
         decades = math.log10(high / low)
         room = 10 ** (max(ROOM * decades, LEAST - decades) / 2)
