@@ -53,7 +53,7 @@ def test_order_and_precision_are_compared_over_the_same_seeds_and_lengths():
     assert found["float64"] == "-0.10"
 
 
-def test_a_run_with_the_other_weight_is_shown_beside_the_paper_and_nowhere_else():
+def test_a_run_of_the_papers_length_with_the_other_weight_has_a_column_of_its_own():
     records = [
         made("iadmm-trust", math.inf, [20_000, 100_000], [0.078, 0.075]),
         made("iadmm-trust", math.inf, [1, 20_000], [0.9, 0.074], **{"algorithm.gradient_weight": "local"}),

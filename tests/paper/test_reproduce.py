@@ -117,6 +117,8 @@ def test_runs_that_figures_share_are_counted_once(scale):
     three, six = (set(Reproduction([known[name]], scale).runs) for name in ("fig3", "fig6"))
     assert three < two
     assert three < six
+    four, early = (set(Reproduction([known[name]], scale).runs) for name in ("fig4", "early"))
+    assert (early < four | six) is (scale is Scale.QUICK)  # at the full scale it is shorter
 
 
 def test_every_committed_record_is_whole_and_asked_for_by_an_artefact():

@@ -82,7 +82,7 @@ def test_nothing_but_zeros_has_an_axis_from_zero_to_one(tmp_path):
 
     chart = Chart("zeros", "title", "x", "y", (Line("nothing", (1.0, 2.0), (0.0, 0.0)),))
     text = draw([chart], tmp_path / "zeros", 1)[0].read_text()
-    assert "<!-- 0.2 -->" in text
+    assert all(f"<!-- {number} -->" in text for number in (0.2, 0.8))
     assert "e-" not in "".join(line for line in text.splitlines() if "<!--" in line)
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `tacit reproduce`."""
     parser.add_argument("artefacts", nargs="*", default=["all"], metavar="ARTEFACT", help="all (default), or some of "
-                        "table1, fig1 .. fig6, long, convergence, trust, privacy, discrepancies, writers, "
+                        "table1, fig1 .. fig6, early, long, convergence, trust, privacy, discrepancies, writers, "
                         "gap")  # fmt: skip
     parser.add_argument("--scale", choices=("quick", "full"), default="quick", help="quick (default): fewer rounds and "
                         "seeds, the same shapes; full: the paper's lengths, up to ten seeds")  # fmt: skip

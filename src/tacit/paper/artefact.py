@@ -27,7 +27,7 @@ from tacit.run.sweep import Member
 
 FOLDER = Path(__file__).parent / "artefacts"
 ORDER = (
-    "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "long", "convergence", "trust", "privacy",
+    "table1", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6", "early", "long", "convergence", "trust", "privacy",
     "discrepancies", "writers", "gap",
 )  # fmt: skip
 UNCLAIMED = "quick scale: shorter runs, fewer seeds"  # the note beside a number that is shown and not claimed
