@@ -18,6 +18,7 @@ def noise(recorded, algorithm, epsilon):
     where = {"data.source": "mnist", "algorithm.name": algorithm, "privacy.epsilon": epsilon, "run.rounds": 20_000}
     where |= {"run.seed": 0, "schedule.rho_factor": 1.0, "schedule.rho": "dynamic", "data.partition": None}
     where |= {"schedule.eta_a": 1.0, "schedule.radius_a": 1.0}
+    where |= {"algorithm.gradient_weight": "local" if algorithm == "outp" else "global"}  # as released
     (one,) = select(recorded, where)
     curve = on_one_weight(one)["curve"]["noise_one_weight"]
     return curve[0], curve[-1]
