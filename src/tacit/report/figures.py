@@ -195,8 +195,6 @@ def _scale(place: Any, axis: str, log: bool) -> None:
     """Scale an axis, wide enough that noise around a constant looks like a constant, and number it plainly."""
     ruler = {"x": place.xaxis, "y": place.yaxis}[axis]
     low, high = ruler.get_data_interval()
-    if low == high == 0:
-        high = 1.0  # as on the page: zero is no scale
     if log:
         decades = math.log10(high / low)
         room = 10 ** (max(ROOM * decades, LEAST - decades) / 2)
@@ -205,6 +203,8 @@ def _scale(place: Any, axis: str, log: bool) -> None:
         ruler.set_major_locator(LogLocator(subs=next(marks for least, marks in MARKS if decades >= least)))
         ruler.set_minor_locator(NullLocator())
     else:
+        if low == high == 0:
+            high = 1.0  # as on the page (axes.js): zero is no scale
         room = max(0.0, (FINEST * max(abs(low), abs(high)) - (high - low)) / 2)
         ruler.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
         ticks = ruler.get_major_locator().tick_values(low - room, high + room)
