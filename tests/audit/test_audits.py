@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.audit import mechanism, reconstruction, suite, training
+from tacit.audit import finding, mechanism, reconstruction, suite, training
 from tacit.audit.answering import answer, answering, drawn, views
 from tacit.audit.controls import CONTROLS, fainter, shared, stuck
 from tacit.audit.finding import NOISE, claimed
@@ -183,7 +183,7 @@ def test_the_mended_twins_of_the_controls_stand():
 
 @pytest.mark.parametrize("spec", DEPLOYED, ids=mechanism.name_of)
 def test_a_deployed_agent_keeps_its_claim_and_the_attack_sees_much_of_it(spec):
-    found = mechanism.audit(spec, draws=800, confidence=SURE)
+    found = mechanism.audit(spec, draws=1600, confidence=SURE)
     assert found.verdict == "consistent"
     assert found.measured > 0.3 * found.checks[found.by].claimed
     assert found.detects is not None
@@ -195,7 +195,7 @@ BY_NOISE = ("deployed-default", "deployed-laplace", "deployed-l2", "deployed-law
 
 @pytest.mark.parametrize("name", [name for name in CONTROLS if name not in (*SEEDED, *BY_NOISE, *SUMS)])
 def test_every_fault_of_a_deployed_agent_is_caught(name):
-    assert refuted_by(CONTROLS[name].audit(draws=1000))
+    assert refuted_by(CONTROLS[name].audit(draws=1500))
 
 
 @pytest.mark.parametrize("name", BY_NOISE)
@@ -257,7 +257,8 @@ def test_a_whole_run_of_deployed_agents_keeps_its_claim_and_half_its_noise_does_
     assert broken.verdict == "VIOLATED"
 
 
-def test_an_audit_of_a_run_with_ledgers_spends_nothing_of_them(tmp_path, capsys):
+def test_an_audit_of_a_run_with_ledgers_spends_nothing_of_them(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(finding, "CONFIDENCE_DEPLOYED", SURE)
     spec = SOUND.with_values({"privacy.noise": "exact", "privacy.ledger": str(tmp_path / "l"), "run.name": "mine"})
     (tmp_path / "spec.toml").write_text(spec.toml())
     assert main(["audit", "--config", str(tmp_path / "spec.toml"), "--what", "mechanism", "--draws", "200"]) == 0

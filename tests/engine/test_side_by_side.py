@@ -105,12 +105,12 @@ def test_the_first_agent_that_refuses_is_named_whichever_refuses_first_and_all_o
 
 def test_a_run_that_is_stopped_waits_for_agents_that_answer_and_asks_no_more(monkeypatch):
     began, ended, waits = [], [], []
-    started = threading.Event()
+    started, cancelled = threading.Event(), threading.Event()
 
     def act():
         began.append(1)
         started.set()
-        time.sleep(0.2)
+        cancelled.wait(20)
         ended.append(1)
 
     def stopped(answers, wait=side_by_side.wait):
@@ -118,6 +118,7 @@ def test_a_run_that_is_stopped_waits_for_agents_that_answer_and_asks_no_more(mon
         if len(waits) == 1:
             started.wait(20)
             raise KeyboardInterrupt
+        cancelled.set()  # the others are cancelled before it waits again
         return wait(answers)
 
     monkeypatch.setattr(side_by_side, "wait", stopped)
