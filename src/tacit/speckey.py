@@ -7,6 +7,9 @@ from dataclasses import field
 from typing import Any
 
 
-def key(default: Any, about: str, *names: str, choices: Collection[str] = ()) -> Any:
-    """Declare a key of a spec: the names it takes, or the registry that holds them; without either, any value."""
-    return field(default=default, metadata={"about": about, "choices": names or choices})
+def key(default: Any, about: str, *names: str, choices: Collection[str] = (), path: bool = False) -> Any:
+    """Declare a key of a spec: the names it takes, or the registry that holds them; without either, any value.
+
+    A `path` may name a file or a folder of this machine, and stays out of pages that are shared.
+    """
+    return field(default=default, metadata={"about": about, "choices": names or choices, "path": path})

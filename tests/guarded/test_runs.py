@@ -305,7 +305,7 @@ def test_a_sweep_names_each_of_its_runs_in_the_ledgers(tmp_path):
     )
     members = sweep.read(tmp_path / "grid.toml")
     first, second = sweep.run(members, tmp_path / "out")
-    assert first["objective"] != second["objective"]
+    assert first["consensus_violation"] != second["consensus_violation"]
     assert spent(tmp_path).releases == 8
     assert sweep.run(members, tmp_path / "out") == [first, second]
     assert spent(tmp_path).releases == 8

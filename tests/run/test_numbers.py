@@ -186,7 +186,7 @@ def test_a_schema_or_bounds_are_enough_and_predictions_are_those_that_were_measu
         assert all(0 <= value <= 40 for value in told["predictions"])
         page = (stays / name / "report.html").read_text()
         assert "test RMSE" in page
-        assert "test error" not in page.replace("(test error, also by class and by agent, objective, noise)", "")
+        assert "test error" not in page.replace("(test error, also by class and by agent)", "")
 
 
 def test_predict_prints_numbers_and_their_rmse(stays: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,8 @@ RUN_FLAGS: Flags = (
     ("--rounds", "run.rounds", int, "T", "number of rounds (default: the method's own; 100 under paper, released)"),
     ("--seed", "run.seed", int, "N", "simulate the noise, from this seed (default 0 where noise is simulated)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
+    ("--measure-training", "run.measure_training", bool, "", "with exact noise: also record the training objective. It "
+     "is exact: with the model, it tells whether a given record was used. Keep the run's files, except the model"),
     ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain, torch, or mpi (over the "
      "ranks of mpiexec), which simulate noise"),
     ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
@@ -89,9 +91,25 @@ def add_spec_flags(
 ) -> None:
     """Add flags that stand for keys of a spec, and --config and --set, which take other `keys` too."""
     for flag, key, kind, metavar, about in flags:
-        parser.add_argument(flag, dest=key, type=kind, metavar=metavar, help=about)
+        if kind is bool:
+            parser.add_argument(flag, dest=key, action="store_const", const=True, help=about)
+        else:
+            parser.add_argument(flag, dest=key, type=kind, metavar=metavar, help=about)
     parser.add_argument("--config", type=Path, metavar="FILE", help=config)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=keys)
+
+
+def add_sharing(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that say who may read a page."""
+    parser.add_argument(
+        "--share", action="store_true",
+        help="write a page that may leave its owners: guarantee, public facts, settings without paths, the released "
+        "model and ledgers; no test result, no training curve",
+    )  # fmt: skip
+    parser.add_argument(
+        "--test-is-public", action="store_true",
+        help="with --share: you declare the test records public; exact test results are shown, and the page says so",
+    )  # fmt: skip
 
 
 def given(options: argparse.Namespace, flags: Flags) -> Values:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
-from tacit.cli.progress import Progress, shown
+from tacit.cli.progress import Progress
 from tacit.errors import SpecError
 from tacit.jsontext import Values
 from tacit.measures import JUDGES, MEASURES, Measure
@@ -94,7 +94,7 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} {agents}"),
         ("features", summary.get("features")),
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
-        ("objective", shown(summary["objective"], ".5f")),
+        ("objective", "" if summary["objective"] is None else f"{summary['objective']:.5f} (exact: not for release)"),
         ("guarantee", summary["guarantee"]),
         ("trust", summary.get("trust")),
         ("not covered", f"\n{INDENT}".join(_not_covered(summary.get("not_covered") or (), out))),

@@ -17,12 +17,14 @@ from tacit.types import Target
 class DataSpec:
     """The records that a run is about, as plain values."""
 
-    source: str = key("mnist", "mnist, heart, synthetic, a LEAF directory, a table, or a directory of tables")
+    source: str = key(
+        "mnist", "mnist, heart, synthetic, a LEAF directory, a table, or a directory of tables", path=True
+    )
     agents: int | None = key(None, "number of agents, where the source does not say")
     partition: str | None = key(None, "how records are dealt to agents", choices=PARTITIONS)
     alpha: float = key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
     seed: int = key(0, "seed of the partition and of synthetic data")
-    test: str | None = key(None, "a table of test records; without it test_fraction is held out")
+    test: str | None = key(None, "a table of test records; without it test_fraction is held out", path=True)
     test_fraction: float = key(0.2, "share of each agent's records held out for testing; 0 for no test set")
     label_column: str = key("label", "the column that holds the label")
     agent_column: str = key("agent", "the column that names the agent")
@@ -31,7 +33,9 @@ class DataSpec:
     )
     target_low: float | None = key(None, "tables: the label is a number to predict, and this its public lower bound")
     target_high: float | None = key(None, "tables: the public upper bound of that number")
-    schema: str | None = key(None, "tables: a schema.toml that declares the columns (tacit data schema init)")
+    schema: str | None = key(
+        None, "tables: a schema.toml that declares the columns (tacit data schema init)", path=True
+    )
     low: float | None = key(None, "tables, LEAF without invert: the public lower bound of every feature")
     high: float | None = key(None, "tables, LEAF without invert: the public upper bound of every feature")
     invert: bool = key(True, "LEAF images: use 1 - x, so that ink is 1")

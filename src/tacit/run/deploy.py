@@ -276,6 +276,23 @@ def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:
     return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None
 
 
+def ledger_totals(agents: Sequence[Deployed], dp_delta: float) -> dict[str, dict[str, float | None]] | None:
+    """Return what each agent's ledger has spent on its data over all runs, at the delta of its limit or of this run."""
+    found: dict[str, dict[str, float | None]] = {}
+    for agent in agents:
+        if isinstance(agent.store, Ledger):
+            book = agent.store.history()
+            limit, delta = (None, dp_delta) if book.limit is None else (book.limit.epsilon, book.limit.dp_delta)
+            spent = frozenset(book.spent.get(agent.data_id, {}).items())
+            found[agent.name] = {"epsilon": _total(spent, delta), "dp_delta": delta, "limit": limit}
+    return found or None
+
+
+@lru_cache(maxsize=256)
+def _total(spent: frozenset[tuple[Release, int]], dp_delta: float) -> float:
+    return price(tuple(spent), dp_delta)
+
+
 def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float, numbers: Summed | None = None) -> None:
     """Refuse a run whose kept-back delta does not cover the `gap` of its releases to continuous noise.
 

@@ -19,7 +19,7 @@ from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelea
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
-from tacit.run.noise import deployable
+from tacit.run.noise import deployable, measures_training
 from tacit.run.sources import how_to_declare
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -30,9 +30,12 @@ COVERS = {
     Trusted.SERVER: "the models that the server sends; against the agents and the public",
     Trusted.CURATOR: "the models that the curator publishes; against everybody else",
 }
+TESTED = "the test results in result.json and rounds.jsonl (test error, also by class and by agent), which are exact"
+TRAINING_MEASURED = (
+    "the training objective in result.json and rounds.jsonl, which is exact: with the model, it tells whether a given "
+    "record was used"
+)
 NOT_COVERED = (
-    "the measurements in this file and in rounds.jsonl (test error, also by class and by agent, objective, noise), "
-    "which are taken from the data as they are",
     "hyper-parameters chosen by looking at private results",
     "other runs on the same records, whose costs compose with this one's (a ledger keeps their sum)",
 )
@@ -52,6 +55,10 @@ OF_OWN_FEATURES = (  # not covered where the feature map is a function of the us
     "state and looks at no other record"
 )
 
+TRAINING_WARNING = (
+    "this run records its training objective without noise (run.measure_training). With the model, that number tells "
+    "whether a given record was used. Keep result.json, rounds.jsonl and report.html with the owners of the records."
+)
 HOW_TO_BE_PRIVATE = "For a guarantee: --preset sound --algorithm objt (or objp, outp), with a finite --epsilon."
 
 
@@ -105,7 +112,9 @@ def _not_covered(spec: Spec, setup: Setup, ledgers: Ledgers) -> list[str]:
     own = [OF_OWN_FEATURES.format(spec.features.map)] if ":" in spec.features.map else []
     files = [] if spec.data.schema or spec.data.source in NAMED else [UNREADABLE]
     files = [UNREADABLE_THERE] if ledgers is Ledgers.ELSEWHERE else files
-    return [*seeded, *own, *NOT_COVERED, *files, *(OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD)]
+    measured = [TESTED, *([TRAINING_MEASURED] if measures_training(spec) else [])]
+    unit = OF_A_CLIENT if setup.promise.unit is Unit.CLIENT else OF_A_RECORD
+    return [*seeded, *own, *measured, *NOT_COVERED, *files, *unit]
 
 
 def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
@@ -274,6 +283,8 @@ def warn(spec: Spec, federation: Federation, setup: Setup) -> None:
         advice = [HOW_TO_BE_PRIVATE] if setup.promise.caveats else []  # else the reason itself says what to do
         warnings.warn(" ".join(["not private:", *found, *advice]), NotPrivateWarning, stacklevel=3)
         return
+    if spec.privacy.noise == "exact" and measures_training(spec):
+        warnings.warn(TRAINING_WARNING, NotPrivateWarning, stacklevel=3)
     client = setup.promise.unit is Unit.CLIENT
     units = federation.n_agents if client else federation.n_records
     each = f"P = {units} agents" if client else f"I = {units} training records"

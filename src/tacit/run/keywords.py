@@ -21,7 +21,7 @@ KEYS = {
     "agent_column": "data.agent_column", "features": "features.map", "epsilon": "privacy.epsilon",
     "dp_delta": "privacy.dp_delta", "adjacency": "privacy.adjacency", "trust": "privacy.trust",
     "colluding": "privacy.colluding", "noise": "privacy.noise", "ledger": "privacy.ledger", "limit": "privacy.limit",
-    "rounds": "run.rounds", "seed": "run.seed", "engine": "run.engine",
+    "rounds": "run.rounds", "seed": "run.seed", "engine": "run.engine", "measure_training": "run.measure_training",
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def train(
     noise: Literal["exact", "simulated"] | None = None, ledger: Path | str | None = None, limit: float | None = None,
     agents: int | None = None, schema: Path | str | None = None, classes: Sequence[str] | int | None = None,
     target: tuple[float, float] | None = None, label_column: str | None = None, agent_column: str | None = None,
-    engine: str | None = None, values: Mapping[str, Any] | None = None,
+    engine: str | None = None, measure_training: bool | None = None, values: Mapping[str, Any] | None = None,
 ) -> Result:  # fmt: skip
     """Train from the start; if `out` is given, write every record into that directory as the run goes on.
 
@@ -56,6 +56,8 @@ def train(
     classes, target     tables: the public classes (names, or how many), or the public range of a number to predict
     schema              tables: what is public of each column; label_column and agent_column name two without one
     agents              into how many agents to cut records that name none
+    measure_training    with exact noise, record the training objective too. It is exact: with the model, it tells
+                        whether a given record was used. A simulation always records it
     values              any other key by its dotted name: {"schedule.step": 2.0} (tacit train --keys), no key twice
     listener            a function that is called after every round, with its number and its row if one was recorded
     """

@@ -51,6 +51,11 @@ def simulated(spec: Spec) -> Spec:
     return spec.with_values({"privacy.noise": "simulated", "run.seed": seed})
 
 
+def measures_training(spec: Spec) -> bool:
+    """Tell whether a run computes numbers of its training records without noise: with exact noise only on request."""
+    return spec.privacy.noise != "exact" or bool(spec.run.measure_training)
+
+
 def deployable(spec: Spec) -> bool:
     """Whether agents of this spec can be deployed: an ADMM step from a noisy gradient, with a bound that is public."""
     a, p = spec.algorithm, spec.privacy

@@ -26,7 +26,7 @@ from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
 from tacit.run.model import Columns, Model
 from tacit.run.model_noise import gathered_noise
-from tacit.run.noise import simulated
+from tacit.run.noise import measures_training, simulated
 from tacit.run.presets import for_numbers, preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
@@ -59,8 +59,13 @@ class Clock:
             self.seconds[part] = self.seconds.get(part, 0.0) + spent
 
 
-def measure(state: State, info: Info, setup: Setup, federation: Federation, clock: Clock) -> dict[str, Any]:
-    """Return one row of rounds.jsonl. The models are projected onto W first, because the server's w may leave W."""
+def measure(
+    state: State, info: Info, setup: Setup, federation: Federation, clock: Clock, training: bool = True
+) -> dict[str, Any]:
+    """Return one row of rounds.jsonl; without `training`, every number is a function of releases or of test records.
+
+    The models are projected onto W first, because the server's w may leave W.
+    """
     start = perf_counter()
     w, averaged = (setup.problem.domain.project(u) for u in (state.w, state.average))
     violation = info.violation() if info.violation else None
@@ -69,7 +74,7 @@ def measure(state: State, info: Info, setup: Setup, federation: Federation, cloc
         row = {
             "t": info.t,
             **{key: value for name in last for key, value in ((name, last[name]), (f"{name}_averaged", mean[name]))},
-            "objective": objective(w, setup, federation),
+            "objective": objective(w, setup, federation) if training else None,
             "consensus_violation": violation,
             "consensus_violation_per_agent": None if violation is None else violation / federation.n_agents,
             **{name: getattr(info.trace, part) if info.trace else None for name, part in TRACED.items()},
@@ -188,7 +193,7 @@ class Run:
         check_finite(self, info)
         if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
             return None
-        row = measure(self.state, info, self.setup, self.federation, self.clock)
+        row = measure(self.state, info, self.setup, self.federation, self.clock, measures_training(self.spec))
         self.rows.append(row)
         if self.directory is not None:
             self.directory.append(row)
@@ -198,7 +203,10 @@ class Run:
         """Return the result, and write the result if the run has a directory."""
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
-        summary |= {"sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded)} | self.told_by_host()
+        summary |= {
+            "sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded),
+            "ledger_totals": deploy.ledger_totals(self.guarded, self.spec.privacy.dp_delta),
+        } | self.told_by_host()  # fmt: skip
         summary |= {} if self.domain_sha256 is None else {"domain_sha256": self.domain_sha256}
         model = self._model(w, average)
         if self.directory is not None:

@@ -38,7 +38,9 @@ class ProblemSpec:
     domain_low: float | None = declare(None, "box: the least that an entry of w may be, instead of a radius, such as 0")
     domain_high: float | None = declare(None, "box: the most that an entry of w may be, instead of a radius")
     domain_center: float | None = declare(None, "ball: all entries of its centre; unset: 0")
-    domain_file: str | None = declare(None, "halfspaces: a .npz file of normals (M, J, K) and offsets (M,)")
+    domain_file: str | None = declare(
+        None, "halfspaces: a .npz file of normals (M, J, K) and offsets (M,)", path=True
+    )
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class PrivacySpec:
     )  # fmt: skip
     ledger: str | None = declare(
         None, "directory of the agents' ledgers, over all runs: each release is there before it leaves; unset: a run "
-        "with exact noise keeps its own"
+        "with exact noise keeps its own", path=True,
     )  # fmt: skip
     data_id: str | None = declare(None, "name of the data in the ledgers, for good; default: the name of the source")
     limit: float | None = declare(None, "epsilon that an agent's ledger allows over all runs on the same data")
@@ -123,6 +125,10 @@ class RunSpec:
     rounds: int = declare(100, "T")
     seed: int | None = declare(None, "seed of simulated noise; unset: exact noise has none, and simulated noise has 0")
     record_every: int | None = declare(None, "rounds between two records; default about 100 records in all")
+    measure_training: bool | None = declare(
+        None, "with exact noise: record the training objective, which is exact and tells whether a record was used; "
+        "unset: only a run with simulated noise records it"
+    )  # fmt: skip
     engine: str = declare("fast", "who computes a round", choices=ENGINES)
     device: str = declare("cpu", "where the torch engine computes", choices=DEVICES)
 
