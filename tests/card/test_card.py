@@ -156,11 +156,11 @@ def test_the_first_line_of_a_weak_guarantee_says_so(heart: Path, tmp_path: Path,
 
 
 def test_a_card_names_no_place_of_the_machine_of_its_owner(tmp_path: Path) -> None:
-    words = ("--data", "heart", "--rounds", 2, "--ledger", tmp_path / "owner" / "books")
+    words = ("--data", "heart", "--rounds", 2, "--ledger", tmp_path / "mine" / "books")
     assert command("train", *words, "--out", tmp_path / "run", "-qq") == 0
-    assert "owner" in (tmp_path / "run" / "spec.toml").read_text()
+    assert "mine/books" in (tmp_path / "run" / "spec.toml").read_text()
     for form in text_of(tmp_path / "run"):
-        assert "owner" not in form
+        assert "mine" not in form
         assert "books" in form
         assert str(tmp_path) not in form
 
@@ -175,7 +175,7 @@ def test_a_path_is_its_last_part(line: str, shown: str) -> None:
 
 
 def test_a_fence_cannot_be_ended_by_what_it_holds() -> None:
-    written = markdown.write(Card("t", "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
+    written = markdown.write(Card("t", "", "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
     assert "`````text\na\n````\n# b [31m\n`````" in written
 
 
@@ -341,7 +341,7 @@ def test_drawings_hold_their_points() -> None:
 
 
 def test_a_text_that_is_empty_is_nothing() -> None:
-    assert markdown.write(Card("t", "", [Section("s", [Text(""), Table("", ["a"], [["b"]])])])) == (
+    assert markdown.write(Card("t", "", "", [Section("s", [Text(""), Table("", ["a"], [["b"]])])])) == (
         "# t\n\n## s\n\n| a |\n| --- |\n| b |\n")  # fmt: skip
 
 

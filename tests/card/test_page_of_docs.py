@@ -16,7 +16,7 @@ def test_the_example_prints_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"```console\n(.*?)```", PAGE, re.S)
+    block = "".join(re.findall(r"```console\n(.*?)```", PAGE, re.S))
     for part in re.findall(r"^\$ (.*\n(?:[^$].*\n)*)", block, re.M):
         line, _, wanted = part.partition("\n")
         tacit, *arguments = shlex.split(line)

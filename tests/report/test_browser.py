@@ -80,15 +80,16 @@ found.one = document.querySelectorAll("#fig9-test-error .plot").length;
 
 def test_toggles_work_on_a_narrow_screen_without_an_error(tmp_path):
     found = probed(made.write_artefact(tmp_path / "fig9"), tmp_path, TOGGLES)
-    assert found["start"] == ["last iterate", "log scale"]
-    assert found["linear"] == ["last iterate", ""]
-    assert found["log"] == ["last iterate, log scale", "log scale"]
+    assert found["start"] == ["last iterate, exact (test records)", "log scale"]
+    assert found["linear"] == ["last iterate, exact (test records)", ""]
+    assert found["log"] == ["last iterate, log scale, exact (test records)", "log scale"]
     assert {"5", "10", "20", "50", "round", "test error (%)"} <= set(found["ticks"])
     assert found["last"][:2] == [True, False]
     assert found["averaged"][:2] == [False, True]
     assert "epsilon 1: 90 at 1, 16 at 10" in found["last"][2]
     assert "epsilon 1: 99 at 1, 17.6 at 10" in found["averaged"][2]
-    assert (found["caption"], found["label"]) == ("averaged iterate, log scale", "iterate: averaged")
+    assert found["caption"] == "averaged iterate, log scale, exact (test records)"
+    assert found["label"] == "iterate: averaged"
     assert found["themes"] == ["rgb(21, 24, 28)", "rgb(255, 255, 255)"]
     assert (found["printed"], found["folded"], found["one"]) == (0, 0, 1)
     assert found["width"][0] <= found["width"][1] <= 360

@@ -95,8 +95,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """A whole card."""
+    """A whole card; the notice says who may read it."""
 
     title: str
+    notice: str
     about: str
     sections: Sequence[Section]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from tacit.card import audited, data_section, quality
 from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
-from tacit.errors import RunDirectoryError
+from tacit.errors import IncompatibleError, RunDirectoryError
+from tacit.measures import judge
 from tacit.privacy.budget import upward
 from tacit.report import headline, source, words
+from tacit.report.audience import Audience
 from tacit.report.runs import Recorded, text
 from tacit.report.tested import agent_records
 
@@ -38,37 +41,42 @@ class Filled:
     audit: audited.Audit | None = None
 
 
-def card(directory: Path, filled: Filled) -> Card:
+def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) -> Card:
     """Return the card of a finished run."""
-    found = source.read(directory)
+    if audience.public and filled.audit is not None:
+        raise IncompatibleError(
+            "an audit is no part of a shared card, because some attacks run on records: drop --audit, or --share."
+        )
+    found = source.read(directory).shown_to(audience)
     run = found.single
     if run is None or not (directory / "model.npz").is_file():
         raise RunDirectoryError(f"{directory} is no finished run: a card is of one run, the --out of `tacit train`.")
     sections = [
-        Section("In short", _short(run)),
+        Section("In short", _short(run, audience.public)),
         Section("What the model is for", _purpose(filled)),
         Section("Data", data_section.blocks(directory, run)),
         Section("Agents", _agents(run)),
         Section("Privacy", _privacy(run)),
-        Section("Audit", audited.blocks(filled.audit, run)),
-        Section("How good the model is", quality.measured(run)),
+        *([] if audience.public else [Section("Audit", audited.blocks(filled.audit, run))]),
+        *([Section("How good the model is", quality.measured(run))] if judge(run.summary) else []),
         Section("What the model has learnt", quality.effects(found.learnt)),
         Section("Limits", [Text("Not covered by the guarantee:") if run.summary.get("not_covered") else Text(
             "There is no guarantee that could cover anything."), Bullets(_listed(run.summary.get("not_covered"))),
-            Text("Beyond privacy:"), Bullets(LIMITS)]),
+            Text("Beyond privacy:"), Bullets(LIMITS if judge(run.summary) else LIMITS[:1])]),
         Section("Signatures", [Text("Whoever signs has read this card and its limits."), Signatures(ROLES)]),
         Section("Appendix: how to reproduce", _reproduce(run)),
     ]  # fmt: skip
-    return Card(f"Model card: {found.title[0].lower()}{found.title[1:]}", headline.about(run), sections)
+    notice = audience.value.replace("this page", "this card").replace("This page", "This card")
+    return Card(f"Model card: {found.title[0].lower()}{found.title[1:]}", notice, headline.about(run), sections)
 
 
-def _short(run: Recorded) -> list[Block]:
-    found = words.status(run)
+def _short(run: Recorded, page_is_public: bool) -> list[Block]:
+    found = words.status(run, page_is_public)
     promise = words.promise(run.summary) if run.private else words.no_promise(run)
     budget = f"{words.budget(run.summary)}. " if run.private else ""
     simulated = run.private and run.summary.get("simulated_noise")
     privacy = f"privacy {words.IF_EXACT}" if simulated else "privacy"
-    pairs = [("quality", quality.sentence(run)), (privacy, budget + promise)]
+    pairs = [*([("quality", quality.sentence(run))] if judge(run.summary) else []), (privacy, budget + promise)]
     if run.private:
         whom, meaning = words.trusted(run.summary)
         pairs.append(("would be trusted" if simulated else "trusted", f"{whom}. {meaning}"))
@@ -122,16 +130,30 @@ def _privacy(run: Recorded) -> list[Block]:
     ]
     blocks: list[Block] = [Text(SIMULATED, "bad")] if told.get("simulated_noise") else []
     blocks += [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
+    return [*blocks, *_ledgers(told)]
+
+
+def _ledgers(told: Mapping[str, Any]) -> list[Block]:
+    """Return what each agent's ledger holds at the end of the run."""
     heads = told.get("ledger_heads")
-    if isinstance(heads, dict) and heads:
-        rows = [[str(name), str(head)] for name, head in list(heads.items())[:LISTED]]
-        more = f", the first {LISTED} of {len(heads)}" if len(heads) > LISTED else ""
-        blocks += [Text("Each agent keeps a ledger of what it has released. Its head is a hash of the whole ledger: "
-                        "who holds the ledger can show that it is the one of this run (tacit ledger)."),
-                   Table(f"Heads of ledgers{more}", ["agent", "head"], rows)]  # fmt: skip
-    else:
-        blocks.append(Text("No ledger was kept."))
-    return blocks
+    if not isinstance(heads, dict) or not heads:
+        return [Text("No ledger was kept.")]
+    totals = told.get("ledger_totals") if isinstance(told.get("ledger_totals"), dict) else {}
+    rows = [[str(name), *([_spent(totals.get(name))] if totals else []), str(head)]
+            for name, head in list(heads.items())[:LISTED]]  # fmt: skip
+    more = f", the first {LISTED} of {len(heads)}" if len(heads) > LISTED else ""
+    columns = ["agent", *(["spent over all runs in the ledger"] if totals else []), "head"]
+    return [Text("Each agent keeps a ledger of what it has released. Its head is a hash of the whole ledger: whoever "
+                 "holds the ledger can show that it is the one of this run (tacit ledger)."),
+            Table(f"Ledgers at the end of this run{more}", columns, rows)]  # fmt: skip
+
+
+def _spent(one: object) -> str:
+    """Write the total of a ledger, and its limit if it has one."""
+    if not isinstance(one, dict) or not isinstance(one.get("epsilon"), int | float):
+        return "-"
+    limit = f" of {one['limit']:g} allowed" if isinstance(one.get("limit"), int | float) else ""
+    return f"epsilon {upward(float(one['epsilon']))}{limit}"
 
 
 def _reproduce(run: Recorded) -> list[Block]:

@@ -7,15 +7,20 @@ from pathlib import Path
 from tacit.card import markdown, page
 from tacit.card.content import Filled, card
 from tacit.errors import RunDirectoryError
+from tacit.report.audience import Audience
 
 NOTHING = Filled()
 
 
-def write(directory: Path, out: Path | None = None, filled: Filled = NOTHING) -> dict[str, Path]:
+def write(
+    directory: Path, out: Path | None = None, filled: Filled = NOTHING, audience: Audience = Audience.OWNERS
+) -> dict[str, Path]:
     """Write both files into `out`, or beside the run; return them by kind. Each is written whole or not at all."""
-    found = card(directory, filled)
-    place = directory if out is None else out
-    texts = {"markdown": (place / "card.md", markdown.write(found)), "html": (place / "card.html", page.write(found))}
+    found = card(directory, filled, audience)
+    place, name = directory if out is None else out, "card-shared" if audience.public else "card"
+    texts = {
+        "markdown": (place / f"{name}.md", markdown.write(found)), "html": (place / f"{name}.html", page.write(found)),
+    }  # fmt: skip
     try:
         place.mkdir(parents=True, exist_ok=True)
         for path, text in texts.values():

@@ -17,7 +17,7 @@ import argparse
 from pathlib import Path
 
 from tacit import jsontext
-from tacit.cli.options import finish
+from tacit.cli.options import add_sharing, finish
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contact", default="", metavar="TEXT", help="who answers questions")
     parser.add_argument("--audit", type=Path, metavar="FILE", help="the output of tacit audit --json")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where card.md and card.html go (default: the run)")
+    add_sharing(parser)
     finish(parser, __doc__, run)
 
 
@@ -34,9 +35,12 @@ def run(options: argparse.Namespace) -> int:
     """Write the card."""
     from tacit.card import audited, output
     from tacit.card.content import Filled
+    from tacit.report.audience import Audience
 
+    audience = Audience.of(options.share, options.test_is_public)
     audit = None if options.audit is None else audited.read(options.audit)
-    written = output.write(options.directory, options.out, Filled(options.purpose, options.contact, audit))
+    filled = Filled(options.purpose, options.contact, audit)
+    written = output.write(options.directory, options.out, filled, audience)
     if options.json:
         print(jsontext.dumps({kind: str(path) for kind, path in written.items()}))
     else:

@@ -19,29 +19,33 @@ import sys
 from pathlib import Path
 
 from tacit import jsontext
-from tacit.cli.options import finish
+from tacit.cli.options import add_sharing, finish
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `tacit report`."""
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="a run, a sweep, or records; see below")
-    parser.add_argument("--out", type=Path, default=Path("report.html"), metavar="FILE", help="default report.html")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="default report.html, or report-shared.html")
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write every chart as PNG and SVG too")
+    add_sharing(parser)
     finish(parser, __doc__, run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page and the figures."""
     from tacit.report import output
+    from tacit.report.audience import Audience
     from tacit.report.source import read_all
 
-    output.write(options.sources, options.out, options.figures)
+    audience = Audience.of(options.share, options.test_is_public)
+    out = options.out or Path("report-shared.html" if audience.public else "report.html")
+    output.write(options.sources, out, options.figures, audience)
     if options.json:
-        found = read_all(options.sources)
+        found = read_all(options.sources, audience)
         learnt = [{"source": one.name} | one.learnt.plain() for one in found if one.learnt is not None]
-        print(jsontext.dumps({"out": str(options.out), "comparison": output.comparison(found), "shapes": learnt}))
+        print(jsontext.dumps({"out": str(out), "comparison": output.comparison(found), "shapes": learnt}))
     else:
-        print(options.out)
+        print(out)
     if options.figures is not None and not options.quiet:
         print(f"figures in {options.figures}", file=sys.stderr)
     return 0

@@ -216,7 +216,7 @@ function drawChart(figure, chart) {
   const iterate = averaged ? "averaged iterate" : "last iterate";
   const choosable = chart.averaged.length && (averaged || chart.y_ends === null); // a set says once what is usual
   figure.querySelector("small").textContent =
-    [...(choosable ? [iterate] : []), ...(log ? ["log scale"] : [])].join(", ");
+    [...(choosable ? [iterate] : []), ...(log ? ["log scale"] : []), ...(chart.note ? [chart.note] : [])].join(", ");
   figure.querySelectorAll(".plot, .legend").forEach((old) => old.remove());
   const drawn = () => (chart.levels.length ? levelPlot(chart, lines) : plot(chart, lines, log));
   figure.append(...(lines.length ? [drawn(), legend(chart, lines)]

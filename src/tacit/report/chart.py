@@ -19,14 +19,19 @@ MOST = 5  # lines of a chart, where that can be chosen: the last two colours are
 DIGITS = 7  # of a number on the page, more than a screen can show
 
 
+OF_TESTS = "exact (test records)"
+OF_TRAINING = "exact (training records)"
+
+
 @dataclass(frozen=True)
 class Quantity:
-    """How a measured quantity is shown: its title, its label with unit, and the factor to that unit."""
+    """How a measured quantity is shown: its title, its label with unit, the factor to that unit, and a warning."""
 
     title: str
     label: str
     log: bool = False
     factor: float = 1.0
+    note: str = ""
 
 
 def _title(measure: Measure) -> str:
@@ -35,9 +40,10 @@ def _title(measure: Measure) -> str:
 
 # by the name that a quantity has in records
 KNOWN = {
-    **{one.key: Quantity(_title(one), one.label, factor=one.factor) for one in MEASURES},
-    **{one.averaged: Quantity(f"{_title(one)}, averaged iterate", one.label, factor=one.factor) for one in MEASURES},
-    "objective": Quantity("Training objective", "objective (mean loss and penalty)"),
+    **{one.key: Quantity(_title(one), one.label, factor=one.factor, note=OF_TESTS) for one in MEASURES},
+    **{one.averaged: Quantity(f"{_title(one)}, averaged iterate", one.label, factor=one.factor, note=OF_TESTS)
+       for one in MEASURES},
+    "objective": Quantity("Training objective", "objective (mean loss and penalty)", note=OF_TRAINING),
     "noise_gradient_units": Quantity("Noise in gradient units", "mean |noise| (gradient units)", log=True),
     "noise_parameter_units": Quantity("Noise in parameter units", "mean |noise| (parameter units)", log=True),
     "binding": Quantity("Where W or the trust region binds", "entries of z that it stops (%)", factor=100.0),
@@ -100,6 +106,7 @@ class Chart:
     y_ends    what the y axis of every chart of a set holds, so that they can be compared. The y axis is then linear,
               and the set says what the charts have in common: the y axis, and what a single line is
     odds      y is a logarithm of odds: whoever points at it is told the factor
+    note      what a reader must know of the numbers, such as that they are exact
     """
 
     key: str
@@ -113,6 +120,7 @@ class Chart:
     levels: tuple[str, ...] = ()
     y_ends: tuple[float, float] | None = None
     odds: bool = False
+    note: str = ""
 
     def visible(self, lines: Sequence[Line], log_y: bool) -> list[Line]:
         """Return the parts of `lines` that these axes can show."""

@@ -64,7 +64,7 @@ def _measured(quantity: str, groups: Sequence[Group]) -> Chart:
 
     averaged = lines(AVERAGED[quantity]) if quantity in AVERAGED else ()
     key = quantity.replace("_", "-")
-    return Chart(key, known.title, "round", known.label, lines(quantity), averaged, log_y=known.log)
+    return Chart(key, known.title, "round", known.label, lines(quantity), averaged, log_y=known.log, note=known.note)
 
 
 def _budget(groups: Sequence[Group]) -> Chart:

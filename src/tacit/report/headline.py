@@ -13,8 +13,8 @@ from tacit.report.tested import CONFIDENCE, Tested, agents_chart, interval, test
 
 EXACT = 5000  # test records from which on hundredths of a per cent are shown
 NOT_COVERED = (
-    "Measured on the test records as they are. The guarantee does not cover these numbers: whoever publishes them "
-    "tells something about those records."
+    "Exact results on the test records. The guarantee does not cover them: publishing them reveals something about "
+    "those records."
 )
 
 
@@ -27,16 +27,16 @@ def about(run: Recorded) -> str:
         run.values["run.rounds"], "round") + "."  # fmt: skip
 
 
-def headline(run: Recorded) -> str:
-    """Return the tiles of one run."""
+def headline(run: Recorded, page_is_public: bool = False) -> str:
+    """Return the tiles of one run; how good the model is, only if the run tells."""
     if run.diverged:
         return f'<p class="lead">{html(about(run))} The run diverged: {html(run.summary["diverged"])}</p>'
-    tiles = [_quality(run, tested(run.summary)), _privacy(run)]
+    tiles = [*([_quality(run, tested(run.summary))] if judge(run.summary) else []), _privacy(run)]
     if run.private:
         whom, meaning = words.trusted(run.summary)
         simulated = run.summary.get("simulated_noise")
         tiles.append(_tile("Who would be trusted" if simulated else "Who must be trusted", html(whom), [html(meaning)]))
-    found = words.status(run)
+    found = words.status(run, page_is_public)
     tiles.append(_tile("Status", html(found.words), [html(found.reason)], found.kind))
     return f'<p class="lead">{html(about(run))}</p><div class="tiles">{"".join(tiles)}</div>'
 

@@ -8,6 +8,8 @@ from html import escape
 from tacit import jsontext
 from tacit.report.chart import Chart
 
+DASH = "-"  # in a table, for what there is not
+
 
 class Raw(str):
     """Text that is HTML already."""
@@ -30,6 +32,12 @@ def table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
         f'<div class="wide" role="region" aria-label="{escape(caption)}" tabindex="0"><table><caption>{html(caption)}'
         f"</caption><thead><tr>{head}</tr></thead>\n<tbody>{''.join(body)}</tbody></table></div>"
     )
+
+
+def sparse_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Write a table without the columns in which every cell is a dash."""
+    kept = [n for n in range(len(columns)) if any(row[n] not in (DASH, either(DASH, DASH)) for row in rows)]
+    return table(caption, [columns[n] for n in kept], [[row[n] for n in kept] for row in rows])
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
@@ -58,7 +66,7 @@ def figure(chart: Chart, key: str) -> str:
     """Write a chart as its title and its description, from which chart.js draws the chart."""
     description = jsontext.dumps(chart.description()).replace("<", "\\u003c")  # so that no name can end the script
     return (
-        f'<figure id="{escape(key)}"><figcaption>{html(chart.title)} <small></small></figcaption>\n'
+        f'<figure id="{escape(key)}"><figcaption>{html(chart.title)} <small>{html(chart.note)}</small></figcaption>\n'
         f'<script type="application/json">{description}</script></figure>'
     )
 

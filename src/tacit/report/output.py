@@ -17,7 +17,8 @@ from tacit.errors import RecordError, RunDirectoryError
 from tacit.measures import ERROR, Measure, judge
 from tacit.privacy.budget import upward
 from tacit.report import curves, headline, shapes
-from tacit.report.markup import Raw, badge, either, folded, html, table
+from tacit.report.audience import Audience
+from tacit.report.markup import Raw, badge, either, folded, html, sparse_table
 from tacit.report.runs import Group, grouped
 from tacit.report.section import section
 from tacit.report.source import Source, read_all
@@ -32,9 +33,11 @@ CHOICES = (  # what a button sets on the root element, its label, and its values
 MANY = 12  # rows beyond which the comparison is folded, so that the sections are seen
 
 
-def write(sources: Sequence[Path], out: Path, figures: Path | None = None) -> Path:
+def write(
+    sources: Sequence[Path], out: Path, figures: Path | None = None, audience: Audience = Audience.OWNERS
+) -> Path:
     """Write the page of these sources to `out` and, if asked for, every chart as PNG and SVG into `figures`."""
-    found = read_all(sources)
+    found = read_all(sources, audience)
     if figures is not None:  # first, because matplotlib may be missing
         write_figures(found, figures)
     write_page(found, out)
@@ -117,6 +120,8 @@ def _page(sources: dict[str, Source]) -> str:
     contents = "".join(f'<li><a href="#{key}">{one}</a></li>' for key, one in zip(sources, titles, strict=True))
     head = f'<nav aria-label="Contents"><h2>Contents</h2><ul>{contents}</ul></nav>' if len(titles) > 1 else ""
     sections = "\n".join(section(source, key) for key, source in sources.items())
+    notices = dict.fromkeys(source.audience for source in sources.values())
+    notice = "".join(f'<p class="notice {one.name.lower()}">{html(one.value)}</p>' for one in notices)
     alone = len(titles) == 1 and next(iter(sources.values())).single is not None
     compared = "" if alone else _comparison(comparison(sources.values()))
     return f"""<!doctype html>
@@ -126,7 +131,7 @@ def _page(sources: dict[str, Source]) -> str:
 {_own("shared.css")}{_own("page.css")}{_own("board.css")}</style></head><body{' class="alone"' if alone else ""}>
 <header><h1>{titles[0] if alone else title}</h1>{_toolbar()}
 <noscript><p>Charts need JavaScript; the tables hold the numbers, and the CSV holds the curves.</p></noscript></header>
-<main>{head}
+<main>{notice}{head}
 {compared}
 {sections}
 </main><script>
@@ -147,12 +152,12 @@ def _comparison(rows: Sequence[Row]) -> str:
     if not rows:
         return ""
     several = len({row["source"] for row in rows}) > 1
-    columns = ["runs", *(["source"] if several else []), "algorithm", "preset", "data", "epsilon", "delta",
-               "guarantee", "rounds", "seeds", "test error (%)", "20 to 80 %", "seconds"]  # fmt: skip
     labels = dict.fromkeys(_judge(row).label for row in rows)
-    columns[columns.index(ERROR.label)] = " or ".join(labels)
+    columns = ["runs", *(["source"] if several else []), "algorithm", "preset", "data", "epsilon", "delta",
+               "guarantee", "rounds", "seeds", " or ".join(labels), "20 to 80 %", "seconds"]  # fmt: skip
     lines = [[row["runs"], *([row["source"]] if several else []), *_cells(row)] for row in rows]
-    rows_of_all = table("Means over seeds; seconds are those of one run", columns, lines)
+    timed = "; seconds are those of one run" if any(row["seconds"] for row in rows) else ""
+    rows_of_all = sparse_table(f"Means over seeds{timed}", columns, lines)
     return "<h2>Comparison</h2>" + (rows_of_all if len(rows) <= MANY else folded(f"{len(rows)} settings", rows_of_all))
 
 

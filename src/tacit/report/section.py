@@ -8,11 +8,11 @@ import io
 from collections.abc import Sequence
 from itertools import chain
 
-from tacit.measures import JUDGES, KEYS, MEASURES, Measure
+from tacit.measures import JUDGES, MEASURES, Measure
 from tacit.report import curves, headline, shapes
 from tacit.report.artefact_file import ArtefactFile
-from tacit.report.chart import factor
-from tacit.report.markup import Raw, badge, facts, figures, folded, html, table
+from tacit.report.chart import KNOWN, factor
+from tacit.report.markup import Raw, badge, facts, figures, folded, html, sparse_table, table
 from tacit.report.printed import Comparison, compare
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
 from tacit.report.source import QUANTITIES, Source
@@ -43,7 +43,7 @@ def _single(source: Source, run: Recorded, key: str) -> str:
     return "\n".join(filter(None, [
         f'<section class="first" id="{key}" aria-labelledby="{key}-title">',
         f'<h2 id="{key}-title">{html(source.title)}</h2>',
-        headline.headline(run), headline.pictures(run, key), learnt,
+        headline.headline(run, source.audience.public), headline.pictures(run, key), learnt,
         f"<h3>How it was trained</h3>{trained}" if trained else "", _unpriced([run]),
         _guarantees([run]), _result(run), _spec([run]), _download([run], key), "</section>",
     ]))  # fmt: skip
@@ -109,8 +109,14 @@ def _unpriced(runs: Sequence[Recorded]) -> str:
 
 
 def _result(run: Recorded) -> str:
-    told = [(name.replace("_", " "), text(value)) for name, value in run.summary.items() if name not in SHOWN_ABOVE]
+    told = [(_named(name), text(value)) for name, value in run.summary.items() if name not in SHOWN_ABOVE]
     return folded("Result", facts(told))
+
+
+def _named(key: str) -> str:
+    """Name a number of a result, with a warning if it is exact."""
+    known = KNOWN.get(key)
+    return key.replace("_", " ") + (f", {known.note}" if known and known.note else "")
 
 
 def _results(runs: Sequence[Recorded]) -> str:
@@ -123,7 +129,7 @@ def _results(runs: Sequence[Recorded]) -> str:
         numbers = ["-" if value is None else f"{factor(name) * value:.4g}" for name, value in found.items()]
         rows.append([run.name, run.values.get("run.seed", "-"), *numbers, run.summary.get("spec_hash", "-")])
     columns = ["run", "seed", *shown.values(), "objective", "seconds", "spec"]
-    return folded(f"All {len(runs)} runs", table("Each run at its end", columns, rows))
+    return folded(f"All {len(runs)} runs", sparse_table("Each run at its end", columns, rows))
 
 
 def _averaged(measure: Measure) -> str:
@@ -158,6 +164,8 @@ def _without(spec: str, keys: Sequence[str]) -> str:
 
 
 def _download(runs: Sequence[Recorded], key: str) -> str:
+    if not any(key in run.curve for run in runs for key in QUANTITIES):
+        return ""
     link = f"data:text/csv;charset=utf-8;base64,{base64.b64encode(_curves_csv(runs).encode()).decode()}"
     return f'<p class="download"><a download="{key}.csv" href="{link}">Curves as CSV</a></p>'
 
@@ -166,7 +174,7 @@ def _curves_csv(runs: Sequence[Recorded]) -> str:
     """Write every curve as CSV: a line for each group and round, with mean and percentiles, in the unit of records."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
-    there = [key for key in QUANTITIES if key not in KEYS or any(key in run.curve for run in runs)]
+    there = [key for key in QUANTITIES if any(key in run.curve for run in runs)]
     write(["runs", "seeds", "t", *(f"{key}_{part}" for key in there for part in ("mean", "p20", "p80"))])
     for group in grouped(runs):
         columns = {key: dict(zip(*group.curve(key), strict=True)) for key in there}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from tacit import measures, record, toml
-from tacit.errors import RecordError, RunDirectoryError
+from tacit.errors import IncompatibleError, RecordError, RunDirectoryError
 from tacit.report import artefact_file, words
+from tacit.report.audience import Audience, shared
 from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
 
@@ -29,6 +30,7 @@ class Source:
     runs: tuple[Recorded, ...]
     artefact: artefact_file.ArtefactFile | None = None
     learnt: Learnt | None = None
+    audience: Audience = Audience.OWNERS
 
     @property
     def single(self) -> Recorded | None:
@@ -44,9 +46,19 @@ class Source:
         return self.name
 
 
-def read_all(paths: Sequence[Path]) -> list[Source]:
+    def shown_to(self, audience: Audience) -> Source:
+        """Return the source with what this audience may see; refuse to share what must not be released."""
+        if audience.public and self.artefact is not None:
+            raise IncompatibleError(
+                f"{self.name} cannot be shared: tacit reproduce simulates its noise. Write its page without --share."
+            )
+        return replace(self, runs=tuple(shared(run, audience) for run in self.runs), audience=audience)
+
+
+def read_all(paths: Sequence[Path], audience: Audience = Audience.OWNERS) -> list[Source]:
     """Read the sources of these paths; the directory that `tacit reproduce` wrote stands for its artefacts."""
-    return [read(one) for path in paths for one in sorted(path.glob("*/artefact.json")) or [path]]
+    found = [one for path in paths for one in sorted(path.glob("*/artefact.json")) or [path]]
+    return [read(one).shown_to(audience) for one in found]
 
 
 def read(path: Path) -> Source:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.errors import RecordError
 from tacit.measures import ERROR, JUDGES, Measure, judge
-from tacit.report.chart import Chart, Line
+from tacit.report.chart import OF_TESTS, Chart, Line
 
 NAMED = 24  # agents at most that a chart shows by name
 CONFIDENCE = 0.95  # of an interval
@@ -110,7 +110,7 @@ def agents_chart(found: Tested, overall: float | None) -> Chart | None:
     if len(known) > NAMED:
         values = tuple(sorted(judged.factor * (one.value or 0.0) for one in known))
         line = Line("agents", tuple(map(float, range(1, len(values) + 1))), values)
-        return Chart("agents", _title(judged), "agent, the best first", label, (line,))
+        return Chart("agents", _title(judged), "agent, the best first", label, (line,), note=OF_TESTS)
     rows = [Agent(ALL, found.records, overall), *known] if overall is not None else known
     ends = [interval(judged, one.value, one.records) for one in rows]
     low, high = (tuple(judged.factor * both[n] for both in ends if both) for n in (0, 1))
@@ -118,7 +118,7 @@ def agents_chart(found: Tested, overall: float | None) -> Chart | None:
     line = Line("agent", tuple(map(float, range(len(rows)))), y, low, high)
     most = max((*y, *high)) or 1.0
     return Chart("agents", _title(judged), "agent", label, (line,), levels=tuple(one.name for one in rows),
-                 y_ends=(0.0, 1.04 * most))  # fmt: skip
+                 y_ends=(0.0, 1.04 * most), note=OF_TESTS)  # fmt: skip
 
 
 def _title(judged: Measure) -> str:

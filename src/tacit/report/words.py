@@ -111,8 +111,8 @@ def title(run: Recorded) -> str:
     return f"{kind.get(run.label, 'A model without a guarantee on')} {run.summary.get('dataset', 'data')}"
 
 
-def status(run: Recorded) -> Status:
-    """Return whether the model of a run may be released."""
+def status(run: Recorded, page_is_public: bool = False) -> Status:
+    """Return whether the model of a run may be released, and the page that says so."""
     if not run.private:
         return Status("Not for release", "The model may tell about single records.", "bare")
     if run.summary.get("simulated_noise"):
@@ -122,5 +122,6 @@ def status(run: Recorded) -> Status:
         return Status("Weak: releasing tells much", f"{why} Whoever releases the model should know that.", "weak")
     if "simulated_noise" not in run.summary:
         return Status("Private", "The record does not say where the noise came from.", "private")
+    page = "" if page_is_public else " This page may not be released: its measurements are exact."
     return Status("The model may be released", "The noise came from the operating system, and nobody can draw it "
-                  "again. Measurements on test records are not covered.", "private")  # fmt: skip
+                  f"again.{page}", "private")  # fmt: skip

@@ -26,5 +26,6 @@ def _chart(quantity: str, histories: Sequence[tuple[str, History]]) -> Chart:
 
     averaged = lines(AVERAGED[quantity]) if quantity in AVERAGED else ()
     return Chart(
-        quantity.replace("_", "-"), known.title, "round", known.label, lines(quantity), averaged, log_y=known.log
-    )
+        quantity.replace("_", "-"), known.title, "round", known.label, lines(quantity), averaged, log_y=known.log,
+        note=known.note,
+    )  # fmt: skip
