@@ -9,6 +9,8 @@ PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
 TORCH ?= torch==2.13.0
 BIN := .venv/bin
+# The distribution was called tacit before: what an older checkout left in .venv owns the command and the package too.
+INSTALL = rm -rf src/tacit.egg-info; $(BIN)/pip uninstall -qq --yes tacit; $(BIN)/pip install --quiet --editable
 SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*.[ch])
 
 .PHONY: run test test-torch test-distributed lint package mutants bench docs clean
@@ -47,15 +49,15 @@ docs: .venv/.docs
 	$(PYTHON) -m venv .venv
 
 .venv/.run: $(SOURCES) | .venv/bin/python
-	$(BIN)/pip install --quiet --editable .
+	$(INSTALL) .
 	@touch $@
 
 .venv/.dev: $(SOURCES) | .venv/bin/python
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	@touch $@ .venv/.run
 
 .venv/.docs: $(SOURCES) | .venv/bin/python
-	$(BIN)/pip install --quiet --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	@touch $@ .venv/.run
 
 .venv/.torch: | .venv/.dev
@@ -63,7 +65,7 @@ docs: .venv/.docs
 	@touch $@
 
 .venv/.distributed: $(SOURCES) | .venv/bin/python
-	$(BIN)/pip install --quiet --editable '.[dev,mpi,flower]'
+	$(INSTALL) '.[dev,mpi,flower]'
 	@touch $@ .venv/.dev .venv/.run
 
 clean:

@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")
     if mpiexec is None:
-        parser.error("there is no mpiexec: pip install 'tacit[mpi]'")
+        parser.error("there is no mpiexec: pip install --editable '.[mpi]'")
     as_root = {f"{what}_ALLOW_RUN_AS_ROOT{sure}": "1" for what in ("OMPI", "PRTE") for sure in ("", "_CONFIRM")}
     threads = {"TACIT_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [mpiexec, "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", sys.executable, "-m",

@@ -1,6 +1,6 @@
 """The estimator for scikit-learn: handwritten digits of five offices, private for each record, in five lines.
 
-    pip install 'tacit[sklearn]' && python examples/estimator.py
+    pip install '.[sklearn]' && python examples/estimator.py
 
 What is declared is public: pixels lie in [0, 16] by how the digits were scanned, and there are ten classes. Without
 `feature_bounds` rows are scaled to norm one, and without `classes` the fit is not private, because labels were read.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SOURCES = {".py", ".c", ".h", ".so", ".pyd", ".pyc"}  # what is no data file
-# what `pip install tacit` pulls: what tacit itself asks for, and what that needs
+# what the wheel pulls: what tacit itself asks for, and what that needs
 ASKED = {"numpy", "dp-accounting", "scipy", "rich", "tomli"}
 PULLED = {"absl-py", "attrs", "dm-tree", "mpmath", "wrapt", "markdown-it-py", "mdurl", "pygments"}
 QUICK = (
@@ -49,7 +49,7 @@ def names(archive: Path) -> set[str]:
 def strangers(installed: str) -> set[str]:
     """Return the packages of a pip freeze that nobody said tacit would pull."""
     found = {re.split("[= @]", line)[0].lower().replace("_", "-") for line in installed.splitlines() if line}
-    return found - ASKED - PULLED - {"tacit", "pip", "setuptools"}  # the last two come with an environment
+    return found - ASKED - PULLED - {"tacit-dp", "pip", "setuptools"}  # the last two come with an environment
 
 
 def main() -> int:
@@ -80,7 +80,7 @@ def main() -> int:
         print(_step("train", [python, "-m", "tacit", "train", "--data", "heart", "-q", "--out", "run"], place))
         with tarfile.open(sdist) as packed:
             packed.extractall(place)  # our own file, made above
-        (folder,) = place.glob("tacit-*")
+        (folder,) = place.glob("tacit_dp-*")
         _step("tools", [python, "-m", "pip", "install", "--quiet", "pytest", "hypothesis"], place)
         print(_step("quick tests", [python, "-m", "pytest", *QUICK], folder))
     return 0

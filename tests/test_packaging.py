@@ -36,7 +36,7 @@ def test_a_data_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
 
 
 def test_what_nobody_expected_to_be_pulled_is_found() -> None:
-    freeze = "numpy==2.0\ndp_accounting==0.6.0\ntacit @ file:///x.whl\npandas==2.2\nPygments==2.1\n"
+    freeze = "numpy==2.0\ndp_accounting==0.6.0\ntacit-dp @ file:///x.whl\npandas==2.2\nPygments==2.1\n"
     assert package.strangers(freeze) == {"pandas"}
 
 

@@ -152,6 +152,22 @@ class StabilityWarning(TacitWarning):
     """rho is below the bound under which linearised steps may diverge."""
 
 
+EXTRAS = "docs/quick-start.md#extras"  # where a reader finds how to install them
+
+
+def install_extra(extra: str) -> str:
+    """Return what to do if a package of an extra is not installed.
+
+    No command: how to install depends on whether tacit came from a checkout or from a wheel file.
+    """
+    return f"install tacit with the extra '{extra}' ({EXTRAS})"
+
+
+def missing_extra(problem: str, extra: str) -> MissingDependency:
+    """Return the error for a package that is not installed, with the extra that brings it."""
+    return MissingDependency(f"{problem}: {install_extra(extra)}.")
+
+
 MOST_LISTED = 40  # names in an error: more are a wall, and the nearest one is what helps
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
+from tacit.errors import install_extra
 from tacit.report.chart import Chart, Dot, DotChart, Line
 from tests.report import made
 
@@ -92,7 +93,7 @@ def test_without_matplotlib_the_page_is_written_and_figures_say_what_to_install(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     out = tmp_path / "page.html"
     assert main(["report", str(source), "--out", str(out), "--figures", str(tmp_path / "figures")]) == 2
-    assert "pip install 'tacit[figures]'" in capsys.readouterr().err
+    assert "the extra 'figures'" in capsys.readouterr().err
     assert main(["report", str(source), "--out", str(out)]) == 0
     assert out.read_text().startswith("<!doctype html>")
 
@@ -103,7 +104,7 @@ def test_without_matplotlib_a_comparison_is_written_and_says_what_to_install(tmp
     out = tmp_path / "compared"
     data = ["--data", "synthetic", "--agents", "3", "--set", "data.records=60", "--rounds", "2", "--seeds", "1"]
     assert main(["compare", *data, "--methods", "fedgd", "--out", str(out)]) == 0
-    assert "no figure: figures need matplotlib: pip install 'tacit[figures]'" in capsys.readouterr().err
+    assert f"no figure: figures need matplotlib: {install_extra('figures')}" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == ["records.jsonl"]
 
 
@@ -115,11 +116,11 @@ def test_without_matplotlib_a_picture_that_was_asked_for_is_refused_before_the_a
               "--set", "data.records=60"]  # fmt: skip
     assert main([*attack, "--picture", "seen.png"]) == 2
     told = capsys.readouterr()
-    assert "pip install 'tacit[figures]'" in told.err
+    assert "the extra 'figures'" in told.err
     assert told.out == ""
     assert main(attack) == 0
     told = capsys.readouterr()
-    assert told.err == "no picture: figures need matplotlib: pip install 'tacit[figures]'\n"
+    assert told.err == f"no picture: figures need matplotlib: {install_extra('figures')}.\n"
     assert "no noise: cosine to the record 1.000" in told.out
     assert "audit.png" not in told.out
     assert list(tmp_path.iterdir()) == []

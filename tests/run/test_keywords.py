@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.errors import IncompatibleError, InputError, MissingDependency, SpecError
+from tacit.errors import IncompatibleError, InputError, MissingDependency, SpecError, install_extra
 from tacit.run import train as trainer
 from tacit.run.directory import RunDirectory
 from tacit.run.keywords import KEYS
@@ -169,7 +169,7 @@ except tacit.errors.MissingDependency as error:
 
 def test_importing_tacit_loads_nothing_heavy_and_says_which_extra_is_missing():
     done = subprocess.run([sys.executable, "-c", HEAVY], capture_output=True, text=True, check=True)
-    assert done.stdout == "the estimators need scikit-learn: pip install 'tacit[sklearn]'\n"
+    assert done.stdout == f"the estimators need scikit-learn: {install_extra('sklearn')}.\n"
     assert issubclass(MissingDependency, tacit.errors.InputError)
 
 
@@ -194,7 +194,7 @@ for statement in ("from tacit import PrivateFederatedClassifier", "tacit.Private
         exec(statement)
     except ImportError as error:
         assert isinstance(error, tacit.errors.MissingDependency)
-        assert "pip install 'tacit[sklearn]'" in str(error)
+        assert "the extra 'sklearn'" in str(error)
     else:
         raise AssertionError(statement)
 """

@@ -406,7 +406,7 @@ def test_what_is_missing_or_taken_is_said_in_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="give another --host or --port"):
         serve.serve(tmp_path, print, port=99999)
     monkeypatch.setattr(serve, "uvicorn", None)
-    with pytest.raises(MissingDependency, match=r"pip install 'tacit\[ui\]'"):
+    with pytest.raises(MissingDependency, match="the extra 'ui'"):
         serve.serve(tmp_path, print)
 
 

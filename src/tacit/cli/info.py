@@ -9,6 +9,7 @@ import platform
 
 from tacit._version import __version__
 from tacit.cli.options import finish
+from tacit.errors import install_extra
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         "kernels": "not built: the fast engine runs on NumPy" if kernels is None else f"compiled, {kernels.use()}",
         "noise": "exact noise: compiled" if exact.compiled() else "exact noise: not built, NumPy draws it",
         "csv": "compiled" if chunk.compiled() else "not built: Python reads CSV files",
-        "mpi": "mpi4py" if importlib.util.find_spec("mpi4py") else "not installed: pip install 'tacit[mpi]'",
+        "mpi": "mpi4py" if importlib.util.find_spec("mpi4py") else f"not installed: {install_extra('mpi')}",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
     }

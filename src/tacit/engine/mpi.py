@@ -25,14 +25,14 @@ from tacit import errors
 from tacit.engine.blocks import shares
 from tacit.engine.fast import FastEngine
 from tacit.engine.registry import Builder
-from tacit.errors import MissingDependency, TacitError
+from tacit.errors import TacitError, missing_extra
 from tacit.machine import allowed_cores
 from tacit.types import Array
 
 try:
     from mpi4py import MPI
 except (ImportError, RuntimeError) as error:  # RuntimeError: mpi4py is there, and no library of MPI
-    raise MissingDependency(f"the mpi engine needs mpi4py and MPI ({error}): pip install 'tacit[mpi]'") from error
+    raise missing_extra(f"the mpi engine needs mpi4py and MPI ({error})", "mpi") from error
 
 COMMAND, ROUND = 0.0, 1.0  # what a frame says first
 HEAD = 3  # numbers before those of a round: the kind, the round, and the length of a command

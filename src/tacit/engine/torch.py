@@ -25,7 +25,7 @@ from tacit.admm.updates import ascent, prox_center, trust_center
 from tacit.engine.passes import RowNorms, constant, row_norms
 from tacit.engine.registry import Agents, Builder
 from tacit.engine.stacking import Block, alike, blocks, project_each
-from tacit.errors import MissingDependency, SpecError
+from tacit.errors import SpecError, missing_extra
 from tacit.privacy import noise, philox
 from tacit.privacy.mechanism import Gaussian, Silence
 from tacit.problem.bounds import interval
@@ -39,7 +39,7 @@ try:
     import torch
     from torch import Tensor
 except ImportError as error:
-    raise MissingDependency("the torch engine needs torch: pip install 'tacit[torch]'") from error
+    raise missing_extra("the torch engine needs torch", "torch") from error
 
 SCORES = 2**24  # of a block at most, over all runs: 64 MB
 DRAWS = 2**22  # of noise at a time, eight bytes each

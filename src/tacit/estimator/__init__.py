@@ -11,12 +11,12 @@
 
 from __future__ import annotations
 
-from tacit.errors import MissingDependency
+from tacit.errors import missing_extra
 
 try:
     import sklearn  # noqa: F401
 except ImportError as error:
-    raise MissingDependency("the estimators need scikit-learn: pip install 'tacit[sklearn]'") from error
+    raise missing_extra("the estimators need scikit-learn", "sklearn") from error
 
 from tacit.estimator.classifier import PrivateFederatedClassifier
 from tacit.estimator.regressor import PrivateFederatedRegressor

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import MissingDependency, SpecError
+from tacit.errors import SpecError, missing_extra
 
 try:
     from cryptography import x509
@@ -31,7 +31,7 @@ _LATE = datetime.timedelta(hours=1)  # clocks of sites may be behind ours
 def needed() -> None:
     """Refuse to go on without the package that makes keys."""
     if x509 is None:
-        raise MissingDependency("keys and certificates need cryptography: pip install 'tacit[flower]'.")
+        raise missing_extra("keys and certificates need cryptography", "flower")
 
 
 def authority(folder: Path, name: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import toml
-from tacit.errors import MissingDependency, SpecError
+from tacit.errors import MissingDependency, SpecError, missing_extra
 
 FLOWER, NODE = "flower.toml", "node.toml"
 DATABASE = "link.db"
@@ -53,7 +53,7 @@ class Command:
 
 def missing(command: str) -> MissingDependency:
     """The error for a command of Flower's that is not installed."""
-    return MissingDependency(f"{command} is not installed: pip install 'tacit[flower]'.")
+    return missing_extra(f"{command} is not installed", "flower")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import MissingDependency
+from tacit.errors import missing_extra
 
 try:
     import httpx
@@ -105,7 +105,7 @@ class _Refused(Exception):
 def serve(host: str, port: int, behind: str, folder: Path) -> None:
     """Stand before the SuperLink until the process ends; `folder` has server.pem, server.key and ca.pem."""
     if uvicorn is None:
-        raise MissingDependency("a coordinator needs flwr: pip install 'tacit[flower]'.")
+        raise missing_extra("a coordinator needs flwr", "flower")
     uvicorn.run(
         Door(behind, folder / "ca.pem"), host=host, port=port, log_level="warning", access_log=False, lifespan="off",
         ssl_certfile=str(folder / "server.pem"), ssl_keyfile=str(folder / "server.key"), server_header=False,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tacit.errors import InputError, MissingDependency, RunDirectoryError, SpecError, TacitError
+from tacit.errors import InputError, RunDirectoryError, SpecError, TacitError, missing_extra
 from tacit.federation import control, wire
 from tacit.federation.commands import FOLDER
 from tacit.federation.coordinator import RUNS, close_all, train, unfinished
@@ -33,7 +33,7 @@ try:
 
     from tacit.federation import courier
 except ImportError:
-    raise MissingDependency("a coordinator needs flwr: pip install 'tacit[flower]'.") from None
+    raise missing_extra("a coordinator needs flwr", "flower") from None
 
 PAUSE = 0.2  # seconds between two looks for answers; each is a request to the SuperLink
 LIVES = 3  # deadlines that a message lives: the coordinator takes a late answer for as long

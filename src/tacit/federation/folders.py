@@ -20,6 +20,7 @@ from string import Template
 from typing import Any, TypeAlias
 
 from tacit import toml
+from tacit._version import __version__
 from tacit.data.sources import NAMED
 from tacit.errors import InputError, RunDirectoryError, SpecError
 from tacit.federation import certificates, commands, sum_files
@@ -237,6 +238,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _fill(folder: Path, files: Mapping[str, str], **words: Any) -> None:
+    words["install"] = _text("install.md", version=__version__)
     for name, template in files.items():
         (folder / name).write_text(_text(template, **words))
 

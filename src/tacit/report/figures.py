@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import MissingDependency
+from tacit.errors import missing_extra
 from tacit.report.chart import COLOURS, Chart, DotChart, Line
 
 try:
@@ -19,7 +19,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 except ImportError as error:
-    raise MissingDependency("figures need matplotlib: pip install 'tacit[figures]'") from error
+    raise missing_extra("figures need matplotlib", "figures") from error
 
 INK = "#222222"
 PANEL = (4.6, 3.5)  # inches of a chart

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 
-from tacit.errors import InputError, MissingDependency
+from tacit.errors import InputError, missing_extra
 from tacit.ui.app import App
 from tacit.ui.guard import Guard, is_any, is_loopback
 from tacit.ui.patience import patient
@@ -30,7 +30,7 @@ def serve(
 ) -> None:
     """Serve the runs below a directory; `told` is called with the address and the token, once both are known."""
     if uvicorn is None:
-        raise MissingDependency("the live page needs uvicorn: pip install 'tacit[ui]'.")
+        raise missing_extra("the live page needs uvicorn", "ui")
     guard = Guard(host, allowed)
     with ExitStack() as opened:
         place = Place(root)

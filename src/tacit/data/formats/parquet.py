@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.data.cells import Cells
 from tacit.data.table import RawTable, check_column_names
-from tacit.errors import DataError, MissingDependency
+from tacit.errors import DataError, missing_extra
 from tacit.types import Array
 
 RECORDS = 1 << 14  # of one raw table, at most: its columns stay in the cache of the processor
@@ -24,7 +24,7 @@ def read(path: Path) -> Iterator[RawTable]:
         import pyarrow as pa
         import pyarrow.parquet
     except ImportError as error:
-        raise MissingDependency(f"{path} needs pyarrow to be read: pip install 'tacit[parquet]'") from error
+        raise missing_extra(f"{path} needs pyarrow to be read", "parquet") from error
     try:
         # not read_table, which adds columns it reads from the folder names
         with pa.parquet.ParquetFile(path, buffer_size=BUFFER, pre_buffer=False) as file:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.errors import MissingDependency, Unfit
+from tacit.errors import Unfit, missing_extra
 from tacit.types import Array
 
 try:
@@ -19,7 +19,7 @@ try:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF, HKDFExpand
 except ImportError:
-    raise MissingDependency("a secure sum needs cryptography: pip install 'tacit[secure]'.") from None
+    raise missing_extra("a secure sum needs cryptography", "secure") from None
 
 KEY = 32  # bytes of every key and secret
 _NONCE = bytes(16)  # counter and nonce: each key makes one stream
