@@ -1,4 +1,4 @@
-"""What this machine gives a process: cores, the compiled extensions of this installation, and names that last."""
+"""What this machine gives a process: cores, this installation and its compiled extensions, and names that last."""
 
 from __future__ import annotations
 
@@ -39,6 +39,26 @@ def extension(name: str) -> ModuleType | None:
     if os.environ.get("TACIT_NO_KERNELS") or importlib.util.find_spec(name) is None:
         return None
     return importlib.import_module(name)
+
+
+def name_conflict() -> str | None:
+    """Return what to do about distributions called `tacit` that are installed here; None if there are none.
+
+    Ours is tacit-dp. `tacit` is another project on PyPI, and was our own name before. The advice is the same for both:
+    two distributions own files of one package, so that uninstalling either takes files away from the other.
+    """
+    import importlib.metadata  # slow to load, and `tacit --version` does without
+
+    folders = dict.fromkeys(Path(str(one.locate_file(""))) for one in importlib.metadata.distributions(name="tacit"))
+    if not folders:
+        return None
+    remains = [str(path) for folder in folders if (path := folder / "tacit.egg-info").is_dir()]  # of an old checkout
+    return (
+        f"a distribution called tacit is in {' and '.join(map(str, folders))}: another project on PyPI, or this one "
+        "before it was renamed to tacit-dp. Its files may have replaced ours: run pip uninstall tacit tacit-dp"
+        f"{', delete ' + ' and '.join(remains) if remains else ''} and install again "
+        "(docs/quick-start.md#the-name-on-pypi)."
+    )
 
 
 def sync_folder(folder: Path) -> None:

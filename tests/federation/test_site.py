@@ -12,6 +12,7 @@ from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError
 from tacit.federation.site import load, read
 from tacit.guarded.masks.files import signing_key
+from tacit.machine import name_conflict
 from tests.federation.sites import SIZES, make, records, site_text, write_table
 
 
@@ -185,6 +186,16 @@ def test_check_says_what_would_be_answered_and_makes_nothing(tmp_path, capsys):
     assert told["agents"] == {"north": 24, "south": 17}
     assert told["public"]["classes"] == ["no", "yes"]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_check_reports_another_distribution_called_tacit(tmp_path, capsys, monkeypatch):
+    path = make(tmp_path)
+    assert main(["agent", "check", "--json", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["conflict"] is None
+    (tmp_path / "packages" / "tacit-0.3.0.dist-info").mkdir(parents=True)
+    monkeypatch.syspath_prepend(tmp_path / "packages")
+    assert main(["agent", "check", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"conflict    {name_conflict()}"
 
 
 def test_an_account_that_is_not_there_is_named(tmp_path):

@@ -11,9 +11,16 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from tacit._version import __version__
-from tacit.cli.parser import Parser
-from tacit.errors import InputError, Interrupted, MissingDependency, TacitError, TacitWarning
-from tacit.machine import under_mpi
+from tacit.machine import name_conflict, under_mpi
+
+try:
+    from tacit.cli.parser import Parser
+    from tacit.errors import InputError, Interrupted, MissingDependency, TacitError, TacitWarning
+except ImportError:  # `tacit` on PyPI has an errors.py too: installed after ours, it replaces it
+    if (conflict := name_conflict()) is None:
+        raise
+    print(f"tacit: {conflict}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

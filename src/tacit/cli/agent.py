@@ -52,8 +52,9 @@ def run_check(options: argparse.Namespace) -> int:
     from tacit.federation.agreement import AT_MOST, DEFAULTS
     from tacit.federation.listen import users
     from tacit.federation.site import load, read
+    from tacit.machine import name_conflict
 
-    site = read(options.file)
+    site, conflict = read(options.file), name_conflict()
     federation, allowed = load(site), users(site)
     public = json.loads(facts.public(federation))
     agents = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
@@ -65,7 +66,7 @@ def run_check(options: argparse.Namespace) -> int:
     sums = _sums(site)
     found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
     if options.json:
-        print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed)}))
+        print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed), "conflict": conflict}))
         return 0
     print(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
     print(f"limit       {site.limit} over all runs on the same data")
@@ -78,6 +79,8 @@ def run_check(options: argparse.Namespace) -> int:
     print("agree       every other key: as in the preset")
     for line in _lines_of_sums(sums) if sums else ():
         print(f"sum         {line}")
+    if conflict:
+        print(f"conflict    {conflict}")
     return 0
 
 

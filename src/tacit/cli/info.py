@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
 
     from tacit.data.formats import chunk
     from tacit.engine.kernels import compiled
-    from tacit.machine import cores
+    from tacit.machine import cores, name_conflict
     from tacit.privacy import exact
 
     kernels = compiled()
@@ -39,6 +39,10 @@ def run(options: argparse.Namespace) -> int:
         "mpi": "mpi4py" if importlib.util.find_spec("mpi4py") else f"not installed: {install_extra('mpi')}",
         "threads": cores(),
         "machine": f"{platform.system()} {platform.machine()}",
+        "conflict": name_conflict(),
     }
-    print(json.dumps(facts) if options.json else "\n".join(f"{name:<9} {value}" for name, value in facts.items()))
+    if options.json:
+        print(json.dumps(facts))
+        return 0
+    print("\n".join(f"{name:<9} {value}" for name, value in facts.items() if value is not None))
     return 0
