@@ -119,12 +119,15 @@ def _keys(spec: Spec) -> str:
     """List every key with its value in a spec, and what it means."""
     from tacit.methods.method import own_constants
     from tacit.methods.registry import METHODS
+    from tacit.run.presets import REMARKS
     from tacit.run.spec import keys
 
     lines = [
         f"# The values of --preset {spec.run.preset} --algorithm {spec.algorithm.name}. Without options these are "
         "sound and objt; other presets and methods have other values."
     ]
+    if remark := REMARKS.get((spec.run.preset, spec.algorithm.name)):
+        lines.append(f"# {remark}")
     values = spec.values()
     for key, found in keys().items():
         choices = f" [{', '.join(found.metadata['choices'])}]" if found.metadata["choices"] else ""

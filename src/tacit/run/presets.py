@@ -1,6 +1,6 @@
 """Presets: a preset gives every value of the spec of a method.
 
-    paper      the text of Ryu & Kim 2021, to the letter
+    paper      the text of Ryu & Kim 2021, but for what REMARKS states
     released   the settings that produced the paper's printed numbers (docs/reproduction.md)
     sound      a total (epsilon, delta) for the whole run, from public constants alone (docs/guarantees.md)
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tacit import data
+from tacit.admm.agent import ROUNDING
 from tacit.data import tables
 from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
 from tacit.problem.loss import LOSSES
+from tacit.problem.sensitivity import ROOM
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -138,6 +140,15 @@ def check_loss(spec: Spec, data_name: str, number: bool) -> None:
 
 
 PRESETS = {"paper": _paper, "released": _released, "sound": _sound}
+
+# where a preset differs from what its name says, by preset and method
+REMARKS = {
+    ("paper", "outp"): (
+        f"The noise of agent p is (1 + {ROUNDING:g} I_p) times Huang's, and the bound of a record's gradient is the "
+        f"declared one divided by (1 - {1 - ROOM:g}). Both allow for rounding in float32, and the stated total rests "
+        "on them. eta is computed with the second and without the first."
+    ),
+}
 
 
 def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
