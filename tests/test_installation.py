@@ -77,6 +77,7 @@ def wheel(folder: Path) -> Path:
 
 @pytest.mark.parametrize("right", [True, False], ids=["right hash", "wrong hash"])
 def test_the_command_that_sites_are_given_refuses_a_wheel_with_another_hash(tmp_path, right) -> None:
+    pytest.importorskip("pip")
     make(tmp_path / "study", Layout("study", {"north": ("north",)}))
     pages = [*(tmp_path / "study").rglob("README.md"), ROOT / "docs" / "deploy.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
