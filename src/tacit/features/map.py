@@ -69,8 +69,9 @@ class FeatureMap(Protocol):
 def apply(found: FeatureMap, x: Array) -> Array:
     """Return phi of every record (n, n_outputs) in float32.
 
-    Every call of the map gets equally many rows, the last ones padded with zeros: what a record becomes is the same
-    bits whichever records are around it, and however many.
+    Every call of the map gets equally many rows, the last ones padded with zeros: in its place of a block, a record
+    becomes the same bits whichever records are around it, and however many. A map that takes its products in float64,
+    as those of tacit do, gives a record the same bits in every place.
     """
     if x.ndim != 2 or x.shape[1] != found.n_inputs:
         raise DataError(f"records have shape {x.shape} and the feature map takes {found.n_inputs} numbers a record.")
