@@ -289,9 +289,9 @@ def test_pure_epsilon_is_the_sum_and_no_noise_is_no_privacy() -> None:
 
 def test_without_dp_accounting_the_other_bounds_stand_and_a_note_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
-    divergence.composed_epsilon.cache_clear()
+    divergence.composed.cache_clear()
     guarantee = total([(LaplaceRelease(0.05), 1000)], 1e-6)
-    divergence.composed_epsilon.cache_clear()
+    divergence.composed.cache_clear()
     assert guarantee.name == "gdp"
     assert "not installed" in guarantee.notes[0]
 

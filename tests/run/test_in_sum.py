@@ -134,6 +134,9 @@ def test_repetitions_are_calibrated_for_agreed_to_and_stated(repetitions, tmp_pa
     assert total([(release, 6 + repetitions)], delta).epsilon == pytest.approx(2.0, rel=1e-3)
     assert result.summary["epsilon"] == pytest.approx(2.0, rel=1e-3)
     assert (f"up to {repetitions} repetitions" in result.guarantee) == bool(repetitions)
+    mu = math.sqrt(6 + repetitions) / release.multiplier  # a repetition tells as much as a round
+    held_back = spec.privacy.dp_delta - delta  # for whole steps, and for masks
+    assert result.summary["best_guess"] == pytest.approx((1 + math.erf(mu / math.sqrt(8)) + held_back) / 2, rel=1e-12)
     with Ledger.open(tmp_path / "run" / "ledgers" / "0.ledger", deploy.price, create=False) as ledger:
         (place,) = ledger.history().places.values()
         assert place.terms.repetitions == repetitions

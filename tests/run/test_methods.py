@@ -13,6 +13,7 @@ from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
+from tacit.privacy.risk import any_guess
 from tacit.privacy.summed import gap
 from tacit.run import build, sweep
 from tacit.run.noise import deployable
@@ -46,6 +47,8 @@ def test_every_method_writes_the_same_run_directory_and_a_page(name, tmp_path, c
     assert told["guarantee"].startswith(("not private: ", "(1, 1e-06)-DP", "(0.9"))
     assert (told["epsilon"] is None) == told["guarantee"].startswith("not private")
     assert told["epsilon"] is None or 0.5 < told["epsilon"] <= 1
+    assert (told["best_guess"] is None) == (told["epsilon"] is None)
+    assert told["epsilon"] is None or 0.5 < told["best_guess"] <= any_guess(told["epsilon"], told["dp_delta"])
     assert told["sent_bytes"] >= 0
     assert told["guarantee"].split(":")[0] in (out / "report.html").read_text()
 

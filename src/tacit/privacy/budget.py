@@ -52,11 +52,16 @@ class ValidEpsilon:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A run is (epsilon, dp_delta)-differentially private by each bound listed, smallest epsilon first."""
+    """A run is (epsilon, dp_delta)-differentially private by each bound listed, smallest epsilon first.
+
+    `variation` is the least valid delta at epsilon 0: how far apart one record pushes the law of the run, in total
+    variation.
+    """
 
     dp_delta: float
     bounds: tuple[ValidEpsilon, ...]
     notes: tuple[str, ...] = ()
+    variation: float = 1.0
 
     @property
     def epsilon(self) -> float:
@@ -77,12 +82,18 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     if not 0 <= dp_delta < 1:
         raise SpecError(f"dp_delta is a probability below 1: got {dp_delta}; 1e-6 is usual, 0 asks for pure epsilon.")
     made = merge(events)
-    epsilons = {"basic": _basic(made, dp_delta), "rdp": _rdp(made, dp_delta), "gdp": _gdp(made, dp_delta)}
-    note = ""
+    mu = _gaussian_mean(made)
+    gdp = divergence.gaussian_epsilon(mu, dp_delta)
+    epsilons = {"basic": _basic(made, dp_delta), "rdp": _rdp(made, dp_delta), "gdp": gdp}
+    law = divergence.Composed()
     if pld and any(not isinstance(r, GaussianRelease) or r.sampled for r, _ in made):  # for the others gdp is exact
-        epsilons["pld"], note = divergence.composed_epsilon(made, dp_delta)
+        law = divergence.composed(made, dp_delta)
+    epsilons["pld"] = law.epsilon
     held = [ValidEpsilon(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
-    return Guarantee(dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (note,) if note else ())
+    variation = min(divergence.gaussian_variation(mu), law.variation)
+    return Guarantee(
+        dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (law.note,) if law.note else (), variation
+    )
 
 
 def calibrate(
@@ -167,8 +178,11 @@ def _renyi(release: Release, alpha: Array) -> Array:
     return np.asarray(alpha / (2 * release.multiplier**2))
 
 
-def _gdp(events: Events, dp_delta: float) -> float:
-    """mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only where there is Laplace noise."""
+def _gaussian_mean(events: Events) -> float:
+    """mu of one Gaussian release that reveals no less than all of these; infinite where none is known.
+
+    mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only where there is Laplace noise.
+    """
     residue = square = 0.0
     for r, n in events:
         if isinstance(r, LaplaceRelease):
@@ -178,4 +192,4 @@ def _gdp(events: Events, dp_delta: float) -> float:
             square += n * r.multiplier**-2
         else:
             return math.inf
-    return divergence.gaussian_epsilon(math.sqrt(square + residue), dp_delta)
+    return math.sqrt(square + residue)

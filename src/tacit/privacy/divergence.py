@@ -2,7 +2,7 @@
 
     renyi_epsilon      Renyi divergences, which add up over releases
     gaussian_epsilon   one Gaussian release that reveals no less than the whole run
-    composed_epsilon   the law of the privacy loss, composed numerically by dp-accounting on a grid that errs upward
+    composed           the law of the privacy loss, composed numerically by dp-accounting on a grid that errs upward
 
 Everything is per unit of noise: a Laplace shift t = |s| / b, a Gaussian mean mu = |s| / sigma. The profile of a
 pair of laws (P, Q) is delta(epsilon) = sup_A P(A) - e^epsilon Q(A); one pair dominates another when its profile
@@ -42,7 +42,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -156,6 +156,11 @@ def gaussian_epsilon(mu: float, dp_delta: float) -> float:
     return high
 
 
+def gaussian_variation(mu: float) -> float:
+    """delta at epsilon 0: P[|N| < mu/2] = 2 Phi(mu/2) - 1, rounded up."""
+    return min(1.0, math.erf(mu / (2 * _SQRT2)) * (1 + 1e-15))
+
+
 def _log_scaled_tail(x: float) -> float:
     """ln( P[N > x] e^(x^2/2) )."""
     if x < 30:
@@ -164,21 +169,29 @@ def _log_scaled_tail(x: float) -> float:
     return math.log1p(-1 / x**2 + 3 / x**4 - 15 / x**6) - math.log(x * math.sqrt(2 * math.pi))
 
 
+class Composed(NamedTuple):
+    """Bounds from the composed law: epsilon at a delta, the delta at epsilon 0, and why the law was left out."""
+
+    epsilon: float = math.inf
+    variation: float = 1.0
+    note: str = ""
+
+
 @lru_cache(maxsize=256)
-def composed_epsilon(events: tuple[tuple[Release, int], ...], dp_delta: float) -> tuple[float, str]:
-    """(epsilon, note). The 1-D Laplace law is the worst case for |s|_1, whatever the number of coordinates."""
+def composed(events: tuple[tuple[Release, int], ...], dp_delta: float) -> Composed:
+    """Compose the releases. The 1-D Laplace law is the worst case for |s|_1, whatever the number of coordinates."""
     rounds = sum(n for _, n in events)
     if not math.isfinite(sum(pure_epsilon(r) for r, _ in events if not isinstance(r, GaussianRelease))):
-        return math.inf, ""
+        return Composed()
     if any(isinstance(r, GeneralRelease) and r.epsilon > 700 for r, _ in events):  # where the library's exp overflows
-        return math.inf, "pld left out: a release has an epsilon above 700"
+        return Composed(note="pld left out: a release has an epsilon above 700")
     if len(events) > _MOST_KINDS or rounds > 2e8 or dp_delta < 100 * _FFT_SLACK:
-        return math.inf, f"pld left out: {len(events)} kinds of release, {rounds} in all, delta {dp_delta:g}"
+        return Composed(note=f"pld left out: {len(events)} kinds of release, {rounds} in all, delta {dp_delta:g}")
     try:
         from dp_accounting.pld import common
         from dp_accounting.pld import privacy_loss_distribution as law
     except ImportError:
-        return math.inf, "pld left out: dp-accounting is not installed; with it epsilon may come out smaller"
+        return Composed(note="pld left out: dp-accounting is not installed; with it epsilon may come out smaller")
     cell = _cell(events, rounds)
     whole = law.identity(value_discretization_interval=cell)
     gaussian = sum(n / r.multiplier**2 for r, n in events if isinstance(r, GaussianRelease) and not r.sampled)
@@ -195,7 +208,8 @@ def composed_epsilon(events: tuple[tuple[Release, int], ...], dp_delta: float) -
         else:
             continue
         whole = whole.compose(_repeat(one, n))
-    return _smallest_epsilon(whole.get_delta_for_epsilon, dp_delta - _FFT_SLACK), ""
+    epsilon = _smallest_epsilon(whole.get_delta_for_epsilon, dp_delta - _FFT_SLACK)
+    return Composed(epsilon, min(1.0, float(whole.get_delta_for_epsilon(0.0)) + _FFT_SLACK))
 
 
 def _smallest_epsilon(delta_at: Callable[[float], float], dp_delta: float) -> float:

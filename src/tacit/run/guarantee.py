@@ -16,6 +16,7 @@ from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import Guarantee, revealed, total, upward
 from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
+from tacit.privacy.risk import best_guess
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
@@ -80,15 +81,17 @@ NOT_DEPLOYED = "nothing of this run is to be released; deployed agents, with exa
 def stated(spec: Spec, setup: Setup, ledgers: Ledgers = Ledgers.NONE) -> dict[str, Any]:
     """Return all that result.json says about privacy."""
     p, promise, spent = spec.privacy, setup.promise, spent_by(spec, setup)
-    private = not math.isinf(p.epsilon)
+    private, kept = not math.isinf(p.epsilon), accounted_delta(spec)
+    dp_delta = _delta(spec, promise, spent) if private else None
     return {
         "guarantee": guarantee(spec, setup),
         "epsilon": None if spent is None else spent.epsilon,
         "epsilon_per_round": _per_round(spec, promise) if private else None,
-        "dp_delta": _delta(spec, promise, spent) if private else None,
+        "dp_delta": dp_delta,
+        "best_guess": None if spent is None else best_guess(spent, dp_delta or 0.0, p.dp_delta - kept),
         "accountant": None if spent is None else spent.name,
         "releases": None if spent is None else described(promise.each_round, promise.once),
-        "accounted_delta": None if spent is None else accounted_delta(spec),
+        "accounted_delta": None if spent is None else kept,
         "adjacency": ADJACENCY.get(promise.unit, "client"),
         "trust": _trust(spec, promise, ledgers) if spent else None,
         "covers": _covered(setup) if spent else None,

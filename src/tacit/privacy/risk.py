@@ -1,0 +1,96 @@
+"""Risk of one record in plain numbers: how often a guess about it is right, and whether its protection is weak.
+
+Somebody sees all that is released, by the law P or by its neighbour Q, and guesses at even odds which of the two it
+was. The best guess is right with probability (1 + delta(0)) / 2, where delta(0) = sup_A P(A) - Q(A) is the total
+variation of the two laws. Three bounds hold, and the least of them is stated:
+
+    gdp   delta(0) = 2 Phi(mu/2) - 1 of the Gaussian release that reveals no less than the run
+    pld   delta(0) of the composed law of the privacy loss
+    any   (e^epsilon + delta) / (e^epsilon + 1): no mechanism that is (epsilon, delta)-DP allows more
+
+The first two are for continuous noise. Noise of whole steps, and masks that can fail, add at most the delta that is
+held back for them: what they cost at epsilon 0 is less than at the epsilon of the run (tacit.privacy.lattice, summed).
+The neighbours are those of the run's own adjacency, because the releases are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.errors import RecordError
+from tacit.privacy.budget import Guarantee, upward
+
+GUESSED = {  # by adjacency: what somebody who attacks the run may want to know
+    "zero_out": "whether one given record was used",
+    "replace_one": "which of two given records was used",
+    "client": "whether one given agent, with all of its records, took part",
+}
+WEAK_ABOVE = 3.0  # total epsilon
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What a result says about the risk of one record, or of one agent."""
+
+    guess: float  # the largest probability with which a guess at even odds is right
+    guessed: str  # what is guessed
+    weak: str  # why the protection is weak; empty if it is not
+    simulated: bool
+
+    def __str__(self) -> str:
+        verb, condition = ("would be", " if the noise were exact") if self.simulated else ("is", "")
+        return f"{self.guessed} {verb} right at most {percent(self.guess)} of the time{condition}; a coin is right 50%"
+
+
+def best_guess(spent: Guarantee, dp_delta: float, held_back: float = 0.0) -> float:
+    """Return the largest probability with which a guess at even odds is right.
+
+    dp_delta is the delta at which the epsilon of `spent` is stated, and held_back the part of it that was not
+    available to the accountant.
+    """
+    return min((1 + spent.variation + held_back) / 2, any_guess(spent.epsilon, dp_delta))
+
+
+def any_guess(epsilon: float, dp_delta: float) -> float:
+    """Return the same for all mechanisms with this epsilon and delta: (e^epsilon + delta) / (e^epsilon + 1).
+
+    The sum of both kinds of error of a test of (epsilon, delta)-DP is at least 2 (1 - delta) / (e^epsilon + 1).
+    """
+    other = math.exp(-epsilon)  # which stays finite
+    return (1 + dp_delta * other) / (1 + other)
+
+
+def weakness(epsilon: float, dp_delta: float, units: int | None = None, unit: str = "training records") -> str:
+    """Return why a guarantee is weak: epsilon above 3, or delta of at least one over the units; "" if it is not."""
+    if epsilon > WEAK_ABOVE:
+        return f"a total epsilon of {upward(epsilon)} is above {WEAK_ABOVE:g}"
+    if units and dp_delta >= 1 / units:
+        allowed = f"allows one of the {units:,} {unit} to be published in full"
+        return f"a delta of {dp_delta:g} {allowed}: it must be well below 1/{units}"
+    return ""
+
+
+def stated(summary: Mapping[str, Any]) -> Risk:
+    """Return the risk of a run with a guarantee, from its result.
+
+    A result of an earlier version has no `best_guess`: it gets the bound that holds for any mechanism.
+    """
+    epsilon, dp_delta = float(summary["epsilon"]), float(summary.get("dp_delta") or 0.0)
+    adjacency, found = str(summary.get("adjacency")), summary.get("best_guess")
+    if found is None:
+        found = any_guess(epsilon, dp_delta)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0.5 <= found <= 1:
+        raise RecordError("best_guess of a result is a probability from 0.5 to 1, and this one makes no sense.")
+    key, unit = ("agents", "agents") if adjacency == "client" else ("records", "training records")
+    units = summary.get(key)
+    weak = weakness(epsilon, dp_delta, units if isinstance(units, int) and units > 0 else None, unit)
+    guessed = GUESSED.get(adjacency, GUESSED["zero_out"])
+    return Risk(float(found), guessed, weak, bool(summary.get("simulated_noise")))
+
+
+def percent(share: float) -> str:
+    """Write a share as per cent, rounded up: a promise must not become stronger on paper."""
+    return f"{min(100.0, math.ceil(round(1000 * share, 9)) / 10):g}%"
