@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tacit.report import words
+from tacit.privacy import risk
+from tacit.privacy.budget import calibrate, total
+from tacit.privacy.release import GaussianRelease
 from tests.run.test_numbers import command
 
 PAGE = (Path(__file__).parents[2] / "docs" / "card.md").read_text(encoding="utf-8")
@@ -36,5 +38,9 @@ def test_the_example_prints_what_it_shows(
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    for epsilon, shown in re.findall(r"([\d.]+) % at epsilon (\d)", PAGE):
-        assert f"{float(epsilon):g}%" == words.percent(words.right_guesses(float(shown), 1e-6))
+    release, found = GaussianRelease(1.0), []
+    for shown, epsilon in re.findall(r"([\d.]+) % at epsilon (\d)", PAGE):
+        spent = total([(calibrate(release, float(epsilon), 1e-6, 100), 100)], 1e-6)
+        exact, any_ = risk.best_guess(spent, 1e-6), risk.any_guess(float(epsilon), 1e-6)
+        found.append([f"{shown}%" == risk.percent(one) for one in (exact, any_)])
+    assert found == [[True, False], [True, False], [False, True]]

@@ -98,6 +98,11 @@ def test_the_list_follows_the_folder(views):
         ({"dp_delta": 1}, "unreadable"),
         ({"dp_delta": "0"}, "unreadable"),
         ({"simulated_noise": "no"}, "unreadable"),
+        ({"best_guess": 0.55}, "private"),
+        ({"best_guess": 0.4}, "unreadable"),
+        ({"best_guess": "<b>"}, "unreadable"),
+        ({"dp_delta": 0.1, "records": 10}, "weak"),
+        ({"dp_delta": 0.1, "records": 10, "simulated_noise": True}, "simulated noise"),
     ],
 )
 def test_a_result_is_private_only_if_it_says_so_in_full(views, changed, label):

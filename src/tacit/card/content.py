@@ -13,6 +13,7 @@ from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section,
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.measures import judge
 from tacit.privacy.budget import upward
+from tacit.privacy.risk import IF_EXACT
 from tacit.report import headline, source, words
 from tacit.report.audience import Audience
 from tacit.report.runs import Recorded, text
@@ -28,7 +29,7 @@ LIMITS = (
     "The model was tested on records like those that it was trained on. Elsewhere, or later, it may be worse.",
     "What holds for all test records together need not hold for a group of people that this card does not name.",
 )
-SIMULATED = f"The noise was simulated. All that this section says would hold {words.IF_EXACT}."
+SIMULATED = f"The noise was simulated. All that this section says would hold {IF_EXACT}."
 ROLES = ("Prepared by", "Reviewed by (data protection)", "Approved by (review board)")
 
 
@@ -75,7 +76,7 @@ def _short(run: Recorded, page_is_public: bool) -> list[Block]:
     promise = words.promise(run.summary) if run.private else words.no_promise(run)
     budget = f"{words.budget(run.summary)}. " if run.private else ""
     simulated = run.private and run.summary.get("simulated_noise")
-    privacy = f"privacy {words.IF_EXACT}" if simulated else "privacy"
+    privacy = f"privacy {IF_EXACT}" if simulated else "privacy"
     pairs = [*([("quality", quality.sentence(run))] if judge(run.summary) else []), (privacy, budget + promise)]
     if run.private:
         whom, meaning = words.trusted(run.summary)

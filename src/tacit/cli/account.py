@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compose the releases of a run, or find the noise for a total, and print the bounds."""
-    from tacit.privacy import budget
+    from tacit.privacy import budget, risk
     from tacit.privacy.divergence import gaussian_epsilon
     from tacit.privacy.release import GaussianRelease
 
@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
         "epsilon_per_round": None if options.mechanism == "gaussian" else 1 / multiplier,
         "epsilon": guarantee.epsilon,
         "bound": guarantee.name,
+        "best_guess": risk.best_guess(guarantee, options.dp_delta),
         **bounds,
         "notes": list(guarantee.notes),
     }
@@ -113,6 +114,7 @@ def _release(options: argparse.Namespace, multiplier: float) -> Any:
 
 def _text(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> str:
     from tacit.privacy.budget import MEANING
+    from tacit.privacy.risk import stated
 
     meaning = MEANING | (GAUSSIAN_MEANING if facts["mechanism"] == "gaussian" else {})
     per_round = facts["epsilon_per_round"]
@@ -123,5 +125,8 @@ def _text(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> str:
     if bounds:
         rows = [(name, f"{epsilon:.6g}", meaning[name]) for name, epsilon in bounds.items()]
         lines.append(table(("bound", "epsilon", "meaning"), rows, right=("epsilon",)))
-    total = "no finite total" if math.isinf(guarantee.epsilon) else f"{guarantee}"
-    return "\n".join([*lines, "", f"total: {total}", *guarantee.notes])
+    if math.isinf(guarantee.epsilon):
+        return "\n".join([*lines, "", "total: no finite total", *guarantee.notes])
+    found = stated({**facts, "adjacency": "zero_out"})
+    risks = ["", f"total: {guarantee}", f"risk: {found}", *filter(None, [found.verdict])]
+    return "\n".join([*lines, *risks, *guarantee.notes])

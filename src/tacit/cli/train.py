@@ -96,6 +96,7 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", "" if summary["objective"] is None else f"{summary['objective']:.5f} (exact: not for release)"),
         ("guarantee", summary["guarantee"]),
+        ("risk", _risk(summary)),
         ("trust", summary.get("trust")),
         ("not covered", f"\n{INDENT}".join(_not_covered(summary.get("not_covered") or (), out))),
         ("time", f"{summary['seconds']:.1f} s"),
@@ -105,6 +106,16 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         if text:
             print(f"{name:<{len(INDENT) - 1}} {text}")
     sys.stdout.flush()
+
+
+def _risk(summary: Values) -> str:
+    """What the guarantee means for one record; nothing without a guarantee."""
+    from tacit.privacy import risk
+
+    if summary.get("epsilon") is None:
+        return ""
+    found = risk.stated(summary)
+    return "; ".join(filter(None, (str(found), found.verdict)))
 
 
 def _shown(measure: Measure, summary: Values) -> str:

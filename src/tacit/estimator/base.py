@@ -22,7 +22,7 @@ from tacit.errors import DataError, InputError, Interrupted, MissingDependency, 
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
 from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
-from tacit.estimator.notes import GAINS, simulated_because
+from tacit.estimator.notes import GAINS, simulated_because, weak_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.method import Composed
@@ -197,6 +197,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
             self.notes_.append(simulated_because(spec, self.options or {}, self.random_state))
+        self.notes_ += filter(None, [weak_because(result.summary)])
         self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))

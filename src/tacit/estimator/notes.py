@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.privacy import risk
 from tacit.run.noise import deployable
 from tacit.run.spec import Spec
 
@@ -38,3 +39,11 @@ def simulated_because(spec: Spec, options: Mapping[str, Any], random_state: obje
     causes = ["random_state"] if random_state is not None else []
     causes += [f"{key} of options" for key in ("privacy.noise", "run.seed", "run.engine") if key in options]
     return SIMULATED.format(f"Drop {' and '.join(causes)}." if causes else OTHERWISE)
+
+
+def weak_because(summary: Mapping[str, Any]) -> str:
+    """Say that the protection of a fit is weak, and why; nothing if it is not, or if there is no guarantee."""
+    if summary["epsilon"] is None:
+        return ""
+    found = risk.stated(summary)
+    return f"{found.verdict}. In words: {found}." if found.weak else ""

@@ -26,6 +26,7 @@ class PrivacySpent:
     per_agent    epsilon of each agent. Agents do not add up, because a record lives at one of them
     lifetime     epsilon of each agent over all fits that its ledger knows; None without a ledger
     reason       why the total is infinite; empty where it is finite
+    best_guess   largest probability with which a guess at even odds about one record is right; 1 without a guarantee
     """
 
     total: float
@@ -41,6 +42,7 @@ class PrivacySpent:
     reason: str = ""
     releases: tuple[Mapping[str, Any], ...] = ()
     accounted_delta: float = 0.0
+    best_guess: float = 1.0
 
     def after(self, rounds: int) -> float:
         """Return epsilon after so many rounds, infinite where there is no guarantee."""
@@ -66,7 +68,7 @@ def spent_by(
         whole, summary["dp_delta"], summary["rounds"], summary["epsilon_per_round"] if epsilon is not None else None,
         dict.fromkeys(agents, whole), summary["adjacency"], summary["noise"], summary["trust"],
         tuple(summary["not_covered"] or ()), lifetime, summary["guarantee"] if epsilon is None else "",
-        tuple(summary["releases"] or ()), summary["accounted_delta"] or 0.0,
+        tuple(summary["releases"] or ()), summary["accounted_delta"] or 0.0, summary["best_guess"] or 1.0,
     )  # fmt: skip
 
 

@@ -28,21 +28,32 @@ GUESSED = {  # by adjacency: what somebody who attacks the run may want to know
     "replace_one": "which of two given records was used",
     "client": "whether one given agent, with all of its records, took part",
 }
+IF_EXACT = "if the noise were exact"  # of simulated noise
 WEAK_ABOVE = 3.0  # total epsilon
 
 
 @dataclass(frozen=True)
 class Risk:
-    """What a result says about the risk of one record, or of one agent."""
+    """What a result says about the risk of one record, or of one agent: the same words on every page."""
 
     guess: float  # the largest probability with which a guess at even odds is right
     guessed: str  # what is guessed
     weak: str  # why the protection is weak; empty if it is not
-    simulated: bool
+    simulated: bool  # all of this would hold if the noise were exact
 
     def __str__(self) -> str:
-        verb, condition = ("would be", " if the noise were exact") if self.simulated else ("is", "")
-        return f"{self.guessed} {verb} right at most {percent(self.guess)} of the time{condition}; a coin is right 50%"
+        condition = f" {IF_EXACT}" if self.simulated else ""
+        right = f"right at most {percent(self.guess)} of the time{condition}"
+        return f"a guess {self.guessed} {self._is} {right}; a coin is right 50%"
+
+    @property
+    def verdict(self) -> str:
+        """Whether and why the protection is weak, in words; empty if it is not."""
+        return f"protection {self._is} weak: {self.weak}" if self.weak else ""
+
+    @property
+    def _is(self) -> str:
+        return "would be" if self.simulated else "is"
 
 
 def best_guess(spent: Guarantee, dp_delta: float, held_back: float = 0.0) -> float:
@@ -78,17 +89,26 @@ def stated(summary: Mapping[str, Any]) -> Risk:
 
     A result of an earlier version has no `best_guess`: it gets the bound that holds for any mechanism.
     """
-    epsilon, dp_delta = float(summary["epsilon"]), float(summary.get("dp_delta") or 0.0)
-    adjacency, found = str(summary.get("adjacency")), summary.get("best_guess")
-    if found is None:
-        found = any_guess(epsilon, dp_delta)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0.5 <= found <= 1:
-        raise RecordError("best_guess of a result is a probability from 0.5 to 1, and this one makes no sense.")
+    epsilon, dp_delta = _number(summary, "epsilon", 0, math.inf), _number(summary, "dp_delta", 0, 1, missing=0.0)
+    guess = _number(summary, "best_guess", 0.5, 1, missing=any_guess(epsilon, dp_delta))
+    adjacency = str(summary.get("adjacency"))
     key, unit = ("agents", "agents") if adjacency == "client" else ("records", "training records")
     units = summary.get(key)
-    weak = weakness(epsilon, dp_delta, units if isinstance(units, int) and units > 0 else None, unit)
+    weak = weakness(epsilon, dp_delta, units if isinstance(units, int) and 0 < units < 2**53 else None, unit)
     guessed = GUESSED.get(adjacency, GUESSED["zero_out"])
-    return Risk(float(found), guessed, weak, bool(summary.get("simulated_noise")))
+    return Risk(guess, guessed, weak, bool(summary.get("simulated_noise")))
+
+
+def _number(summary: Mapping[str, Any], key: str, low: float, high: float, missing: float | None = None) -> float:
+    """Return a number of a result, and `missing` if the result has none; refuse one that cannot be."""
+    value = missing if summary.get(key) is None else summary[key]
+    try:
+        found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+    except OverflowError:  # a whole number that no float holds
+        found = math.nan
+    if not low <= found <= high:
+        raise RecordError(f"{key} of a result lies between {low:g} and {high:g}, and this one makes no sense.")
+    return found
 
 
 def percent(share: float) -> str:

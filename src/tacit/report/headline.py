@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tacit.measures import AUC, ERROR, R2, RMSE, Measure, judge
+from tacit.privacy.risk import IF_EXACT
 from tacit.report import matrix, words
 from tacit.report.chart import Chart
 from tacit.report.markup import either, figure, html
@@ -121,7 +122,7 @@ def _words(run: Recorded, judged: Measure, key: str, known: Tested | None) -> li
 def _privacy(run: Recorded) -> str:
     if not run.private:
         return _tile("Privacy", "None", [html(words.no_promise(run))], "bare")
-    title = f"Privacy {words.IF_EXACT}" if run.summary.get("simulated_noise") else "Privacy"
+    title = f"Privacy {IF_EXACT}" if run.summary.get("simulated_noise") else "Privacy"
     return _tile(title, _unbroken(words.budget(run.summary)), [html(words.promise(run.summary))])
 
 

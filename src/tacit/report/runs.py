@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tacit import toml
+from tacit.privacy import risk
 
 FREE = ("run.seed", "run.name", "run.record_every")  # they change nothing that a mean over runs should not absorb
 FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # named first where runs differ in them
@@ -46,11 +47,16 @@ class Recorded:
         return self.summary.get("epsilon") is not None and not str(self.summary["guarantee"]).startswith("not private")
 
     @property
+    def weak(self) -> str:
+        """Why the protection of a private run is weak; empty if it is not."""
+        return risk.stated(self.summary).weak
+
+    @property
     def label(self) -> str:
         """What its guarantee is worth, in two words."""
         if not self.private:
             return "not private"
-        return "simulated noise" if self.summary.get("simulated_noise") else "private"
+        return "simulated noise" if self.summary.get("simulated_noise") else "weak" if self.weak else "private"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tacit.errors import RecordError
 from tacit.lock import STOP
 from tacit.measures import ERROR, judge
+from tacit.privacy import risk
 from tacit.ui import index
 from tacit.ui.history import ROUNDS
 from tacit.ui.index import Index, Item
@@ -36,7 +38,7 @@ class Row:
     state: str
     algorithm: str = ""
     data: str = ""
-    label: str = ""  # what its guarantee is worth: private, simulated noise, not private or unreadable
+    label: str = ""  # what its guarantee is worth: private, weak, simulated noise, not private or unreadable
     round: int | None = None
     rounds: int | None = None
     epsilon: float | None = None
@@ -207,7 +209,13 @@ def _label(spec: Mapping[str, Any], done: Mapping[str, Any], finished: bool) -> 
         return DAMAGED  # whatever else it says, it is no result of tacit's
     if simulated is not None and not isinstance(simulated, bool):
         return DAMAGED
-    return "simulated noise" if simulated or spec.get("privacy.noise") == "simulated" else "private"
+    try:
+        weak = risk.stated(done).weak
+    except RecordError:
+        return DAMAGED
+    if simulated or spec.get("privacy.noise") == "simulated":
+        return "simulated noise"
+    return "weak" if weak else "private"
 
 
 def _is_budget(epsilon: object, dp_delta: object) -> bool:

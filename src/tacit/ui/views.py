@@ -11,6 +11,7 @@ from tacit.jsontext import Values
 from tacit.report.chart import MOST
 from tacit.report.runs import short
 from tacit.report.runs import text as spelled
+from tacit.report.words import promise
 from tacit.ui import charts, index, rows
 from tacit.ui.details import LISTED, Details
 from tacit.ui.gauges import Gauges, of_status
@@ -61,12 +62,13 @@ class Views:
         if row.state == rows.DAMAGED:
             return told
         if item.kind == index.RUN:
-            return told | self._run(item.parts, row.state)
+            return told | self._run(item.parts, row)
         if item.kind == index.FEDERATION:
             return told | self._federation(item)
         return told | {"runs": self._runs_in(item)}
 
-    def _run(self, parts: Parts, state: str) -> Values:
+    def _run(self, parts: Parts, row: rows.Row) -> Values:
+        state = row.state
         result, spec = self.rows.result(parts) if state == FINISHED else {}, self.rows.spec(parts)
         history = self.histories.of(parts)
         drawn = [chart.description() for chart in charts.drawn([("this run", history)])]
@@ -74,6 +76,7 @@ class Views:
         facts = [(key.replace("_", " "), _spelled(value)) for key, value in result.items() if key not in REST]
         return {
             "guarantee": text_long(result.get("guarantee")), "agents": whole(agents), "result": facts,
+            "promise": _promise(result, row.label),
             "can_stop": state == RUNNING, "spec": self._spec_text(parts), "charts": drawn,
             "epsilon_per_round": finite(result.get("epsilon_per_round")), "seconds": finite(result.get("seconds")),
             "rate": _rate(history.t, self.place.stamp(parts, "spec.toml"), self.place.stamp(parts, "rounds.jsonl")),
@@ -148,6 +151,13 @@ class Views:
             raise Unreadable("nothing runs there that could be stopped")
         self.place.ask_to_stop(item.parts)
         return {"state": self.rows.state(item.parts)}
+
+
+def _promise(result: Mapping[str, Any], label: str) -> str:
+    """Return what the guarantee of a finished run means, in the words of its report."""
+    if not result or label in ("not private", rows.DAMAGED):
+        return ""
+    return promise({**result, "simulated_noise": label == "simulated noise"})
 
 
 def _spelled(value: object) -> str:
