@@ -2,8 +2,9 @@
 
     pip install '.[sklearn]' && python examples/estimator.py
 
-What is declared is public: pixels lie in [0, 16] by how the digits were scanned, and there are ten classes. Without
-`feature_bounds` rows are scaled to norm one, and without `classes` the fit is not private, because labels were read.
+What is declared is public: pixels lie in [0, 16] by how the digits were scanned, 8 x 8 of them make an image, and there
+are ten classes. Without `feature_bounds` rows are scaled to norm one, and without `classes` the fit is not private,
+because labels were read. Each office has some 270 digits, and adds its own noise: about 73 % of new digits are right.
 """
 
 import numpy as np
@@ -19,7 +20,9 @@ def main():
     office = np.random.default_rng(0).choice(offices, len(y))  # who holds which row
     x, x_test, y, y_test, office, _ = train_test_split(x, y, office, test_size=0.25, random_state=0)
 
-    model = tacit.PrivateFederatedClassifier(epsilon=4.0, dp_delta=1e-6, feature_bounds=(0, 16), classes=range(10))
+    model = tacit.PrivateFederatedClassifier(
+        epsilon=1.0, dp_delta=1e-6, feature_bounds=(0, 16), image_shape=(8, 8), classes=range(10)
+    )
     model.fit(x, y, agents=office)
     print(f"accuracy        {model.score(x_test, y_test):.1%}, on {len(y_test)} digits that nobody trained on")
     print(f"guarantee_      {model.guarantee_}")

@@ -21,7 +21,7 @@
 
     TacitWarning
     ├── NotPrivateWarning        the result carries no guarantee
-    ├── LargeDeltaWarning        delta is above 1/I: it allows that whole records are published
+    ├── LargeDeltaWarning        delta is not below 1/I: it allows that whole records are published
     ├── UnboundedWarning         no bounds of the features are declared: the guarantee holds, the model could be better
     ├── RepeatedFitWarning       several fits on the same records, as in a search: what they cost together
     ├── OwnerWarning             what is wrong with private records, for their owner's eyes
@@ -125,7 +125,7 @@ class NotPrivateWarning(TacitWarning):
 
 
 class LargeDeltaWarning(TacitWarning):
-    """delta is above 1/I, so the guarantee allows that whole records are published."""
+    """delta is not below 1/I, so the guarantee allows that whole records are published."""
 
 
 class UnboundedWarning(TacitWarning):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tacit.privacy import risk
-from tacit.privacy.budget import calibrate, total
+from tacit.privacy.budget import any_guess, best_guess, calibrate, total
 from tacit.privacy.release import GaussianRelease
 from tests.run.test_numbers import command
 
@@ -41,6 +41,6 @@ def test_the_numbers_are_those_of_the_code() -> None:
     release, found = GaussianRelease(1.0), []
     for shown, epsilon in re.findall(r"([\d.]+) % at epsilon (\d)", PAGE):
         spent = total([(calibrate(release, float(epsilon), 1e-6, 100), 100)], 1e-6)
-        exact, any_ = risk.best_guess(spent, 1e-6), risk.any_guess(float(epsilon), 1e-6)
+        exact, any_ = best_guess(spent, 1e-6), any_guess(float(epsilon), 1e-6)
         found.append([f"{shown}%" == risk.percent(one) for one in (exact, any_)])
     assert found == [[True, False], [True, False], [False, True]]

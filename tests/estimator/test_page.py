@@ -24,7 +24,7 @@ def test_every_block_of_the_page_runs(capsys, tmp_path, monkeypatch):
         for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
             exec(compile(code, "docs/estimator.md", "exec"), names)
     said = capsys.readouterr().out
-    assert "(3, 1e-06)-DP for the whole run of 100 rounds" in said
+    assert "(1, 1e-06)-DP for the whole run of 100 rounds" in said
     assert "exact noise" in said
     assert "any 1 of the 4 agents together" in said
     assert "a search makes 6 fits and a last one" in said

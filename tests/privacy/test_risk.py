@@ -11,14 +11,14 @@ from scipy.stats import norm
 
 from tacit.errors import RecordError
 from tacit.privacy import divergence, risk
-from tacit.privacy.budget import Guarantee, calibrate, total
+from tacit.privacy.budget import Guarantee, any_guess, best_guess, calibrate, total
 from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease
 
 DELTA = 1e-6
 
 
 def guess(*events, dp_delta=DELTA, held_back=0.0):
-    return risk.best_guess(total(events, dp_delta), dp_delta, held_back)
+    return best_guess(total(events, dp_delta), dp_delta, held_back)
 
 
 def integrated(p, q, low=-60.0, high=60.0, n=2_400_001):
@@ -77,9 +77,9 @@ def test_of_a_release_with_nothing_but_epsilon_and_delta_the_guess_is_that_of_th
     # randomized response is the worst case of pure DP: its best guess is right with probability e^eps / (e^eps + 1)
     right = math.exp(epsilon) / (math.exp(epsilon) + 1)
     assert guess((GeneralRelease(epsilon), 1), dp_delta=0.0) == pytest.approx(right)
-    assert risk.any_guess(epsilon, 0.0) == pytest.approx(right)
+    assert any_guess(epsilon, 0.0) == pytest.approx(right)
     # a mechanism that tells all with probability delta adds delta (1 - right) to that
-    assert risk.any_guess(epsilon, 0.01) == pytest.approx(right + 0.01 * (1 - right))
+    assert any_guess(epsilon, 0.01) == pytest.approx(right + 0.01 * (1 - right))
     assert guess((GeneralRelease(epsilon, 0.01), 1), dp_delta=0.01) == pytest.approx(right + 0.01 * (1 - right))
 
 
@@ -87,8 +87,8 @@ def test_where_no_law_is_known_the_bound_of_any_mechanism_is_stated():
     events = [(BinomialRelease(10**6, 3.0, 10, 1e-9), 5)]
     spent = total(events, DELTA)
     assert spent.name == "rdp"
-    assert risk.best_guess(spent, DELTA) == risk.any_guess(spent.epsilon, DELTA)
-    assert risk.best_guess(Guarantee(DELTA, ()), DELTA) == 1.0  # no bound holds at all
+    assert best_guess(spent, DELTA) == any_guess(spent.epsilon, DELTA)
+    assert best_guess(Guarantee(DELTA, ()), DELTA) == 1.0  # no bound holds at all
 
 
 def test_without_dp_accounting_a_sampled_release_gets_the_bound_of_any_mechanism(monkeypatch):
@@ -96,13 +96,13 @@ def test_without_dp_accounting_a_sampled_release_gets_the_bound_of_any_mechanism
     monkeypatch.setitem(sys.modules, "dp_accounting.pld", None)
     spent = total([(GaussianRelease(2.0, 0.1), 10)], DELTA)
     divergence.composed.cache_clear()
-    assert risk.best_guess(spent, DELTA) == risk.any_guess(spent.epsilon, DELTA)
+    assert best_guess(spent, DELTA) == any_guess(spent.epsilon, DELTA)
 
 
 def test_half_of_the_delta_that_is_held_back_is_added():
     events = (GaussianRelease(10.0), 50)
     assert guess(events, held_back=0.01) == pytest.approx(guess(events) + 0.005)
-    assert guess(events, held_back=1.0) == risk.any_guess(total([events], DELTA).epsilon, DELTA)
+    assert guess(events, held_back=1.0) == any_guess(total([events], DELTA).epsilon, DELTA)
 
 
 RELEASES = st.one_of(
@@ -119,17 +119,17 @@ def test_a_guess_is_between_a_coin_and_the_bound_of_any_mechanism_and_more_relea
     events, more, held_back
 ):
     one, both = (total(made, DELTA, pld=False) for made in (events, [*events, (more, 1)]))
-    found = risk.best_guess(one, DELTA, held_back)
-    assert 0.5 <= found <= risk.any_guess(one.epsilon, DELTA)
+    found = best_guess(one, DELTA, held_back)
+    assert 0.5 <= found <= any_guess(one.epsilon, DELTA)
     assert one.variation <= both.variation
-    assert found <= risk.best_guess(one, DELTA, held_back + 1e-3)
+    assert found <= best_guess(one, DELTA, held_back + 1e-3)
 
 
 @settings(max_examples=15, deadline=None)
 @given(events=EVENTS)
 def test_the_law_of_the_loss_never_raises_a_guess(events):
     with_law, without = total(events, DELTA), total(events, DELTA, pld=False)
-    assert 0.5 <= risk.best_guess(with_law, DELTA) <= risk.best_guess(without, DELTA)
+    assert 0.5 <= best_guess(with_law, DELTA) <= best_guess(without, DELTA)
 
 
 def test_a_smaller_budget_never_raises_a_guess():
@@ -165,7 +165,7 @@ def test_the_verdict_counts_agents_where_an_agent_is_protected():
 
 def test_a_result_of_an_earlier_version_gets_the_bound_of_any_mechanism():
     told = {"epsilon": 1.0, "dp_delta": 1e-6, "adjacency": "zero_out"}
-    assert risk.stated(told).guess == risk.any_guess(1.0, 1e-6)
+    assert risk.stated(told).guess == any_guess(1.0, 1e-6)
     assert risk.stated(told | {"best_guess": 0.547}).guess == 0.547
 
 

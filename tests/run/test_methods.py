@@ -13,7 +13,7 @@ from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
 from tacit.methods.method import Composed, Entry, key_of
 from tacit.methods.registry import METHODS
-from tacit.privacy.risk import any_guess
+from tacit.privacy.budget import any_guess
 from tacit.privacy.summed import gap
 from tacit.run import build, sweep
 from tacit.run.noise import deployable

@@ -15,6 +15,7 @@ from tacit.cli import main
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning, TacitWarning
 from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
+from tacit.privacy import risk
 from tacit.run.presets import PRESETS, preset
 from tacit.run.spec import Spec
 from tacit.run.train import train
@@ -115,15 +116,17 @@ def test_the_advice_for_every_other_reason_works(name: str, algorithm: str) -> N
         assert result.guarantee.startswith("(1, 1e-06)-DP")
 
 
-def test_a_delta_above_one_in_the_number_of_records_warns_before_the_first_round() -> None:
+@pytest.mark.parametrize("delta", [0.05, 1 / 24])
+def test_a_delta_not_below_one_in_the_number_of_records_warns_before_the_first_round(delta: float) -> None:
     over = federation()  # 24 records
     assert over.n_records == 24
     spec = preset("sound", "objt").with_values({"run.rounds": 2})
-    early, _ = told_before_the_first_round(spec.with_values({"privacy.dp_delta": 0.05}), over)
+    early, _ = told_before_the_first_round(spec.with_values({"privacy.dp_delta": delta}), over)
     assert [one.category for one in early] == [LargeDeltaWarning]
     assert "1/I = 0.0417" in str(early[0].message)
     assert "--dp-delta" in str(early[0].message)
-    for values in ({"privacy.dp_delta": 0.04}, {"privacy.dp_delta": 0.05, "privacy.epsilon": np.inf}):
+    assert risk.weakness(1.0, delta, 24)
+    for values in ({"privacy.dp_delta": 0.04}, {"privacy.dp_delta": delta, "privacy.epsilon": np.inf}):
         early, _ = told_before_the_first_round(spec.with_values(values), over)
         assert not any(issubclass(one.category, LargeDeltaWarning) for one in early)
     assert issubclass(LargeDeltaWarning, TacitWarning)

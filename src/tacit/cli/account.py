@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compose the releases of a run, or find the noise for a total, and print the bounds."""
-    from tacit.privacy import budget, risk
+    from tacit.privacy import budget
     from tacit.privacy.divergence import gaussian_epsilon
     from tacit.privacy.release import GaussianRelease
 
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         "epsilon_per_round": None if options.mechanism == "gaussian" else 1 / multiplier,
         "epsilon": guarantee.epsilon,
         "bound": guarantee.name,
-        "best_guess": risk.best_guess(guarantee, options.dp_delta),
+        "best_guess": budget.best_guess(guarantee, options.dp_delta),
         **bounds,
         "notes": list(guarantee.notes),
     }

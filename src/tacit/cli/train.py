@@ -3,7 +3,7 @@
 examples:
   tacit train                                        the bundled MNIST, ten agents, (1, 1e-6)-DP in all, exact noise
   tacit train --seed 0                               the same, simulated: faster, repeatable, not for release
-  tacit train --epsilon 3 --dp-delta 1e-6 --adjacency replace_one
+  tacit train --epsilon 1 --dp-delta 1e-7 --adjacency replace_one
   tacit train --preset released --algorithm outp --epsilon 0.1 --rounds 500
   tacit train --preset paper --algorithm objp --set schedule.eta_a=100
   tacit train --data patients.csv --agent-column hospital --label-column outcome --classes ill,well --out runs/patients

@@ -83,13 +83,13 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     model_
         the `tacit.Model`, which can be saved and takes records without scikit-learn.
     privacy_spent_
-        total, per_round, per_agent; `after(t)`; `lifetime` with a ledger.
+        total, per_round, per_agent, best_guess; `after(t)`; `lifetime` with a ledger.
     guarantee_
         the guarantee in one sentence, or why there is none.
     history_
         the recorded rounds. With exact noise they hold nothing that is not released.
     notes_
-        what would make the model better, or keeps it from being released.
+        what would make the model better, or keeps it from being released; whether its protection is weak.
     agents_
         the names of the agents.
     """

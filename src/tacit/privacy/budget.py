@@ -96,6 +96,29 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     )
 
 
+def best_guess(spent: Guarantee, dp_delta: float, held_back: float = 0.0) -> float:
+    """Return the largest probability with which a guess at even odds between two neighbours is right.
+
+    For laws P and Q of the run it is (1 + delta(0)) / 2, where delta(0) = sup_A P(A) - Q(A) is their total variation.
+    The least of three bounds is taken: 2 Phi(mu/2) - 1 of the Gaussian release that reveals no less than the run (gdp),
+    delta(0) of the composed law (pld), and what (epsilon, dp_delta) allows any mechanism.
+
+    The first two are for continuous noise. Noise of whole steps, and masks that can fail, add at most `held_back`, the
+    part of dp_delta that the accountant did not get: at epsilon 0 a gap costs 2 T gap, and (1 + e^epsilon) T gap is
+    covered (tacit.privacy.lattice). The neighbours are those of the run's own adjacency, because the releases are.
+    """
+    return min((1 + spent.variation + held_back) / 2, any_guess(spent.epsilon, dp_delta))
+
+
+def any_guess(epsilon: float, dp_delta: float) -> float:
+    """Return the same for all mechanisms with this epsilon and delta: (e^epsilon + delta) / (e^epsilon + 1).
+
+    The sum of both kinds of error of a test of (epsilon, delta)-DP is at least 2 (1 - delta) / (e^epsilon + 1).
+    """
+    other = math.exp(-epsilon)  # which stays finite
+    return (1 + dp_delta * other) / (1 + other)
+
+
 def calibrate(
     release: Release, target_epsilon: float, dp_delta: float, rounds: int, local_steps: int = 1, beside: Events = ()
 ) -> Release:

@@ -1,16 +1,7 @@
-"""Risk of one record in plain numbers: how often a guess about it is right, and whether its protection is weak.
+"""Risk of one record in plain words: how often a guess about it is right, and whether its protection is weak.
 
-Somebody sees all that is released, by the law P or by its neighbour Q, and guesses at even odds which of the two it
-was. The best guess is right with probability (1 + delta(0)) / 2, where delta(0) = sup_A P(A) - Q(A) is the total
-variation of the two laws. Three bounds hold, and the least of them is stated:
-
-    gdp   delta(0) = 2 Phi(mu/2) - 1 of the Gaussian release that reveals no less than the run
-    pld   delta(0) of the composed law of the privacy loss
-    any   (e^epsilon + delta) / (e^epsilon + 1): no mechanism that is (epsilon, delta)-DP allows more
-
-The first two are for continuous noise. Noise of whole steps, and masks that can fail, add at most the delta that is
-held back for them: what they cost at epsilon 0 is less than at the epsilon of the run (tacit.privacy.lattice, summed).
-The neighbours are those of the run's own adjacency, because the releases are.
+Report, card, live page, terminal and `notes_` take both from here, so that they agree. The numbers are those that a
+result holds; tacit.privacy.budget.best_guess has computed how often a guess is right.
 """
 
 from __future__ import annotations
@@ -21,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import RecordError
-from tacit.privacy.budget import Guarantee, upward
+from tacit.privacy.budget import any_guess, upward
 
 GUESSED = {  # by adjacency: what somebody who attacks the run may want to know
     "zero_out": "whether one given record was used",
@@ -54,24 +45,6 @@ class Risk:
     @property
     def _is(self) -> str:
         return "would be" if self.simulated else "is"
-
-
-def best_guess(spent: Guarantee, dp_delta: float, held_back: float = 0.0) -> float:
-    """Return the largest probability with which a guess at even odds is right.
-
-    dp_delta is the delta at which the epsilon of `spent` is stated, and held_back the part of it that was not
-    available to the accountant.
-    """
-    return min((1 + spent.variation + held_back) / 2, any_guess(spent.epsilon, dp_delta))
-
-
-def any_guess(epsilon: float, dp_delta: float) -> float:
-    """Return the same for all mechanisms with this epsilon and delta: (e^epsilon + delta) / (e^epsilon + 1).
-
-    The sum of both kinds of error of a test of (epsilon, delta)-DP is at least 2 (1 - delta) / (e^epsilon + 1).
-    """
-    other = math.exp(-epsilon)  # which stays finite
-    return (1 + dp_delta * other) / (1 + other)
 
 
 def weakness(epsilon: float, dp_delta: float, units: int | None = None, unit: str = "training records") -> str:

@@ -14,9 +14,8 @@ from tacit.data.sources import NAMED
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
-from tacit.privacy.budget import Guarantee, revealed, total, upward
+from tacit.privacy.budget import Guarantee, best_guess, revealed, total, upward
 from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
-from tacit.privacy.risk import best_guess
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
 from tacit.run.compose import AdmmSetup, accounted_delta
@@ -291,9 +290,9 @@ def warn(spec: Spec, federation: Federation, setup: Setup) -> None:
     client = setup.promise.unit is Unit.CLIENT
     units = federation.n_agents if client else federation.n_records
     each = f"P = {units} agents" if client else f"I = {units} training records"
-    if spec.privacy.dp_delta > 1 / units:
+    if spec.privacy.dp_delta >= 1 / units:  # the same makes protection weak (tacit.privacy.risk)
         warnings.warn(
-            f"delta = {spec.privacy.dp_delta:g} is above 1/{each[0]} = {1 / units:.3g}: it allows a mechanism that "
+            f"delta = {spec.privacy.dp_delta:g} is not below 1/{each[0]} = {1 / units:.3g}: it allows a mechanism that "
             f"publishes each of the {each} whole with probability delta. Use --dp-delta {0.1 / units:.1g} or less.",
             LargeDeltaWarning,
             stacklevel=3,

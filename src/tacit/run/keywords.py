@@ -40,7 +40,7 @@ def train(
     """Train from the start; if `out` is given, write every record into that directory as the run goes on.
 
         tacit.train(data="mnist", agents=10, epsilon=1.0, rounds=100)
-        tacit.train(data="patients.csv", schema="schema.toml", epsilon=3, trust="sum", out="runs/patients")
+        tacit.train(data="patients.csv", schema="schema.toml", epsilon=1.0, trust="sum", out="runs/patients")
         tacit.train(tacit.preset("released", "objt"), tacit.load("mnist"), rounds=50)
 
     spec, federation    a whole spec, and records that are at hand; what else is given changes that spec
