@@ -20,7 +20,7 @@ from tacit.errors import SpecError
 from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
-from tacit.privacy.budget import total
+from tacit.privacy.budget import any_guess, best_guess, total
 from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.problem.sensitivity import Clipped
 from tacit.run import build, sweep
@@ -128,6 +128,7 @@ def test_the_guarantee_is_the_accountants_total_of_the_method_as_built():
     assert rows["fake"]["trusted"] == "server"
     fedgd = total([(GaussianRelease(Budget(2.0).multiplier(100)), 100)], 1e-6)
     assert rows["fedgd"]["epsilon"] == fedgd.epsilon <= 2.0
+    assert rows["fedgd"]["best_guess"] == best_guess(fedgd, 1e-6) < any_guess(2.0, 1e-6) - 0.2
     values = {"data.records": 240, "privacy.epsilon": 2.0, "run.seed": 0}
     spec = preset("sound", "objt", "synthetic").with_values(values)
     assert rows["objt"]["epsilon"] == tacit.train(spec).summary["epsilon"]
@@ -157,6 +158,7 @@ def test_a_promise_without_a_release_or_beyond_the_budget_is_no_guarantee_of_it(
 def test_epsilons_added_up_are_shown_with_the_deltas_that_go_with_them():
     told = guarantee(Promise(Unit.RECORD, Trusted.NOBODY, ((GeneralRelease(0.5, 1e-7), 1),)), 1, Budget(1.0, 1e-7))
     assert told["guarantee"].startswith("(0.5, 1e-07)-DP in all (basic)")
+    assert told["best_guess"] == pytest.approx(any_guess(0.5, 1e-7))
 
 
 def test_without_noise_nothing_is_private(capsys):

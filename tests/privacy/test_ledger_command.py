@@ -1,6 +1,7 @@
 """tacit ledger: an agent's owner sees what was spent, and whether the record is whole."""
 
 import json
+import math
 import sqlite3
 
 import pytest
@@ -9,6 +10,7 @@ from tacit.cli import main
 from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.privacy.risk import percent
 from tacit.run.deploy import price
 
 from .rounds import asked, noisy
@@ -36,6 +38,20 @@ def test_show_prints_runs_their_total_and_the_limit(capsys, path):
     ]
 
 
+def test_show_says_what_all_runs_together_mean_for_a_record(capsys, path):
+    assert main(["ledger", "show", str(path)]) == 0
+    shown = percent((1 + math.erf(math.sqrt(5) / 20 / math.sqrt(8)) + 1e-10) / 2)  # five releases of 20 sensitivities
+    assert f"risk: a guess whether one given record was used is right at most {shown} of" in capsys.readouterr().out
+    with Ledger.open(path, price) as ledger:
+        ledger.set_limit(None)
+        ledger.release(Key("hospital", "wednesday", 1), asked(1), LaplaceRelease(math.inf, 1.0), noisy)
+    assert main(["ledger", "show", str(path)]) == 0
+    mu = math.sqrt(5 / 400 + 1 + 2 / 3)  # of Laplace noise the residue counts too
+    out = capsys.readouterr().out
+    assert f"right at most {percent((1 + math.erf(mu / math.sqrt(8))) / 2)} of" in out
+    assert "protection is weak: a total epsilon of " in out
+
+
 def test_show_as_json_is_one_object_without_infinities(capsys, path):
     with Ledger.open(path, price) as ledger:
         ledger.set_limit(None)
@@ -47,6 +63,7 @@ def test_show_as_json_is_one_object_without_infinities(capsys, path):
     assert hospital["epsilon"] == pytest.approx(price([(GaussianRelease(20.0), 5)], 1e-5))
     assert [run["rounds"] for run in hospital["runs"]] == [3, 2]
     assert bare["epsilon"] is None
+    assert (hospital["best_guess"] < 0.53, bare["best_guess"]) == (True, 1.0)
 
 
 def test_verify_prints_the_head_and_takes_it_back(capsys, path):

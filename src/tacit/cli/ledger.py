@@ -14,8 +14,9 @@ from tacit.cli.table import table
 from tacit.errors import DataError, SpecError
 
 if TYPE_CHECKING:
-    from tacit.privacy.history import Account
+    from tacit.privacy.history import Account, History
     from tacit.privacy.ledger import Ledger
+    from tacit.privacy.risk import Risk
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -40,15 +41,16 @@ def run_show(options: argparse.Namespace) -> int:
     if options.dp_delta is not None and not 0 <= options.dp_delta < 1:
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
-        accounts, limit = ledger.show(options.dp_delta), ledger.history().limit
+        accounts, history = ledger.show(options.dp_delta), ledger.history()
+    limit, risks = history.limit, [_risk(account, history) for account in accounts]
     if options.json:
-        limits = None if limit is None else asdict(limit)
-        print(jsontext.dumps({"limit": limits, "data": [asdict(account) for account in accounts]}))
+        told = [asdict(account) | {"best_guess": found.guess} for account, found in zip(accounts, risks, strict=True)]
+        print(jsontext.dumps({"limit": None if limit is None else asdict(limit), "data": told}))
         return 0
     own = f"{limit} over all runs on the same data" if limit else "none: a run gets what it agreed on"
     print(f"limit       {own}")
-    for account in accounts:
-        print("\n" + _table(account))
+    for account, found in zip(accounts, risks, strict=True):
+        print("\n".join(["", _table(account), f"risk: {found}", *filter(None, [found.verdict])]))
     if not accounts:
         print("nothing has been released")
     return 0
@@ -105,6 +107,18 @@ def _open(file: str) -> Ledger:
     from tacit.run.deploy import price
 
     return Ledger.open(file, price, create=False)
+
+
+def _risk(account: Account, history: History) -> Risk:
+    """What all runs on a data set together mean for one record."""
+    from tacit.privacy.budget import best_guess, total
+    from tacit.privacy.risk import stated
+    from tacit.run.compose import kept_delta
+
+    accounted = kept_delta(account.dp_delta, discrete=True)
+    spent = total(tuple(history.spent[account.data_id].items()), accounted)
+    guess = best_guess(spent, account.dp_delta, account.dp_delta - accounted)
+    return stated(asdict(account) | {"best_guess": guess})
 
 
 def _table(account: Account) -> str:

@@ -13,6 +13,7 @@ from tacit.measures import ERROR, JUDGES, Measure
 from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
+from tacit.privacy.budget import best_guess
 from tacit.run.compose import kept_delta
 from tacit.run.guarantee import against, delta_of, total_in_words
 from tacit.run.noise import simulated
@@ -124,16 +125,18 @@ def completed(one: Values, where: str) -> Values:
 def guarantee(promise: Promise, rounds: int, budget: Budget) -> Values:
     """The accountant's total of what a method declares, or the reasons why there is none."""
     reasons = against(promise)
-    spent = None if reasons else promise.total(rounds, kept_delta(budget.dp_delta, promise.coalition is not None))
+    kept = kept_delta(budget.dp_delta, promise.coalition is not None)
+    spent = None if reasons else promise.total(rounds, kept)
     if spent is None or math.isinf(spent.epsilon):
         text = " ".join(["not private:", *(reasons or ["no bound on its releases holds."])])
-        nothing = dict.fromkeys(("epsilon", "dp_delta", "accountant", "unit", "trusted"))
+        nothing = dict.fromkeys(("epsilon", "dp_delta", "best_guess", "accountant", "unit", "trusted"))
         return {"private": False, "guarantee": text, **nothing}
     dp_delta = delta_of(replace(spent, dp_delta=budget.dp_delta), promise, rounds)
     dear = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
     return {
         "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + dear,
-        "epsilon": spent.epsilon, "dp_delta": dp_delta, "accountant": spent.name,
+        "epsilon": spent.epsilon, "dp_delta": dp_delta,
+        "best_guess": best_guess(spent, dp_delta, budget.dp_delta - kept), "accountant": spent.name,
         "unit": promise.unit.name.lower(), "trusted": promise.trusted.name.lower(),
         **({} if promise.coalition is None else {"coalition": list(promise.coalition)}),
     }  # fmt: skip

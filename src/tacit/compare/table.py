@@ -49,7 +49,7 @@ def _row(of: Standing) -> Values:
         "seconds": float(np.mean([one["seconds"] for one in models])) if models else None,
         **{key: told[0][key] for key in ("rounds", "sent_bytes", "choice", "trusted", "unit", "private")},
         **{key: told[0][key] for key in ("guarantee", "epsilon", "dp_delta", "accountant")},
-        "coalition": told[0].get("coalition"),  # which earlier records do not name
+        **{key: told[0].get(key) for key in ("coalition", "best_guess")},  # which earlier records do not name
         "trials": [{"choice": one["choice"], "error": one["error"]} for one in of.trials],
     }  # fmt: skip
 
