@@ -48,6 +48,7 @@ KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_o
 GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.py::"
 NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
+RISK, FACES = "tests/privacy/test_risk.py::", "tests/test_risk_faces.py::"
 
 
 @dataclass(frozen=True)
@@ -925,6 +926,21 @@ MUTANTS = (
     Mutant("a question whose body was not read is refused after a restart", "federation/service.py",
            "in (Ask.kind, AskSum.kind) and", "in (Ask.kind,) and",
            ADDED + "test_a_body_that_was_not_read_is_an_invitation_to_join_again"),
+    Mutant("a guess leaves out what was held back of delta", "privacy/budget.py",
+           "(1 + spent.variation + held_back) / 2", "(1 + spent.variation) / 2",
+           IN_SUM + "test_repetitions_are_calibrated_for_agreed_to_and_stated"),
+    Mutant("a guess leaves out the residue of Laplace noise", "privacy/budget.py",
+           "return math.sqrt(square + residue)", "return math.sqrt(square)",
+           RISK + "test_of_one_laplace_release_the_guess_is_the_total_variation_of_two_laplaces"),
+    Mutant("a guess takes half of what the composed law says", "privacy/divergence.py",
+           "float(whole.get_delta_for_epsilon(0.0)) +", "float(whole.get_delta_for_epsilon(0.0)) / 2 +",
+           RISK + "test_of_a_sampled_release_the_guess_is_the_total_variation_of_the_mixture"),
+    Mutant("a guess is rounded down when it is shown", "privacy/risk.py",
+           "math.ceil(round(1000 * share, 9))", "math.floor(round(1000 * share, 9))",
+           RISK + "test_a_guess_is_rounded_up_when_it_is_shown"),
+    Mutant("a guess of the live page knows no weak protection", "ui/rows.py",
+           'return "weak" if weak else "private"', 'return "private"',
+           FACES + "test_every_face_of_a_run_has_the_same_number_and_the_same_verdict"),
     Mutant("agents with different grids add up", "federation/facts.py",
            "    if setup.in_sum is not None:\n", "    if False:\n",
            ADDED + "test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed"),

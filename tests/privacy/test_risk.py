@@ -105,6 +105,21 @@ def test_half_of_the_delta_that_is_held_back_is_added():
     assert guess(events, held_back=1.0) == any_guess(total([events], DELTA).epsilon, DELTA)
 
 
+@pytest.mark.parametrize(("release", "made", "count"), [
+    (GaussianRelease(42.0), ("from_gaussian_mechanism", (42.0,), {}), 100),
+    (GaussianRelease(2.0, 0.1), ("from_gaussian_mechanism", (2.0,), {"sampling_prob": 0.1}), 50),
+    (LaplaceRelease(0.05), ("from_laplace_mechanism", (20.0,), {}), 200),
+    (LaplaceRelease(0.4), ("from_laplace_mechanism", (2.5,), {}), 3),
+])  # fmt: skip
+def test_a_guess_is_never_below_an_optimistic_law_of_the_loss(release, made, count):
+    from dp_accounting.pld import privacy_loss_distribution as law
+
+    name, arguments, more = made
+    grid = {"value_discretization_interval": 1e-4, "pessimistic_estimate": False}
+    lower = getattr(law, name)(*arguments, **grid, **more).self_compose(count).get_delta_for_epsilon(0.0)
+    assert (1 + lower) / 2 - 1e-9 <= guess((release, count)) <= (1 + lower) / 2 + 5e-3
+
+
 RELEASES = st.one_of(
     st.builds(GaussianRelease, st.floats(0.2, 200)),
     st.builds(LaplaceRelease, st.one_of(st.just(math.inf), st.floats(1e-3, 5)), st.floats(1e-3, 5)),

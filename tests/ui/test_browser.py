@@ -110,7 +110,18 @@ def test_a_run_in_progress_appears_updates_and_finishes(page, root):
     page.wait(f"/ at 12\\.$/.test({label})")
     page.wait("document.querySelector('figure[data-key=budget] svg')")
     assert "for the whole run" in page.text()
+    assert "would be right at most 54.8% of the time if the noise were exact" in page.text()
     assert page.run("document.querySelector('.stop')") is None
+
+
+def test_weak_protection_is_said_in_red_as_on_the_report(page, root):
+    write_run(root / "loud", spec=SPEC.replace("simulated", "exact"), test_error=0.5, epsilon=3.01, dp_delta=1e-6,
+              guarantee="fine", best_guess=0.628)  # fmt: skip
+    row = "[...document.querySelectorAll('tbody tr')].find((row) => row.textContent.includes('loud'))"
+    page.wait(f"{row}?.querySelector('.badge.bare')?.textContent === 'weak'")
+    page.run(f"{row}.querySelector('a').click()")
+    page.wait("document.querySelector('.promise .badge.bare')?.textContent === 'weak'")
+    assert "is right at most 62.8% of the time; a coin is right 50%. Protection is weak" in page.text()
 
 
 def test_a_run_is_stopped_from_the_page_and_can_go_on(page, root, server):
