@@ -48,8 +48,8 @@ class Audience(Enum):
 
 
 GUARANTEE = (
-    "guarantee", "epsilon", "epsilon_per_round", "dp_delta", "accountant", "releases", "accounted_delta", "adjacency",
-    "trust", "covers", "not_covered", "noise", "simulated_noise",
+    "guarantee", "epsilon", "best_guess", "epsilon_per_round", "dp_delta", "accountant", "releases", "accounted_delta",
+    "adjacency", "trust", "covers", "not_covered", "noise", "simulated_noise",
 )  # fmt: skip
 PUBLIC_FACTS = ("algorithm", "preset", "dataset", "features", "agents", "records", "rounds", "agent_records", "version")
 LEDGERS = ("ledger_totals", "ledger_heads", "took_part")
