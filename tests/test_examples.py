@@ -21,6 +21,7 @@ NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 SAYS = {  # what a reader is promised to see
     "estimator.py": r"privacy_spent_",
     "own_csv.py": r"guarantee   \(1, 1e-06\)-DP for the whole run",
+    "patients.py": r"^age,ward,admitted,hospital,readmitted\n(.*\n){4000}$",
     "paper_in_numpy.py": r"outp +numpy",
     "three_sites.py": r"3 sites, 4 agents(.|\n)*spent \(1, 1e-06\) of \(1, 1e-06\)",
 }

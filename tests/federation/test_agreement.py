@@ -97,7 +97,7 @@ def test_another_value_than_was_agreed_is_refused(site, key):
 def test_a_key_that_is_not_read_changes_nothing_of_the_setup(site, key):
     """Were it read, the agreement would have to look at it."""
     usual = keys()[key].default
-    other = {"data.partition": "dirichlet", "run.record_every": 7}.get(key)
+    other = {"data.partition": "dirichlet", "run.record_every": 7, "run.measure_training": True}.get(key)
     if other is None:
         kinds = {bool: lambda: not usual, int: lambda: usual + 1, float: lambda: usual * 0.5, str: lambda: "other"}
         other = kinds[type(usual)]() if usual is not None else {"data.class_names": "x,y"}.get(key, 3)
