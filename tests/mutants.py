@@ -25,6 +25,8 @@ MOVED = "tests/conformance/test_deployed_sensitivity.py::"
 LEDGER, EXACT = "tests/privacy/test_ledger.py::", "tests/privacy/test_exact.py::"
 BESIDE = "tests/engine/test_side_by_side.py::"
 AUDIT = "tests/audit/test_audits.py::"
+METHOD_AUDIT = "tests/audit/test_methods.py::"
+KEEPS_PROMISE = "tests/conformance/test_methods.py::test_the_mechanism_audit_agrees_with_the_promise"
 METHODS = "tests/run/test_methods.py::"
 NOISE = "tests/run/test_noise.py::"
 MAPS, MAPPED = "tests/features/test_maps.py::", "tests/features/test_federations.py::"
@@ -385,6 +387,31 @@ MUTANTS = (
     Mutant("the audit detects a share of the noise as it is", "audit/finding.py",
            "(1.0 if noise is None else noise.scale)", "1.0",
            "tests/audit/test_noise.py::test_what_is_detected_is_a_share_of_the_claim_and_not_of_the_noise_as_it_is"),
+    Mutant("the audit of a method finds the same noise in every round", "methods/task.py",
+           "xi = agents.agents_gaussian(t, step)", "xi = agents.agents_gaussian(1, step)",
+           KEEPS_PROMISE + "[fedgd]"),
+    Mutant("the audit of a method finds gradients that are not clipped", "methods/task.py",
+           "slope = agents.gradients(points, Clipped(Norm.L2, clip))",
+           "slope = agents.gradients(points, Clipped(Norm.L2, 1e9))",
+           KEEPS_PROMISE + "[fedgd]"),
+    Mutant("the audit of a method finds half the bound of a replaced record", "methods/outp.py",
+           "self.multiplier * REPLACED * facts.problem.weight", "self.multiplier * facts.problem.weight",
+           KEEPS_PROMISE + "[outp-huang]"),
+    Mutant("the audit of a method looks at every entry by itself", "audit/pilots.py",
+           'BASES: dict[str, Basis] = {"": entries, "whitened": whitened}', 'BASES: dict[str, Basis] = {"": entries}',
+           METHOD_AUDIT + "test_a_broken_method_is_caught_by_one_kind_of_attack_alone"),
+    Mutant("the audit of a method drops what has no noise", "audit/pilots.py",
+           "np.sqrt(np.maximum(variance, FLOOR))", "np.sqrt(np.where(variance > FLOOR, variance, np.inf))",
+           METHOD_AUDIT + "test_a_combination_without_noise_tells_all_if_the_draws_are_whitened"),
+    Mutant("the audit of a method starts at zero only", "audit/methods.py",
+           '{"": None, "w0": steering(of)}', '{"": None}',
+           METHOD_AUDIT + "test_a_broken_method_is_caught_by_one_kind_of_attack_alone"),
+    Mutant("the audit of a method leaves local models at zero", "audit/methods.py",
+           "exchange.own = _moved(exchange.own, start)", "pass",
+           METHOD_AUDIT + "test_an_agent_that_answers_from_its_local_model_is_steered_too"),
+    Mutant("each attack of the audit of a method has the whole risk of error", "audit/finding.py",
+           "sure = 1 - (1 - confidence) / len(several)", "sure = confidence",
+           METHOD_AUDIT + "test_all_attacks_of_a_finding_share_its_risk"),
     Mutant("constants of a method are not looked at", "run/spec.py",
            "        check_constant(entry, name, number)\n", "",
            METHODS + "test_what_a_method_does_not_read_is_refused"),

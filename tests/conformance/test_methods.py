@@ -190,21 +190,21 @@ SAMPLED = [
 
 @pytest.mark.parametrize("entry", PRIVATE)
 def test_the_mechanism_audit_agrees_with_the_promise(entry):
-    finding = audit.audit(entry, BUDGET, draws=400)
+    finding = audit.audit(entry, BUDGET, draws=250)
     assert finding.verdict == "consistent", finding
 
 
 @pytest.mark.parametrize(("entry", "choice"), SAMPLED)
 def test_the_audit_agrees_where_only_a_sample_answers(entry, choice):
-    finding = audit.audit(entry, BUDGET, draws=400, choice=choice)
+    finding = audit.audit(entry, BUDGET, draws=250, choice=choice)
     assert finding.verdict == "consistent", finding
 
 
-def attacked(method, claim, unit=Unit.RECORD, draws=400):
+def attacked(method, claim, unit=Unit.RECORD, draws=150):
     """A method against a claim that need not be its own."""
     present = audit.task()
-    trials = audit.attack(method, present, audit.without(present, unit), draws, 0)
-    return audit.weigh("method", "control", claim, trials, 0.95)
+    several = audit.attacks(method, present, audit.without(present, unit), draws, 0)
+    return audit.weigh_all("method", "control", claim, several, 0.95)
 
 
 @pytest.mark.parametrize("entry", PRIVATE)
@@ -246,7 +246,7 @@ def test_the_audit_catches_a_mistake(name, mistaken):
     present = audit.task()
     honest = audit.short(WRITTEN[name], present, BUDGET)
     wrong = mistaken(**{one.name: getattr(honest, one.name) for one in fields(honest)})
-    found = attacked(wrong, audit.claimed(honest, present, BUDGET), draws=audit.DRAWS)
+    found = attacked(wrong, audit.claimed(honest, present, BUDGET), draws=600)
     assert found.verdict == "VIOLATED", found
 
 

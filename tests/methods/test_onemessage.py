@@ -316,5 +316,5 @@ def test_the_audit_catches_too_little_noise(name, mistaken, monkeypatch):
     honest = audit.short(METHODS[name], present, budget)
     wrong = replace(honest, in_sum=honest.in_sum and InSum(0))
     monkeypatch.setattr(onemessage, "sensitivity", mistaken)
-    trials = audit.attack(wrong, present, audit.without(present, Unit.RECORD), 800, 0)
-    assert audit.weigh("method", name, audit.claimed(honest, present, budget), trials, 0.95).verdict == "VIOLATED"
+    several = audit.attacks(wrong, present, audit.without(present, Unit.RECORD), 800, 0)
+    assert audit.weigh_all("method", name, audit.claimed(honest, present, budget), several, 0.95).verdict == "VIOLATED"

@@ -1,4 +1,4 @@
-"""Mechanisms broken on purpose, in ways that were published, shipped or nearly shipped. Attacks must catch all."""
+"""Mechanisms and methods broken on purpose, as was published, shipped or nearly shipped. Attacks must catch all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.rule import Output
 from tacit.admm.updates import ascent
-from tacit.audit import mechanism, sum_faults
+from tacit.audit import mechanism, method_faults, methods, sum_faults
 from tacit.audit.answering import answer
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import DRAWS, along
@@ -19,6 +19,7 @@ from tacit.audit.neighbours import Neighbours, neighbours
 from tacit.audit.suite import standard
 from tacit.audit.sum_faults import Fault
 from tacit.errors import unknown
+from tacit.methods.method import Entry
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.problem.sensitivity import Adjacency, Declared
 from tacit.run.spec import Spec
@@ -92,7 +93,7 @@ def clean_dual(pair: Neighbours, draws: int) -> Trials:
 
 @dataclass(frozen=True)
 class Control:
-    """A fault in the mechanism of a spec (`break_`) or in a secure sum, or what leaves beside the release (`leak`)."""
+    """A fault in the mechanism of a spec (`break_`), in a secure sum or in a method, or a `leak` beside the release."""
 
     name: str
     about: str
@@ -101,13 +102,17 @@ class Control:
     leak: Callable[[Neighbours, int], Trials] | None = None
     draws: int | None = None  # set where the usual number of draws may miss the fault
     fault: Fault | None = None  # of a secure sum, which needs the extra `secure`
+    method: Entry | None = None  # a broken method, which is audited as a registered one
 
     @property
     def spec(self) -> Spec:
         return standard().with_values(self.values)
 
     def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
-        """Test the broken mechanism against the claim of the correct mechanism, by the attacks that every spec gets."""
+        """Test what is broken against the claim of its correct form, by the attacks that every spec or method gets."""
+        if self.method is not None:
+            found = methods.audit(self.method, method_faults.BUDGET, draws or methods.DRAWS, seed, confidence)
+            return replace(found, attack="control", name=self.name)
         if self.fault is not None:
             from tacit.audit import secure_sum
 
@@ -183,6 +188,7 @@ CONTROLS = {
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # the visible tails of the two laws differ most here
             draws=DRAWS,
         ),
+        *(Control(one.name, one.about, method=one) for one in method_faults.ENTRIES),
         *(
             Control(name, f"a secure sum: {about}", values=_SUM, fault=fault)
             for name, about, fault in (

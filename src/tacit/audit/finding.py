@@ -223,6 +223,21 @@ def weigh(
     return replace(made, detects=math.floor(100 * found * (1.0 if noise is None else noise.scale)) / 100)
 
 
+def weigh_all(
+    attack: str, name: str, claim: Claim, several: Mapping[str, Callable[[float], Trials]], confidence: float
+) -> Finding:
+    """Run every test on the trials of several attacks by name, which share the risk of error equally.
+
+    The finding detects what one of the attacks detects; its samples are the draws of one attack.
+    """
+    sure = 1 - (1 - confidence) / len(several)
+    each = {by: weigh(attack, name, claim, trials, sure) for by, trials in several.items()}
+    checks = {f"{test} {by}".strip(): check for by, one in each.items() for test, check in one.checks.items()}
+    made = Finding(attack, name, claim, max(one.samples for one in each.values()), confidence, checks)
+    seen = [one.detects for one in each.values() if one.detects is not None]
+    return made if made.violated else replace(made, detects=max(seen, default=None))
+
+
 def _tests(
     claim: Claim, trials: Trials, noise: Noise | None = None
 ) -> dict[str, tuple[float, Callable[[float], float]]]:

@@ -1,11 +1,14 @@
-"""The audit of any method compares what untrusted parties see of short runs with a worst-case unit and without it.
+"""Audit of any method: compare what untrusted parties see of short runs with a worst-case unit and without it.
 
-The method is a black box. Pilot draws estimate, for either data set, the mean and the spread of all that was seen; the
-score of a further draw is the likelihood ratio of two Gaussians of this mean and spread. A poor fit gives a small
-bound, never a wrong one. A draw has the same seed with either data set: where the noise is then the same, the pilots
-see the difference of the means without noise, and a pair of draws says more than two independent draws. A run has two
-rounds, because what an agent keeps in the first may leak in the second. The other records are short, so that a scale
-read from the data changes with the unit. An absent unit has zero records: they move no gradient and no public number.
+The method is a black box. Pilot draws shape the attacks, and further draws are scored (tacit.audit.pilots). A draw has
+the same seed with either data set: where the noise is then the same, the pilots see the difference of the means without
+noise, and a pair of draws says more than two independent draws. A run has two rounds, because what an agent keeps in
+the first may leak in the second, and because noise must be new in every round. The other records are short, so that a
+scale read from the data changes with the unit. An absent unit has zero records: they move no gradient and no public
+number.
+
+A run starts at zero, and at a public model that steers the unit (`steering`): there the gradient of the canary is as
+long as any can be, so that a missing clip or a bound that is too small shows. Local models start there too.
 """
 
 from __future__ import annotations
@@ -17,25 +20,27 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.audit import mechanism
-from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh
+from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh_all
+from tacit.audit.pilots import BASES, Sides, fitted
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, choice_of, simulate
+from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Coordinator, Entry, Here, Method, Own, choice_of
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
-from tacit.privacy.lower_bounds import gaussian_scores
 from tacit.problem.objective import Problem
+from tacit.rounds import rounds
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
 from tacit.types import Array, Shard
 
-DRAWS = 1500  # with the unit, and as many without it
-PILOTS = 200  # with the unit, and as many without it, which shape the score
+DRAWS = 1500  # from every start, with the unit, and as many without it
+PILOTS = 600  # as many again at most, which shape the attacks: a covariance of about 50 entries takes hundreds
 ROUNDS = 2
-LEAST = 1e-9
 FEATURES, CLASSES, OTHERS = 4, 3, 3
 SHORT = 0.3  # the norm of the other records, as a share of row_norm
+LAST = 0.1  # the last feature of the canary; another record in its place has the opposite
+SURE = 30.0  # the score of the class that the canary is steered to, and minus that of its label: softmax is certain
 
 
 def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
@@ -84,9 +89,9 @@ def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float 
 def _tested(
     entry: Entry, method: Method, present: Task, budget: Budget, draws: int, seed: int, confidence: float
 ) -> Finding:
-    seen = attack(method, present, without(present, method.promise(present).unit), draws, seed)
+    several = attacks(method, present, without(present, method.promise(present).unit), draws, seed)
     behind = ", secure sum" if budget.in_sum is not None else ""
-    return weigh("method", entry.name + behind, claimed(method, present, budget), seen, confidence)
+    return weigh_all("method", entry.name + behind, claimed(method, present, budget), several, confidence)
 
 
 def claimed(method: Method, of: Task, budget: Budget) -> Claim:
@@ -109,55 +114,83 @@ def _short(entry: Entry, of: Task, budget: Budget, own: Choice) -> Method:
 
 
 def task() -> Task:
-    """Return a task with two agents; only the last record of the first agent has the last feature."""
+    """Return a task with two agents; only the canary, the last record of the first agent, has the last feature."""
     rng = np.random.default_rng(0)
     x = np.zeros((2 * OTHERS + 1, FEATURES))
     x[:, :-1] = rng.normal(size=(len(x), FEATURES - 1))
-    x[OTHERS] = np.eye(FEATURES)[-1]
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    x[np.arange(len(x)) != OTHERS] *= SHORT
+    x *= SHORT / np.linalg.norm(x, axis=1, keepdims=True)
+    x[OTHERS] = [*np.zeros(FEATURES - 2), math.sqrt(1 - LAST**2), LAST]
     y, parts = np.arange(len(x)) % CLASSES, (slice(OTHERS + 1), slice(OTHERS + 1, None))
     shards = tuple(Shard(x[rows], y[rows], dtype=np.float64) for rows in parts)
     return Task.whole(shards, Problem(2, 1 / len(x)), (FEATURES, CLASSES), row_norm=1.0)
 
 
 def without(of: Task, unit: Unit) -> Task:
-    """Return the neighbour: the record is zero or its opposite, or every record of its agent is zero."""
+    """Return the neighbour: the canary is zero or another record, or every record of its agent is zero.
+
+    The other record has nearly the same features and label 1. The steering model pushes the canary to class 1 and the
+    other record to class 0, so that their gradients are nearly opposite.
+    """
     first, *rest = of.shards
-    x = first.x.copy()
+    x, y = first.x.copy(), first.y.copy()
     if unit is Unit.CLIENT:
         x[:] = 0
+    elif unit is Unit.REPLACED:
+        x[-1, -1], y[-1] = -x[-1, -1], 1
     else:
-        x[-1] = -x[-1] if unit is Unit.REPLACED else 0
-    return replace(of, shards=(replace(first, x=x), *rest))
+        x[-1] = 0
+    return replace(of, shards=(replace(first, x=x, y=y), *rest))
 
 
-def attack(method: Method, present: Task, absent: Task, draws: int, seed: int) -> Callable[[float], Trials]:
-    """Return factor -> scores with the unit and without it, where the factor multiplies all that varies."""
-    pilot = [np.stack(list(views(method, side, PILOTS, 2 * seed))) for side in (present, absent)]
-    shape = np.sqrt(sum(part.var(0) for part in pilot) / 2)
-    noisy = shape > 0
-    shape = np.where(noisy, shape, LEAST)  # without noise the smallest difference tells all
-    spread = [float(np.sqrt(np.mean(part.var(0)[noisy] / shape[noisy] ** 2))) for part in pilot]
-    fit = [part.mean(0) / shape for part in pilot]
-    seen = [np.stack(list(views(method, side, draws, 2 * seed + 1))) / shape for side in (present, absent)]
-    middle = [part.mean(0) for part in seen]
+def steering(of: Task) -> Array:
+    """Return a public model of W that is certain that the canary, whose label is 0, is of class 1."""
+    w = np.zeros(of.shape)
+    w[-1, :2] = -SURE / LAST, SURE / LAST
+    return of.problem.domain.project(w)
 
-    def trials(factor: float) -> Trials:
-        center = [m + factor * (c - m) for c, m in zip(fit, middle, strict=True)]
-        with_it, without_it = (
-            gaussian_scores(
-                m + factor * (part - m), (center[0], center[1]), (factor * spread[0], factor * spread[1])
-            )
-            for part, m in zip(seen, middle, strict=True)
+
+def attacks(
+    method: Method, present: Task, absent: Task, draws: int, seed: int
+) -> dict[str, Callable[[float], Trials]]:
+    """Return the attacks by name: from every start that the method heeds, in each of the BASES."""
+    found: dict[str, Callable[[float], Trials]] = {}
+    for start, w in starts(method, present).items():
+        pilots, seen = (
+            _draws(method, (present, absent), n, stream, w)
+            for n, stream in ((min(PILOTS, draws), 2 * seed), (draws, 2 * seed + 1))
         )
-        return Trials(with_it, without_it, paired=True)
+        found |= {f"{start} {name}".strip(): fitted(pilots, seen, basis) for name, basis in BASES.items()}
+    return found
 
-    return trials
+
+def starts(method: Method, of: Task) -> dict[str, Array | None]:
+    """Return the starts by name; a method that shows the same from either of them has only its own."""
+    own, steered = (next(views(method, of, 1, 0, w)) for w in (None, steering(of)))
+    return {"": None} if np.array_equal(own, steered) else {"": None, "w0": steering(of)}
 
 
-def views(method: Method, of: Task, draws: int, stream: int) -> Iterator[Array]:
-    """Yield all that was seen of a run, as one vector, for each of many draws of the noise."""
+def _draws(method: Method, sides: tuple[Task, Task], draws: int, stream: int, start: Array | None) -> Sides:
+    present, absent = (np.stack(list(views(method, side, draws, stream, start))) for side in sides)
+    return present, absent
+
+
+def views(method: Method, of: Task, draws: int, stream: int, start: Array | None = None) -> Iterator[Array]:
+    """Yield all that was seen of a run, as one vector, for each of many draws of the noise.
+
+    The models of the server and of the agents start at `start`, or as the method has it.
+    """
     for n in range(draws):
         own = replace(of, seed=(stream << 32) + n)
-        yield np.concatenate([np.ravel(part) for _, info in simulate(method, own) for part in info.seen])
+        server = Coordinator(method, own.facts)
+        exchange, state = Here(server, own), server.start()
+        if start is not None:
+            exchange.own = _moved(exchange.own, start)
+            state = replace(state, w=start, own=_moved(state.own, start))
+        run = rounds([server], [state], exchange)
+        yield np.concatenate([np.ravel(part) for ((_, info),) in run for part in info.seen])
+
+
+def _moved(kept: Own, start: Array) -> Own:
+    """Return what is kept, with the local models, which methods call z, at `start`."""
+    models = {name for name, each in kept.items() if name == "z" and each.shape[-2:] == start.shape}
+    return {name: np.zeros(each.shape) + start if name in models else each for name, each in kept.items()}

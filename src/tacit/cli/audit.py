@@ -21,7 +21,7 @@ what is printed:
   detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of what is claimed
                   (of what it is, for --method), or any smaller factor that was tried, down to 0.1
 
-controls are mechanisms broken on purpose; an audit that does not catch them is worth nothing:
+controls are mechanisms and methods broken on purpose; an audit that does not catch them is worth nothing:
 {controls}
 
 exit code: 0 if every claim is consistent with what was measured and every control is caught, else 1.
@@ -67,13 +67,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
     add_spec_flags(parser, DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS)
     parser.add_argument("--what", choices=(*WHAT, "all"), help="the attack (default all)")
-    parser.add_argument("--controls", action="store_true", help="also attack every broken mechanism")
-    parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this broken mechanism")
+    parser.add_argument("--controls", action="store_true", help="also attack every control")
+    parser.add_argument("--control", action="append", default=[], metavar="NAME", help="attack this control")
     parser.add_argument("--method", action="append", default=[], metavar="NAME", help="attack this method")
     parser.add_argument("--draws", type=int, metavar="N", help="draws a side of a mechanism (default 12000)")
     parser.add_argument("--canaries", type=int, metavar="N", help="canaries in a run (default 4000)")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="the PNG of reconstruction (default audit.png)")
-    listed = "\n".join(f"  {one.name:<18}{one.about}" for one in CONTROLS.values())
+    wide = max(map(len, CONTROLS)) + 2
+    listed = "\n".join(f"  {one.name:<{wide}}{one.about}" for one in CONTROLS.values())
     finish(parser, (__doc__ or "").format(controls=listed), run)
 
 
