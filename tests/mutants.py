@@ -28,6 +28,7 @@ AUDIT = "tests/audit/test_audits.py::"
 METHOD_AUDIT = "tests/audit/test_methods.py::"
 KEEPS_PROMISE = "tests/conformance/test_methods.py::test_the_mechanism_audit_agrees_with_the_promise"
 METHODS = "tests/run/test_methods.py::"
+OWN_LOSS = "tests/problem/test_own_losses.py::"
 NOISE = "tests/run/test_noise.py::"
 MAPS, MAPPED = "tests/features/test_maps.py::", "tests/features/test_federations.py::"
 SITE, AGREED = "tests/federation/test_site.py::", "tests/federation/test_agreement.py::"
@@ -412,6 +413,27 @@ MUTANTS = (
     Mutant("each attack of the audit of a method has the whole risk of error", "audit/finding.py",
            "sure = 1 - (1 - confidence) / len(several)", "sure = confidence",
            METHOD_AUDIT + "test_all_attacks_of_a_finding_share_its_risk"),
+    Mutant("a loss may couple records", "run/build.py",
+           "    check_separable(spec.problem.loss, loss, federation.n_classes, number)\n", "",
+           OWN_LOSS + "test_a_loss_that_couples_records_is_refused_before_the_first_round"),
+    Mutant("a declared bound does not clip", "problem/sensitivity.py",
+           "share = np.minimum(share, most / np.maximum(norm.of_rows(residual), most))", "pass",
+           OWN_LOSS + "test_a_loss_that_understates_its_bound_moves_no_sum_further_than_it_claims"),
+    Mutant("a declared bound clips in one norm only", "problem/sensitivity.py",
+           "for norm, most in self.residual_bounds:", "for norm, most in self.residual_bounds[:1]:",
+           OWN_LOSS + "test_a_bound_that_is_false_in_l2_alone_holds_under_laplace_noise_too"),
+    Mutant("a true bound clips what is rounded up", "problem/sensitivity.py",
+           "ROUNDED = 1 + 5e-6", "ROUNDED = 1.0",
+           OWN_LOSS + "test_a_true_bound_changes_no_bit_of_a_residual"),
+    Mutant("a declared bound has no room for float32 sums", "problem/sensitivity.py",
+           "ROUNDED = 1 + 5e-6", "ROUNDED = 1 + 1e-5",
+           OWN_LOSS + "test_the_allowance_for_rounding_leaves_room_in_the_bound"),
+    Mutant("a proof for softmax is taken for losses made of it", "methods/objective_perturbation.py",
+           "type(facts.problem.loss) is not Softmax", "not isinstance(facts.problem.loss, Softmax)",
+           OWN_LOSS + "test_a_method_whose_noise_is_proved_for_softmax_takes_no_loss_that_is_made_of_it"),
+    Mutant("a compiled loop takes a loss that it does not know", "engine/passes.py",
+           "known = type(loss) in forms.LOSSES and", "known = isinstance(loss, forms.LOSSES) and",
+           OWN_LOSS + "test_no_compiled_loop_takes_a_loss_that_it_does_not_know"),
     Mutant("constants of a method are not looked at", "run/spec.py",
            "        check_constant(entry, name, number)\n", "",
            METHODS + "test_what_a_method_does_not_read_is_refused"),

@@ -24,6 +24,7 @@ from tacit.message import fingerprint
 from tacit.privacy import lattice
 from tacit.privacy.history import Limit
 from tacit.privacy.terms import Key
+from tacit.problem.loss import LOSSES, Softmax
 from tacit.rounds import Trace, rounds
 from tacit.run import build
 from tacit.run.train import train
@@ -61,6 +62,23 @@ def test_a_site_says_who_is_here_and_what_is_public_and_no_more(tmp_path):
         assert (found.site, found.agents) == ("north-south", (("north", 24), ("south", 17)))
         assert facts.hollow("trial", found.public, found.agents).n_features == 3
         assert one.largest_body == 0
+
+
+class Mean(Softmax):
+    """A loss that divides by the number of records, and so couples them."""
+
+    def residual(self, score, y):
+        return Softmax.residual(self, score, y) / len(y)
+
+
+def test_a_site_whose_loss_couples_records_joins_no_run(tmp_path, monkeypatch):
+    said = []
+    with service(tmp_path, log=lambda line, **_: said.append(line)) as one:
+        first = join(one)
+        monkeypatch.setitem(LOSSES, "softmax", Mean)
+        assert told(one, first) == Refusal("r1")
+        assert spent(one) == {"north": 0}
+    assert any("the loss softmax couples records" in line for line in said)
 
 
 def test_a_round_is_answered_by_every_agent_that_is_asked(tmp_path):

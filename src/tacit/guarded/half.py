@@ -10,7 +10,8 @@ passed the gate, no record decides whether, or in which way, it is computed. For
   flags are ignored on the way.
 * Labels lie in 0 .. K-1, and numbers to predict in [-1, 1], which is checked when the agent is built; the gate has
   fixed the shape (J, K).
-* A declared bound is made true, not checked: rows that are longer are shortened when the agent is built.
+* A declared bound is made true, not checked: rows that are longer are shortened when the agent is built, and residuals
+  that are longer in every answer.
 * What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
   could be so large that adding it rounds a record away or up, is added after the noise.
 * Scores and sums run over features and records in an order that J alone decides. Were it chosen by what the records
@@ -160,7 +161,8 @@ class AdmmHalf:
         * The clip. |x_i|, |a_i|, their product, C over it and a_ik times that are each rounded, so that the numbers
           x_ij and a_ik as they are have |x_i| |a_i| <= C (1 + (J + K + 8) u), and C = ROOM bound is less than the bound
           by 1e-5 of it: |g_i| = |x_i a_i^T| <= bound, exactly, for any J + K below 1e10. (A norm whose squares
-          underflow belongs to a record smaller than 1e-160, which needs no clip.)
+          underflow belongs to a record smaller than 1e-160, which needs no clip.) A declared bound has |x_i| <= B and
+          |a_i| <= ROUNDED A, B A = ROOM bound: their product is less than the bound by 4e-6 of it.
         * The sum. Each term is rounded at most n times in sums, in any order, in blocks or not, and once in its
           product or, fused, not at all; the weight is one more: |fl(sum) - sum| <= (n + 4) u sum_i |g_i|, entry by
           entry in |x_ij| |a_ik| and so in any of our norms. sum_i |g_i| <= n bound: at both neighbours, at most

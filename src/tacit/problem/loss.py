@@ -15,8 +15,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import DTypeLike
 
+from tacit.errors import IncompatibleError
 from tacit.registry import Registry
 from tacit.types import Array, Norm, Target
+
+ROWS = 24  # random scores that a loss is tried on
+SIZES = (0.3, 1.0, 3.0)  # of these scores: of records that are hardly, somewhat and clearly assigned
+TOLERANCE = 1e-5  # of 1 + |a|: well above what float32 rounds
 
 
 class Loss(Protocol):
@@ -38,7 +43,7 @@ class Loss(Protocol):
         """sum_i l(s_i, y_i)."""
 
     def residual(self, score: Array, y: Array) -> Array:
-        """a = dl/ds for every record, (n, K)."""
+        """a = dl/ds for every record, (n, K): row i is a function of s_i and y_i only (`check_separable`)."""
 
     def residual_bound(self, norm: Norm) -> float:
         """sup |a| over all scores and labels; inf where there is none."""
@@ -143,6 +148,42 @@ def aims(y: Array, n_columns: int, dtype: DTypeLike = np.float64) -> Array:
 def one_hot(y: Array, n_classes: int, dtype: DTypeLike = np.float64) -> Array:
     """Turns labels (n,) into rows (n, K) with a single one."""
     return np.asarray(y[:, None] == np.arange(n_classes), dtype)
+
+
+def check_separable(name: str, loss: Loss, columns: int, number: bool) -> None:
+    """Refuse a loss whose residual of a record depends on other records; a `number` is to be predicted, or a class.
+
+    The sensitivity of a sum of gradients is that of one record only if no record changes the residual of another. A
+    loss that weighs records by the class frequencies of the batch, or divides by its size, breaks this without a sign:
+    training works, and the stated epsilon is wrong. The check sees no record: it compares the residuals of random
+    scores with those of one row at a time, in float32 and in float64, as engines compute.
+    """
+    rng = np.random.default_rng(0)
+    score = np.resize(SIZES, ROWS)[:, None] * rng.normal(size=(ROWS, columns))
+    y = rng.uniform(-1, 1, size=ROWS) if number else rng.integers(columns, size=ROWS)
+    for dtype in (np.float32, np.float64):
+        apart = _distance(name, loss, score.astype(dtype), y)
+        if not apart <= TOLERANCE:
+            raise IncompatibleError(
+                f"the loss {name} couples records: a residual changes by {apart:.2g} of its size with the other records"
+                " of the batch, so that no bound on the gradient of one record holds. In residual(score, y), compute "
+                "row i from score[i] and y[i] only; weights of classes must be public constants."
+            )
+
+
+def _distance(name: str, loss: Loss, score: Array, y: Array) -> float:
+    """Return how far the residuals of all rows are from those of each row by itself, as a share of 1 + |a|."""
+    rows = [slice(i, i + 1) for i in range(len(y))]
+    with np.errstate(all="ignore"):  # what a loss makes of extreme scores is not judged here
+        together = np.asarray(loss.residual(score.copy(), y.copy()))
+        if together.shape != score.shape:
+            raise IncompatibleError(
+                f"the residual of the loss {name} returns shape {together.shape} for scores of shape {score.shape}: "
+                "return dl/ds, one row per record and one column per score."
+            )
+        alone = np.concatenate([loss.residual(score[row].copy(), y[row].copy()) for row in rows])
+        same = (together == alone) | (np.isnan(together) & np.isnan(alone))
+        return float(np.where(same, 0.0, np.abs(together - alone) / (1 + np.abs(alone))).max())
 
 
 LOSSES: Registry[Callable[[], Loss]] = Registry("loss", {

@@ -6,7 +6,8 @@
 
     Observed   the largest value among the records present: the paper's. It is read from the private
                data, so noise scaled by it carries no guarantee.
-    Declared   a public constant: feature bounds or a row norm, times the bound of the residual.
+    Declared   a public constant: feature bounds or a row norm, times the bound of the residual. A residual beyond
+               the bound that its loss declares is shortened to it, so that the constant holds for any loss.
     Clipped    every record's gradient is shrunk to norm C, and C is public.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 import enum
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +26,7 @@ from tacit.problem.loss import Loss
 from tacit.types import Array, Norm
 
 ROOM = 1 - 1e-5  # what a record's gradient may be of its bound, so that float32 sums keep it too
+ROUNDED = 1 + 5e-6  # what a computed residual may be of its bound: half of the room, far above float32's rounding
 
 
 class Adjacency(enum.Enum):
@@ -77,7 +80,11 @@ class Observed:
 
 @dataclass(frozen=True)
 class Declared:
-    """A constant known in advance; records whose |x| exceeds `row_norm` are refused."""
+    """A constant known in advance; records whose |x| exceeds `row_norm` are refused, longer residuals shortened.
+
+    A true bound of the residual shortens none, and changes no bit: ROUNDED is for what float32 adds. Without a
+    `row_norm` the constant bounds no gradient, and nothing is shortened.
+    """
 
     norm: Norm
     value: float
@@ -98,7 +105,16 @@ class Declared:
                 f"a record has {self.norm.value} norm above the declared {self.row_norm:g}: "
                 "rescale the rows, or declare wider bounds."
             )
-        return residual
+        share = np.ones(len(residual))
+        for norm, most in self.residual_bounds:
+            share = np.minimum(share, most / np.maximum(norm.of_rows(residual), most))
+        return np.asarray(residual * share.astype(residual.dtype)[:, None])
+
+    @cached_property
+    def residual_bounds(self) -> tuple[tuple[Norm, float], ...]:
+        """The largest |a| there may be in each norm, from which `value` and `euclidean` were made."""
+        made = {(self.norm, self.row_norm): self.value, (Norm.L2, self.euclidean_row): self.euclidean}
+        return tuple((norm, ROOM * value / row * ROUNDED) for (norm, row), value in made.items() if row < math.inf)
 
     def bound(self, residual: Array, x_norm: Array) -> float:  # noqa: ARG002
         return self.value

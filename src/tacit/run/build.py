@@ -18,7 +18,7 @@ from tacit.methods.promise import Promise, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Facts, Task
 from tacit.problem.domain import from_values
-from tacit.problem.loss import LOSSES, Huber, Linked, Loss
+from tacit.problem.loss import LOSSES, Huber, Linked, Loss, check_separable
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run import in_sum, rules
@@ -190,9 +190,11 @@ def objective(spec: Spec, federation: Federation) -> Problem:
 
 
 def _loss(spec: Spec, federation: Federation) -> Loss:
-    """Return the loss that [problem] names; refuse a loss that is not for what the records hold."""
-    check_loss(spec, federation.name, federation.target is not None)
+    """Return the loss that [problem] names; refuse one that is not for what the records hold, or couples records."""
+    number = federation.target is not None
+    check_loss(spec, federation.name, number)
     loss, threshold = LOSSES[spec.problem.loss](), spec.problem.threshold
+    check_separable(spec.problem.loss, loss, federation.n_classes, number)
     if isinstance(loss, Linked) and federation.target is not None:
         loss.check_target(federation.target)
     if threshold is None:
