@@ -9,6 +9,7 @@ from tacit.audit import method_faults, methods
 from tacit.audit.controls import CONTROLS
 from tacit.audit.finding import Claim, OneGaussian, weigh, weigh_all
 from tacit.audit.pilots import entries, fitted, whitened
+from tacit.errors import SpecError
 from tacit.methods.gradient_descent import FedGD
 from tacit.methods.method import Budget
 from tacit.methods.promise import Unit, gaussian_releases
@@ -100,6 +101,19 @@ class Silent(FedGD):
 def test_a_method_without_any_noise_is_caught():
     entry = method_faults._broken("silent", "no noise", Silent)
     assert methods.audit(entry, BUDGET, draws=100).violated
+
+
+class Endless(FedGD):
+    """Send what is not finite in the second round."""
+
+    def answer(self, agents, own, msg):
+        after, sent = FedGD.answer(self, agents, own, msg)
+        return after, sent if msg.t == 1 else {"gradient": np.full(agents.zeros.shape, np.inf)}
+
+
+def test_a_method_that_sends_what_is_not_finite_is_refused_with_a_reason():
+    with pytest.raises(SpecError, match="Endless sends numbers that are not finite within 2 rounds"):
+        methods.audit(method_faults._broken("endless", "no number", Endless), BUDGET, draws=10)
 
 
 def test_all_attacks_of_a_finding_share_its_risk():

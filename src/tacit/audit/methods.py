@@ -171,6 +171,11 @@ def starts(method: Method, of: Task) -> dict[str, Array | None]:
 
 def _draws(method: Method, sides: tuple[Task, Task], draws: int, stream: int, start: Array | None) -> Sides:
     present, absent = (np.stack(list(views(method, side, draws, stream, start))) for side in sides)
+    if not (np.isfinite(present).all() and np.isfinite(absent).all()):
+        raise SpecError(
+            f"{type(method).__name__} sends numbers that are not finite within {ROUNDS} rounds, which an audit cannot "
+            "compare: shorten its steps."
+        )
     return present, absent
 
 
