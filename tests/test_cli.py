@@ -47,6 +47,13 @@ def test_train_writes_a_run_and_says_what_it_gave(capsys, tmp_path):
     assert (tmp_path / "run" / "report.html").read_text().startswith("<!doctype html>")
 
 
+def test_train_says_how_many_records_train_and_how_many_are_held_out(capsys, table):
+    for share, told in (("0.2", "90 records: 72 train, 18 held out"), ("0", "90 records: 90 train, 0 held out")):
+        words = ["--rounds", "2", "--set", f"data.test_fraction={share}", "--out", f"run{share}", "-qq"]
+        assert main(["train", "--data", str(table), *TABLE, *words]) == 0
+        assert f"data        patients, 3 agents; {told}\n" in capsys.readouterr().out
+
+
 def test_json_prints_one_object_and_nothing_else(capsys):
     assert main([*SMALL, "--json", "-qq"]) == 0
     out, err = capsys.readouterr()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.run.keywords import train
     from tacit.run.model import Model
     from tacit.run.presets import preset
-    from tacit.run.run import Result
+    from tacit.run.result import Result
     from tacit.run.spec import Spec
     from tacit.run.train import resume
     from tacit.types import Federation, Shard, Target
@@ -35,7 +35,7 @@ _HOME = {  # loaded on first use: `import tacit` costs nothing
     "Model": "tacit.run.model",
     "PrivateFederatedClassifier": "tacit.estimator",
     "PrivateFederatedRegressor": "tacit.estimator",
-    "Result": "tacit.run.run",
+    "Result": "tacit.run.result",
     "Shard": "tacit.types",
     "Spec": "tacit.run.spec",
     "Target": "tacit.types",

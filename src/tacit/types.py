@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import math
+import reprlib
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -140,6 +141,10 @@ class Shard:
     def __len__(self) -> int:
         return len(self.y)
 
+    def __repr__(self) -> str:
+        elsewhere = "" if self.here else ", held by another process"
+        return f"Shard({len(self)} records of {self.x.shape[1]} features{elsewhere})"
+
     def at_hand(self) -> Shard:
         """This shard; refuse to compute on the zeros that stand for records which another process holds."""
         if not self.here:
@@ -221,6 +226,13 @@ class Federation:
         self._check_member("the test set", self.test)
         if self.test.owners is not None and self.test.owners.max(initial=-1) >= self.n_agents:
             raise DataError(f"a test record is of an agent beyond the {self.n_agents} that there are: count from 0.")
+
+    def __repr__(self) -> str:
+        predicts = f"{self.n_classes} classes" if self.target is None else f"a number from {self.target}"
+        return (
+            f"Federation({reprlib.repr(self.name)}: {self.n_agents} agents, {self.n_records} training records, "
+            f"{len(self.test)} test records, {self.n_features} features, predicts {predicts})"
+        )
 
     @property
     def n_agents(self) -> int:

@@ -84,6 +84,8 @@ def _free_name(source: str, algorithm: str) -> Path:
 
 def show_result(summary: Values, out: Path, as_json: bool) -> None:
     """Print the result of a run."""
+    from tacit.run.result import records_in_words
+
     if as_json:
         print(jsontext.dumps(summary | {"out": str(out)}))
         return
@@ -91,7 +93,7 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
     agents = "agent" if summary["agents"] == 1 else "agents"
     rows = [
         ("algorithm", f"{summary['algorithm']} ({summary['preset']} preset{changed}), {summary['rounds']} rounds"),
-        ("data", f"{summary['dataset']}: {summary['records']} records, {summary['agents']} {agents}"),
+        ("data", f"{summary['dataset']}, {summary['agents']} {agents}; {records_in_words(summary)}"),
         ("features", summary.get("features")),
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", "" if summary["objective"] is None else f"{summary['objective']:.5f} (exact: not for release)"),

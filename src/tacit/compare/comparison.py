@@ -25,7 +25,8 @@ from tacit.run import build, guarantee, ranks, sweep, train
 from tacit.run.directory import check_writable
 from tacit.run.hosted import is_curated
 from tacit.run.in_sum import check_agents
-from tacit.run.run import Result, Run
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.spec import Spec
 from tacit.run.train import Patience
 from tacit.types import Federation

@@ -35,7 +35,8 @@ from tacit.rounds import Trace, mean_trace
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
-from tacit.run.run import Result, Run
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.spec import Spec
 from tacit.run.train import Listener, nobody, together
 from tacit.types import Federation, Shard

@@ -12,7 +12,7 @@ from tacit.report.curves import standard
 from tacit.report.runs import Recorded
 
 if TYPE_CHECKING:
-    from tacit.run.run import Result
+    from tacit.run.result import Result
 
 COLUMNS = 2  # charts beside one another
 

@@ -10,7 +10,7 @@ from tacit.data.classes import check_class_names
 from tacit.errors import SpecError
 from tacit.run import train as trainer
 from tacit.run.presets import fitted, preset
-from tacit.run.run import Result
+from tacit.run.result import Result
 from tacit.run.spec import MOVED, Spec
 from tacit.run.train import Listener, nobody
 from tacit.types import Federation

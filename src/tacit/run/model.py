@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +23,7 @@ from tacit.engine.evaluate import PLAIN, rmse_and_r2
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
+from tacit.features.registry import name_of
 from tacit.problem.loss import LOSSES, Linked, predicted
 from tacit.run.directory import RunDirectory, fitting, load_npz
 from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
@@ -62,6 +64,12 @@ class Model:
     rescaled: bool = True  # whether training may have divided a record by its own norm
     noise: tuple[float, float] = (math.nan, math.nan)  # std in an entry of w and of w_average (tacit.run.model_noise)
     loss: str = LOG_ODDS  # as the run says; a model.npz of 0.2.0 or before does not: that of the presets
+
+    def __repr__(self) -> str:
+        predicts = reprlib.repr(self.classes) if self.target is None else f"a number from {self.target}"
+        made = f", by the map {name_of(self.recipe)}" if self.recipe else ""
+        rows, columns = self.w.shape
+        return f"Model(predicts {predicts}\n      from {rows} features{made}; w ({rows}, {columns}), loss {self.loss})"
 
     def arrays(self) -> dict[str, Array]:
         return {

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from pkgutil import resolve_name
 from time import perf_counter
 from typing import Any
 
@@ -18,20 +17,19 @@ from tacit._version import __version__
 from tacit.data.transform import RowScale
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
-from tacit.measures import judge, measured
+from tacit.measures import measured
 from tacit.rounds import Info, State
 from tacit.run import build, deploy, evaluation, ledgers, ranks
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
-from tacit.run.model import Columns, Model
+from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise
 from tacit.run.noise import measures_training, simulated
 from tacit.run.presets import for_numbers, preset
+from tacit.run.result import Result
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
-
-PLOT = "tacit.report.plot:plot"  # by name: reports are made of runs, and no run needs one
 
 TRACED = {
     "noise_gradient_units": "noise", "noise_parameter_units": "noise_parameter", "noise_scale": "scale",
@@ -239,47 +237,6 @@ def check_finite(run: Run, info: Info) -> None:
     """End a run whose model is no longer finite."""
     if not math.isfinite(info.step):
         raise Diverged(f"diverged in round {info.t}: w is not finite. Raise rho, or lower the step.", run)
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """A finished run: its summary (result.json), its recorded rounds, its weights and the model that predicts."""
-
-    summary: dict[str, Any]
-    rounds: list[dict[str, Any]]
-    w: Array
-    w_average: Array
-    model: Model
-
-    @property
-    def test_error(self) -> float | None:
-        """Return the test error of the last iterate, between 0 and 1; None where the target is a number."""
-        value: float | None = self.summary.get("test_error")
-        return value
-
-    @property
-    def judged(self) -> float | None:
-        """Return what the last iterate is judged by: its test error, or its test RMSE where the target is a number."""
-        measure = judge(self.summary)
-        value: float | None = self.summary[measure.key] if measure else None
-        return value
-
-    @property
-    def guarantee(self) -> str:
-        """Return the guarantee of the run in one sentence."""
-        return str(self.summary["guarantee"])
-
-    def predict(self, data: str | Path | Columns | Any, averaged: bool = False) -> list[str] | list[float]:
-        """Return the most likely class, or the number, of each record: a path, columns by name or an array."""
-        return self.model.predict(data, averaged)
-
-    def predict_proba(self, data: str | Path | Columns | Any, averaged: bool = False) -> Array:
-        """Return the probability of each class (n, K), in the order of `model.classes`."""
-        return self.model.predict_proba(data, averaged)
-
-    def plot(self, path: Path | str | None = None) -> Any:
-        """Draw the curves of the run (extra `figures`); return the figure, and write it to `path` if one is given."""
-        return resolve_name(PLOT)(self, path)
 
 
 def summarize(

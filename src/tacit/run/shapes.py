@@ -13,6 +13,7 @@ is post-processing of w.
 from __future__ import annotations
 
 import math
+import reprlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from tacit.types import Array, ColumnFeatures
 if TYPE_CHECKING:
     from tacit.run.model import Model
 
+SHOWN = 8  # shapes that a repr lists
 DIGITS = 7  # of a number that is given out, more than a screen can show
 
 
@@ -50,6 +52,9 @@ class Shape:
         """The largest difference that the column makes, of all outputs."""
         return max(max(own) - min(own) for own in self.effects)
 
+    def __repr__(self) -> str:
+        return f"Shape({reprlib.repr(self.column)}: {len(self.values)} values, largest difference {self.size:.3g})"
+
 
 @dataclass(frozen=True)
 class Shapes:
@@ -65,6 +70,11 @@ class Shapes:
     intercept: list[float]
     columns: list[Shape]
     undrawn: list[str]
+
+    def __repr__(self) -> str:
+        shown = [f"  {shape!r}" for shape in self.columns[:SHOWN]]
+        more = [f"  and {len(self.columns) - SHOWN} more columns"] if len(self.columns) > SHOWN else []
+        return "\n".join([f"Shapes of {len(self.columns)} columns, the largest first:", *shown, *more])
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ from tacit.run.directory import RunDirectory, write_whole
 from tacit.run.evaluation import LONG
 from tacit.run.noise import check_seed, simulated
 from tacit.run.presets import fitted, preset
-from tacit.run.run import Result, Run, domain_digest
+from tacit.run.result import Result
+from tacit.run.run import Run, domain_digest
 from tacit.run.spec import Spec
 from tacit.run.train import K, Listener, Patience, nobody, settled, together
 from tacit.types import Federation

@@ -24,7 +24,8 @@ from tacit.run.hosted import Hosted, SpreadHosted
 from tacit.run.model import Model
 from tacit.run.noise import with_noise
 from tacit.run.presets import fitted_to
-from tacit.run.run import Result, Run
+from tacit.run.result import Result
+from tacit.run.run import Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.run.summed import SummedEngine
