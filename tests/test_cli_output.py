@@ -74,6 +74,7 @@ def test_quiet_says_nothing_and_verbose_every_recorded_round(monkeypatch):
     with Progress(4, Namespace(quiet=0, verbose=1)) as progress:
         progress(1, ROW)
         progress(2, None)
-    assert terminal.getvalue().splitlines() == [
-        "t=      1  test error  25.00%  objective 1.00000  consensus 0.1  noise 0  rho 1  binding 2.50%"
-    ]
+    assert max(map(len, terminal.getvalue().splitlines())) <= 60
+    assert " ".join(terminal.getvalue().split()) == (
+        "t= 1 test error 25.00% objective 1.00000 consensus 0.1 noise 0 rho 1 binding 2.50%"
+    )

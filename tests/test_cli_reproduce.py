@@ -208,4 +208,5 @@ def test_the_page_is_of_every_artefact_that_is_there(tmp_path, capsys):
 def test_help_says_what_starts_anew(capsys):
     with pytest.raises(SystemExit):
         main(["reproduce", "--help"])
-    assert "batch of convergence or trust, some minutes long, starts anew" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "batch of convergence or trust, some minutes long, starts anew" in told

@@ -12,11 +12,13 @@ import pytest
 import tacit
 from tacit import record
 from tacit.cli import main
-from tacit.compare import comparison, table, tune
+from tacit.compare import comparison, tune
 from tacit.compare.job import Job, guarantee
 from tacit.compare.plan import plan, read
+from tacit.compare.table import markdown
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
+from tacit.leaderboard import table
 from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
@@ -117,7 +119,7 @@ def test_a_row_has_the_mean_and_the_percentiles_of_its_seeds():
     (row,) = table.rows([standing])
     assert (row["error_mean"], row["error_20"], row["error_80"]) == pytest.approx((0.3, 0.18, 0.42))
     assert row["sent_bytes"] == 0.0  # a curator has the records
-    assert "30.00% | 18.00-42.00" in table.text([row], table.markdown)
+    assert "30.00% | 18.00-42.00" in markdown([row])
 
 
 def test_the_guarantee_is_the_accountants_total_of_the_method_as_built():
@@ -289,7 +291,7 @@ def test_a_choice_that_diverges_or_is_refused_is_recorded_and_the_others_go_on(m
     monkeypatch.setitem(METHODS, "fake", entry(make, (0.0, 1e308, -1e308, 1.7e308)))
     (row,) = table.rows(compare("other"))
     assert row["error_mean"] is None
-    assert "no model, 4 of 4: " in table.text([row], table.markdown)
+    assert "no model, 4 of 4: " in markdown([row])
 
 
 @pytest.mark.parametrize(("arguments", "says"), [

@@ -8,6 +8,8 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("websockets")
 
+from tacit import record
+from tacit.cli import main
 from tacit.errors import Interrupted
 from tacit.run.presets import preset
 from tacit.run.train import train
@@ -301,3 +303,21 @@ def test_the_file_of_open_leads_to_the_page(page, server, monkeypatch):
         page.open("about:blank")
         page.open(asked[0])
         page.wait("location.protocol === 'http:' && document.querySelectorAll('tbody tr').length >= 2")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_comparison_is_a_leaderboard_and_markup_in_it_is_text(page, root, server, dark):
+    if not (root / "compared").exists():
+        words = "compare --data synthetic --set data.records=240 --methods objt,fedavg --seeds 2 -q --out"
+        assert main([*words.split(), str(root / "compared")]) == 0
+        records = [one | {"guarantee": EVIL} for one in record.read(root / "compared" / "records.jsonl")]
+        (root / "compared" / "records.jsonl").write_text(record.lines(map(record.sealed, records)))
+    page.size(390, dark=dark)
+    page.run(f"location.hash = '#/item/{server.id_of('compared')}'")
+    page.wait("document.querySelector('tbody tr') && document.querySelector('figure svg')")
+    assert page.run("document.querySelector('h2').textContent") == "Comparison of methods on synthetic"
+    assert sorted(page.run("[...document.querySelectorAll('tbody th')].map((one) => one.textContent)")) == [
+        "fedavg", "objt",
+    ]  # fmt: skip
+    assert EVIL in page.text()
+    assert page.run("document.documentElement.scrollWidth") <= 390

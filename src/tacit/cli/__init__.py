@@ -14,6 +14,7 @@ from tacit._version import __version__
 from tacit.machine import name_conflict, under_mpi
 
 try:
+    from tacit.cli.folding import say
     from tacit.cli.parser import Parser
     from tacit.errors import InputError, Interrupted, MissingDependency, TacitError, TacitWarning
 except ImportError:  # `tacit` on PyPI has an errors.py too: installed after ours, it replaces it
@@ -52,7 +53,7 @@ def _run(arguments: Sequence[str]) -> int:
         _settle_stdout()
         return 1
     except MemoryError as error:
-        print(f"tacit: not enough memory: {error or 'use fewer records, features or classes'}", file=sys.stderr)
+        say(f"tacit: not enough memory: {error or 'use fewer records, features or classes'}", file=sys.stderr)
         return 1
     except (TacitError, KeyboardInterrupt, OSError) as error:  # OSError: a full disk, a file that may not be read
         return _told(error)
@@ -60,7 +61,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _told(error: BaseException) -> int:
     """Print an error, and return its exit code."""
-    print(f"tacit: {str(error) or 'stopped'}", file=sys.stderr)
+    say(f"tacit: {str(error) or 'stopped'}", file=sys.stderr)
     _settle_stdout()
     return 2 if isinstance(error, InputError) else 130 if isinstance(error, Interrupted | KeyboardInterrupt) else 1
 
@@ -125,6 +126,6 @@ def _each_once() -> Callable[..., None]:
     def show(message: Warning | str, *_: object) -> None:
         if str(message) not in shown:
             shown.add(str(message))
-            print(f"tacit: warning: {message}", file=sys.stderr)
+            say(f"tacit: warning: {message}", file=sys.stderr)
 
     return show

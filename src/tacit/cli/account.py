@@ -14,6 +14,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 from tacit.cli.table import table
 from tacit.errors import SpecError
@@ -77,7 +78,10 @@ def run(options: argparse.Namespace) -> int:
         **bounds,
         "notes": list(guarantee.notes),
     }
-    print(jsontext.dumps(facts) if options.json else _text(facts, bounds, guarantee))
+    if options.json:
+        print(jsontext.dumps(facts))
+    else:
+        _say(facts, bounds, guarantee)
     return 0
 
 
@@ -112,7 +116,7 @@ def _release(options: argparse.Namespace, multiplier: float) -> Any:
     return LaplaceRelease(1 / multiplier, None if options.l2_ratio is None else options.l2_ratio / multiplier)
 
 
-def _text(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> str:
+def _say(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> None:
     from tacit.privacy.budget import MEANING
     from tacit.privacy.risk import stated
 
@@ -121,12 +125,13 @@ def _text(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> str:
     noise = f"scale = {facts['multiplier']:.6g} x sensitivity"
     noise += f" (epsilon {per_round:.6g} a round)" if per_round else ""
     count = facts["rounds"] * facts["local_steps"]
-    lines = [f"{facts['mechanism']} noise, {noise}, {count} releases, delta = {facts['dp_delta']:g}", ""]
+    say(f"{facts['mechanism']} noise, {noise}, {count} releases, delta = {facts['dp_delta']:g}\n")
     if bounds:
         rows = [(name, f"{epsilon:.6g}", meaning[name]) for name, epsilon in bounds.items()]
-        lines.append(table(("bound", "epsilon", "meaning"), rows, right=("epsilon",)))
+        print(table(("bound", "epsilon", "meaning"), rows, right=("epsilon",)))
     if math.isinf(guarantee.epsilon):
-        return "\n".join([*lines, "", "total: no finite total", *guarantee.notes])
+        say("\n".join(["", "total: no finite total", *guarantee.notes]))
+        return
     found = stated({**facts, "adjacency": "zero_out"})
     risks = ["", f"total: {guarantee}", f"risk: {found}", *filter(None, [found.verdict])]
-    return "\n".join([*lines, *risks, *guarantee.notes])
+    say("\n".join([*risks, *guarantee.notes]))

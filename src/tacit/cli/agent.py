@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.jsontext import Values
 
@@ -68,19 +69,19 @@ def run_check(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed), "conflict": conflict}))
         return 0
-    print(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
-    print(f"limit       {site.limit} over all runs on the same data")
+    say(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
+    say(f"limit       {site.limit} over all runs on the same data")
     for name, count in agents.items():
-        print(f"agent       {name}: {count} records, {spent[name]}")
+        say(f"agent       {name}: {count} records, {spent[name]}")
     told = f"{public['n_features']} features, {public['n_classes']} classes" if not public["target"] else "a number"
-    print(f"public      {told}; a coordinator is told this, the names of columns and classes, and how many records")
+    say(f"public      {told}; a coordinator is told this, the names of columns and classes, and how many records")
     for key, value in agree.items():
-        print(f"agree       {key}: {value}")
-    print("agree       every other key: as in the preset")
+        say(f"agree       {key}: {value}")
+    say("agree       every other key: as in the preset")
     for line in _lines_of_sums(sums) if sums else ():
-        print(f"sum         {line}")
+        say(f"sum         {line}")
     if conflict:
-        print(f"conflict    {conflict}")
+        say(f"conflict    {conflict}")
     return 0
 
 
@@ -111,7 +112,7 @@ def run_key(options: argparse.Namespace) -> int:
         path = site.sum.key_file(one.name)
         if not path.exists():
             files.new_signing_key(path)
-            print(f"drew {path}: back it up, and show it to nobody", file=sys.stderr)
+            say(f"drew {path}: back it up, and show it to nobody", file=sys.stderr)
     own = {name: key.public for name, key in site.sum.signing_keys(one.name for one in site.agents).items()}
     site.sum.pinned(own)  # which refuses a peer with the key of one of these agents
     if options.json:

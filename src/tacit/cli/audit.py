@@ -49,6 +49,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext, record
+from tacit.cli.folding import say
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
@@ -110,8 +111,8 @@ def run(options: argparse.Namespace) -> int:
     elif findings or controls:
         from tacit.audit.finding import CONFIDENCE
 
-        print(f"the lower bounds hold together with {CONFIDENCE:.0%} confidence; no consistent claim is proved by them")
-        print("detects x F: noise of F times the claim would have been caught by these draws (F and less were tried)")
+        say(f"the lower bounds hold together with {CONFIDENCE:.0%} confidence; no consistent claim is proved by them")
+        say("detects x F: noise of F times the claim would have been caught by these draws (F and less were tried)")
     return 0 if passed else 1
 
 
@@ -144,7 +145,7 @@ def _can_sum(otherwise: str) -> bool:
     try:
         import tacit.guarded.masks.primitives  # noqa: F401
     except MissingDependency as error:
-        print(f"{otherwise}: {error}", file=sys.stderr)
+        say(f"{otherwise}: {error}", file=sys.stderr)
         return False
     return True
 
@@ -271,7 +272,7 @@ class _Table:
         self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
     ) -> None:
         if not self.silent:
-            print(f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip(), flush=True)
+            say(f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip())
 
 
 def _picture(asked: Path | None) -> Path | None:
@@ -281,7 +282,7 @@ def _picture(asked: Path | None) -> Path | None:
     except MissingDependency as error:
         if asked is not None:
             raise
-        print(f"no picture: {error}", file=sys.stderr)
+        say(f"no picture: {error}", file=sys.stderr)
         return None
     return asked or Path("audit.png")
 

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import DATA_FLAGS, add_spec_flags, assignments, finish, given
-from tacit.cli.table import table as columns
+from tacit.cli.table import table
 from tacit.errors import MissingDependency, SpecError
 from tacit.jsontext import Values
 
@@ -56,8 +56,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a comparison, and print its leaderboard."""
-    from tacit.compare import comparison, table, tune
+    from tacit.compare import comparison
     from tacit.compare.plan import plan
+    from tacit.compare.table import markdown
+    from tacit.leaderboard import table as board
+    from tacit.methods.method import TRIALS
 
     if options.list:
         _list(options.json)
@@ -66,20 +69,37 @@ def run(options: argparse.Namespace) -> int:
     name = options.config.stem if options.config else f"compare-{Path(wanted.base.data.source).stem}"
     out = options.out or Path("runs") / name
     if options.plan:
-        print("\n".join(comparison.outline(wanted, out)))
+        say("\n".join(comparison.outline(wanted, out)))
         return 0
-    rows = table.rows(comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell))
+    rows = board.rows(comparison.run(wanted, out, (lambda _record: None) if options.quiet else _tell))
     drawn = _draw(rows, wanted.base.data.source, out)
-    rule, cautions = tune.rule(wanted.seeds, wanted.rounds), tune.NOT_ACCOUNTED
+    rule, cautions = board.rule(TRIALS, wanted.seeds, wanted.rounds), board.NOT_ACCOUNTED
     if options.json:
         print(jsontext.dumps({"rows": rows, "tuning": rule, "not_covered": cautions, "out": str(out)}))
     else:
-        layout = table.markdown if options.markdown else partial(columns, right=table.NUMBERS)
-        lines = [table.text(rows, layout), f"tuning: {rule}", *(f"not covered: {caution}" for caution in cautions)]
-        print("\n".join(lines))
+        if options.markdown:
+            print(markdown(rows))
+        else:
+            _say(rows)
+        say("\n".join([f"tuning: {rule}", *(f"not covered: {caution}" for caution in cautions)]))
     if not options.quiet:
-        print(f"records in {out / 'records.jsonl'}, {drawn}", file=sys.stderr)
+        say(f"records in {out / 'records.jsonl'}, {drawn}", file=sys.stderr)
     return 0
+
+
+def _say(rows: list[Values]) -> None:
+    """Print one table for each budget, and each guarantee once below it."""
+    from tacit.leaderboard import table as board
+
+    for n, (budget, own) in enumerate(board.by_budget(rows)):
+        say(f"\n{budget}" if n else budget)
+        head, brief = board.heads(own), [board.cells(row) for row in own]
+        chosen = [[line[n] for n in board.BRIEF] for line in (head, *brief)]
+        print(table(chosen[0], chosen[1:], right=board.NUMBERS))
+        found = board.guarantees(own)
+        for guarantee, methods in found:
+            say(f"{'all methods' if len(found) == 1 else ', '.join(methods)}: {guarantee}")
+    say("\n".join(["", *board.notes(rows)]))
 
 
 def _values(options: argparse.Namespace) -> Values:
@@ -105,48 +125,29 @@ def _number(said: str) -> float:
 
 def _tell(record: Values) -> None:
     """Print the record of a job that has ended."""
-    from tacit.compare.job import measure_of
+    from tacit.leaderboard.table import measure_of
 
     chosen = " ".join(f"{name}={value:g}" for name, value in record["choice"].items())
     measure = measure_of(record)
     error = record["failed"] or f"{measure.name} {measure.shown(record['error'])}, {record['seconds']:.1f} s"
     epsilon = "inf" if record["budget_epsilon"] is None else f"{record['budget_epsilon']:g}"  # JSON has no infinity
     job = f"epsilon {epsilon}  {record['method']}  {record['role']} {chosen} seed={record['seed']}"
-    print(f"{job}: {error}", file=sys.stderr)
+    say(f"{job}: {error}", file=sys.stderr)
 
 
 def _draw(rows: list[Values], source: str, out: Path) -> str:
     """Draw one figure for each budget, and say where the figures are, or what to install for them."""
-    from tacit.compare.job import measure_of
-    from tacit.report.chart import Dot, DotChart
+    from tacit.report.leaderboard import dots
 
     try:
         from tacit.report.figures import draw_dots
     except MissingDependency as error:
         return f"no figure: {error}"
     paths = []
-    for epsilon in dict.fromkeys(row["budget_epsilon"] for row in rows):
-        dots = []
-        for row in rows:
-            if row["budget_epsilon"] == epsilon and row["error_mean"] is not None:
-                measure = measure_of(row)
-                low, mean, high = (measure.factor * row[key] for key in ("error_20", "error_mean", "error_80"))
-                dots.append(Dot(_label(row), low, mean, high, hollow=not row["private"]))
-        if dots:
-            title = f"{Path(source).stem}, total epsilon {epsilon:g}"
-            unit = {"%": ", per cent"}.get(measure.unit, f", {measure.unit}")
-            x_label = f"{measure.name}{unit}: mean, 20th to 80th percentile"
-            paths.append(out / f"error-epsilon{epsilon:g}.svg")
-            draw_dots(DotChart(title, x_label, tuple(dots), "with a guarantee", "not private"), paths[-1])
+    for epsilon, chart in dots(rows, Path(source).stem):
+        paths.append(out / f"error-epsilon{epsilon:g}.svg")
+        draw_dots(chart, paths[-1])
     return ", ".join(map(str, paths)) or "no figure"
-
-
-def _label(row: Values) -> str:
-    """The name of a method, with the unit and the trust of its guarantee where they are not a record and nobody."""
-    if not row["private"]:
-        return f"{row['method']} (not private)"
-    apart = [word for word in (row["unit"], row["trusted"]) if word not in ("record", "nobody")]
-    return f"{row['method']} ({', '.join(apart)})" if apart else str(row["method"])
 
 
 def _list(as_json: bool) -> None:
@@ -158,6 +159,6 @@ def _list(as_json: bool) -> None:
         return
     size = max(len(method["name"]) for method in methods)
     for method in methods:
-        print(f"{method['name']:<{size}}  {method['about']}")
+        say(f"{method['name']:<{size}}  {method['about']}", hang=size + 2)
         trusts = f"; {method['events']}; trusts {method['trusted']}" if method["private"] else ""
-        print(f"{'':<{size}}  {method['guarantee']}{trusts}")
+        say(f"{'':<{size}}  {method['guarantee']}{trusts}", hang=size + 2)

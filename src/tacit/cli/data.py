@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tacit.cli.folding import say, width
 from tacit.cli.options import DATA_FLAGS, add_actions, add_spec_flags, assignments, finish, given
 from tacit.errors import DataError, NotPrivateWarning, SpecError
 from tacit.jsontext import Values
@@ -59,7 +60,13 @@ def run_describe(options: argparse.Namespace) -> int:
     if options.source:
         flags.setdefault("data.source", options.source)
     federation = build.federation(Spec().with_values(config | flags | assignments(options.set)).checked())
-    print(json.dumps(describe(federation)) if options.json else table(federation))
+    facts, text = describe(federation), table(federation)
+    if options.json:
+        print(json.dumps(facts))
+    elif max(map(len, text.splitlines())) <= width():
+        print(text)
+    else:
+        say("\n".join(f"{name:<14}{value}" for name, value in facts.items()), hang=14)
     return 0
 
 
@@ -82,7 +89,7 @@ def run_init(options: argparse.Namespace) -> int:
         print(json.dumps({"out": str(options.out), **as_values(found)}))
     else:
         say_found(found)
-        print(f"wrote {options.out}")
+        say(f"wrote {options.out}")
     warn_of_draft(found.draft, options.out)
     return 0
 
@@ -101,15 +108,15 @@ def say_found(found: Look) -> None:
     from tacit.data.table import some
 
     if found.layout is not None:
-        print(f"{found.path}: {_in_words(found.layout)}")
+        say(f"{found.path}: {_in_words(found.layout)}")
     if found.malformed:
-        print(_malformed(found.malformed, found.records))
+        say(_malformed(found.malformed, found.records))
     for note in found.notes:
-        print(f"note: {note}")
+        say(f"note: {note}")
     for kind in sorted({*found.draft.kinds.values()} - {"ignore"}):
-        print(f"{kind}: {some([name for name, own in found.draft.kinds.items() if own == kind])}")
+        say(f"{kind}: {some([name for name, own in found.draft.kinds.items() if own == kind])}")
     for name, why in found.draft.ignored.items():
-        print(f"left out {name!r}: {why}")
+        say(f"left out {name!r}: {why}")
 
 
 def warn_of_draft(draft: Draft, path: Path) -> None:
@@ -165,8 +172,8 @@ def run_check(options: argparse.Namespace) -> int:
         rows = [[name, schema.columns[name].kind, *(str(own[kind]) for kind in kinds)] for name, own in tallies.items()]
         print(table(("column", "kind", *kinds), rows, right=kinds))
         if counts.places:
-            print(f"\n{_malformed(counts.places, counts.records)}")
-        print(
+            say(f"\n{_malformed(counts.places, counts.records)}")
+        say(
             f"\n{counts.records} records, {len(schema.features)} features from {len(schema.encoded)} columns, "
             f"each in [{schema.bounds[0]:g}, 1]: |x|_1 <= {bounds['l1']:g}, |x|_2 <= {bounds['l2']:.4g}\n"
             "These counts are about private records: they are for you, and training tells them to nobody."
@@ -187,7 +194,7 @@ def _warn(schema: Schema, counts: Counts) -> None:
     for name in schema.encoded:
         for what, times in counts.as_dict()[name].items():
             if 2 * times > counts.records:
-                print(f"tacit: most cells of {name!r} are {what}: is it declared as it is written?", file=sys.stderr)
+                say(f"tacit: most cells of {name!r} are {what}: is it declared as it is written?", file=sys.stderr)
     if schema.drafted:
         marked = ", ".join(map(repr, schema.drafted))
         warnings.warn(

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.errors import SpecError
 
@@ -27,7 +28,6 @@ DEMONSTRATION = Path("federation-demo")
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions of `tacit federate`."""
     actions = add_actions(parser, __doc__ or "")
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
 
     init = actions.add_parser("init", help="write the folders of the coordinator and of each site")
     init.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
@@ -97,10 +97,10 @@ def run_init(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps({"folder": str(options.folder), "made": made}))
         return 0
-    print(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
-    print("Send each site its own folder and nothing else. It holds the private key of its node.")
+    say(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
+    say("Send each site its own folder and nothing else. It holds the private key of its node.")
     if values.get("privacy.trust") == "sum":
-        print("Each site draws the signing keys of its agents itself (tacit agent key) and shows them to the others.")
+        say("Each site draws the signing keys of its agents itself (tacit agent key) and shows them to the others.")
     return 0
 
 
@@ -136,7 +136,10 @@ def run_register(options: argparse.Namespace) -> int:
     from tacit.federation import nodes
 
     names = nodes.register(_coordinator(options.folder), options.site, options.key)
-    print(jsontext.dumps({"registered": names}) if options.json else f"registered: {', '.join(names) or 'all were'}")
+    if options.json:
+        print(jsontext.dumps({"registered": names}))
+    else:
+        say(f"registered: {', '.join(names) or 'all were'}")
     return 0
 
 
@@ -178,7 +181,7 @@ def run_status(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps(found))
         return 0
-    print("\n".join([*status.lines(found), f"the coordinator's process is {found['process']}"]))
+    say("\n".join([*status.lines(found), f"the coordinator's process is {found['process']}"]))
     return 0
 
 
@@ -204,7 +207,7 @@ def run_try(options: argparse.Namespace) -> int:
         out = rehearsal.train(show)
     _result(out, options.json)
     if not options.json:
-        print(f"ledgers     {folder}/SITE/agent/ledger: they keep what this run cost; logs in {folder / LOGS}")
+        say(f"ledgers     {folder}/SITE/agent/ledger: they keep what this run cost; logs in {folder / LOGS}")
     return 0
 
 
@@ -238,8 +241,10 @@ def _shown(options: argparse.Namespace) -> Any:
 
     def show(line: dict[str, Any]) -> None:
         if not options.quiet:
-            text = jsontext.dumps(line) if options.json else f"{line.get('at', ''):>25}  {line.get('text', '')}"
-            print(text, file=sys.stderr, flush=True)
+            if options.json:
+                print(jsontext.dumps(line), file=sys.stderr, flush=True)
+            else:
+                say(f"{line.get('at', ''):>25}  {line.get('text', '')}", file=sys.stderr)
 
     return show
 

@@ -8,6 +8,7 @@ import json
 import platform
 
 from tacit._version import __version__
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 from tacit.errors import install_extra
 
@@ -44,5 +45,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(facts))
         return 0
-    print("\n".join(f"{name:<9} {value}" for name, value in facts.items() if value is not None))
+    say("\n".join(f"{name:<9} {value}" for name, value in facts.items() if value is not None), hang=10)
     return 0

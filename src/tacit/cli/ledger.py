@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.cli.table import table
 from tacit.errors import DataError, SpecError
@@ -48,11 +49,12 @@ def run_show(options: argparse.Namespace) -> int:
         print(jsontext.dumps({"limit": None if limit is None else asdict(limit), "data": told}))
         return 0
     own = f"{limit} over all runs on the same data" if limit else "none: a run gets what it agreed on"
-    print(f"limit       {own}")
+    say(f"limit       {own}")
     for account, found in zip(accounts, risks, strict=True):
-        print("\n".join(["", _table(account), f"risk: {found}", *filter(None, [found.verdict])]))
+        _say(account)
+        say("\n".join([f"risk: {found}", *filter(None, [found.verdict])]))
     if not accounts:
-        print("nothing has been released")
+        say("nothing has been released")
     return 0
 
 
@@ -68,12 +70,12 @@ def run_verify(options: argparse.Namespace) -> int:
     if options.json:
         print(jsontext.dumps({"whole": True, "compared_with": head, **asdict(found)}))
         return 0
-    print(f"unbroken    {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
-    print(f"head        {found.head}")
+    say(f"unbroken    {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
+    say(f"head        {found.head}")
     if head:
-        print(f"compared    it goes through the head noted elsewhere, {head[:12]}...")
+        say(f"compared    it goes through the head noted elsewhere, {head[:12]}...")
     else:
-        print("compared    with nothing: a file rewritten as a whole looks the same (give --run or --head)")
+        say("compared    with nothing: a file rewritten as a whole looks the same (give --run or --head)")
     return 0
 
 
@@ -98,7 +100,10 @@ def run_limit(options: argparse.Namespace) -> int:
         ledger.set_limit(new)
         head = ledger.verify().head
     told = {"limit": None if new is None else asdict(new), "head": head}
-    print(jsontext.dumps(told) if options.json else f"limit       {new or 'none'}\nhead        {head}")
+    if options.json:
+        print(jsontext.dumps(told))
+    else:
+        say(f"limit       {new or 'none'}\nhead        {head}")
     return 0
 
 
@@ -121,7 +126,7 @@ def _risk(account: Account, history: History) -> Risk:
     return stated(asdict(account) | {"best_guess": guess})
 
 
-def _table(account: Account) -> str:
+def _say(account: Account) -> None:
     from tacit.privacy.budget import upward
 
     rows = [
@@ -131,5 +136,5 @@ def _table(account: Account) -> str:
     rows.append(("all runs", "", str(account.releases), upward(account.epsilon), "composed, not added"))
     total = f"({upward(account.epsilon)}, {account.dp_delta:g})"
     left = "" if account.remaining is None else f" of ({account.limit:g}, {account.dp_delta:g})"
-    shown = table(("run", "rounds", "releases", "epsilon", "mechanism"), rows)
-    return f"{account.data_id}: spent {total}{left}, {account.adjacency}\n{shown}"
+    say(f"\n{account.data_id}: spent {total}{left}, {account.adjacency}")
+    print(table(("run", "rounds", "releases", "epsilon", "mechanism"), rows))

@@ -15,6 +15,7 @@ import shlex
 from pathlib import Path
 
 from tacit.cli.data import as_values, say_found, warn_of_draft
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 
 
@@ -43,8 +44,8 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({"out": str(folder), "wrote": list(files), **as_values(found)}))
         return 0
     say_found(found)
-    print(f"wrote {', '.join(files)} in {folder}")
-    print(
+    say(f"wrote {', '.join(files)} in {folder}")
+    say(
         f"next: cd {shlex.quote(str(folder))}, confirm the marked lines of schema.toml, then the three commands of "
         "README.md"
     )

@@ -69,8 +69,6 @@ def finish(parser: argparse.ArgumentParser, doc: str | None, run: Callable[[argp
     The first paragraph of the docstring stands before the options in the help, and the others stand after them.
     """
     parser.description, _, parser.epilog = (doc or "").partition("\n\n")
-    if parser.epilog:
-        parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     parser.add_argument("-v", "--verbose", action="count", default=0, help="a line for every recorded round")
     parser.add_argument("-q", "--quiet", action="count", default=0, help="no progress; -qq: no warnings either")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from tacit.cli.folding import HelpFormatter, say
 from tacit.errors import nearest, unknown
 
 
@@ -13,6 +15,9 @@ class Parser(argparse.ArgumentParser):
     """The parser of tacit, and of each of its commands and actions: argparse makes them of one class."""
 
     words: Sequence[str] = ()  # what this parser was given
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"formatter_class": HelpFormatter} | kwargs)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Parse words; refuse a word that is left over here, where the options that it could mean are known."""
@@ -88,4 +93,5 @@ class Parser(argparse.ArgumentParser):
         return f"{self._name} needs {missing.replace(', ', ' and ')}: {self.prog} --help says more."
 
     def _stop(self, line: str) -> NoReturn:
-        self.exit(2, f"tacit: {line}\n")
+        say(f"tacit: {line}", file=sys.stderr)
+        self.exit(2)

@@ -13,6 +13,7 @@ import json
 import sys
 from pathlib import Path
 
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 
 
@@ -55,5 +56,5 @@ def run(options: argparse.Namespace) -> int:
     if error is not None and not options.quiet:
         label_column = model.known.label if model.known else options.label_column or "label"
         shown = f"RMSE {error:.4g}" if number else f"error {100 * error:.2f}%"
-        print(f"{shown} against column {label_column!r}", file=sys.stderr)
+        say(f"{shown} against column {label_column!r}", file=sys.stderr)
     return 0

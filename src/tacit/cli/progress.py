@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tacit.cli.folding import say
 from tacit.jsontext import Values
 from tacit.measures import ERROR, judge
 
@@ -32,7 +33,7 @@ class Progress:
             return
         if self.verbose:
             if row is not None:
-                print(_line(row), file=sys.stderr)
+                say(_line(row), file=sys.stderr)
             return
         if row is not None:
             told = _judged(row)
@@ -45,7 +46,7 @@ class Progress:
             if self.on_terminal:
                 self._draw(done)
             else:
-                print(self._text(done, now), file=sys.stderr, flush=True)
+                say(self._text(done, now), file=sys.stderr)
 
     def __enter__(self) -> Progress:
         return self

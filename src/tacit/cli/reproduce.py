@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 from tacit.cli.progress import Progress
 from tacit.cli.table import table
@@ -111,7 +112,10 @@ def _list(wanted: Reproduction, as_json: bool) -> None:
         for one in wanted.artefacts
     ]  # fmt: skip
     told = [f"{row['name']:<14} {row['runs']:>3} runs  {row['title']}" for row in rows]
-    print(jsontext.dumps(rows) if as_json else "\n".join(told))
+    if as_json:
+        print(jsontext.dumps(rows))
+    else:
+        say("\n".join(told))
 
 
 def _adopt(options: argparse.Namespace, wanted: Reproduction, archive: Archive) -> None:
@@ -122,8 +126,8 @@ def _adopt(options: argparse.Namespace, wanted: Reproduction, archive: Archive) 
     if options.json:
         print(jsontext.dumps({"adopted": names, **left}))
         return
-    print("\n".join([f"adopted {name}" for name in names]))
-    print(
+    say("\n".join([f"adopted {name}" for name in names]))
+    say(
         f"{len(names)} adopted into {archive.path}; {left['recorded']} recorded before, {left['unfinished']} not "
         f"finished, {left['foreign']} that no artefact asks for at this scale",
         file=sys.stderr,
@@ -154,12 +158,12 @@ def _announce(
         without = ", ".join(
             one.name for one in wanted.artefacts if any(not sources.has(m.spec) for m in one.members(wanted.scale))
         )
-        print(f"skipped: {absent} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
+        say(f"skipped: {absent} runs of {without}. {HOW_TO_GET}", file=sys.stderr)
     spent = reproduce.cost(members, sources)
     if not options.quiet or options.plan:
         shared = f" one batch at a time ({options.jobs} jobs share the cores)" if options.jobs > 1 else ""
         about = f", about {_duration(spent)}{shared}" if members else ""
-        print(f"{len(members)} runs{about}; {wanted.recorded(archive)} recorded in {archive.path}", file=sys.stderr)
+        say(f"{len(members)} runs{about}; {wanted.recorded(archive)} recorded in {archive.path}", file=sys.stderr)
     return spent
 
 
@@ -197,11 +201,11 @@ def _show(
         head = ("artefact", "number", "paper", "tacit", "difference", "seeds", "verdict")
         print(table(head, (_cells(*number) for number in numbers), right=head[2:6]))
     if absent:
-        print(f"not run: {', '.join(absent)}")
+        say(f"not run: {', '.join(absent)}")
     for folder in folders:
-        print(f"wrote {folder}")
+        say(f"wrote {folder}")
     if page is not None:
-        print(f"report {page}")
+        say(f"report {page}")
 
 
 def _earlier(folder: Path) -> Source | None:
@@ -211,7 +215,7 @@ def _earlier(folder: Path) -> Source | None:
     try:
         return source.read(folder)
     except TacitError as error:
-        print(f"left out of the page: {error}", file=sys.stderr)
+        say(f"left out of the page: {error}", file=sys.stderr)
         return None
 
 

@@ -22,6 +22,7 @@ import sys
 from pathlib import Path
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 from tacit.cli.progress import Progress
 from tacit.cli.table import table
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     out = options.out or Path("runs") / options.config.stem
     rounds = sum(member.spec.run.rounds for member in members)
     if not options.quiet or options.plan:
-        print(f"{len(members)} runs, {rounds} rounds in all, in {out}", file=sys.stderr)
+        say(f"{len(members)} runs, {rounds} rounds in all, in {out}", file=sys.stderr)
     if options.plan:
         print("\n".join(member.name for member in members))
         return 0
@@ -56,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
     print(jsontext.dumps(records) if options.json else table(head, map(_cells, records), right=head[1:4]))
     if not options.quiet:
         if any(record.get("epsilon") is not None for record in records):
-            print("each guarantee is of its run alone: on the same records their costs compose", file=sys.stderr)
-        print(f"records in {out / 'records.jsonl'}", file=sys.stderr)
+            say("each guarantee is of its run alone: on the same records their costs compose", file=sys.stderr)
+        say(f"records in {out / 'records.jsonl'}", file=sys.stderr)
     return 0
 
 

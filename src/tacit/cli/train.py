@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-import textwrap
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.cli.progress import Progress
 from tacit.errors import SpecError
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
     from tacit.run.spec import Spec
 
 FLAGS = DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS
-INDENT = " " * 12  # of the texts in a result
-WIDTH = 120  # of a result
-MOST_LINES = 3  # about what a guarantee does not cover: the whole of it is in result.json
+LABEL = 12  # columns of the names in a result
+MOST = 320  # letters about what a guarantee does not cover: the whole of it is in result.json
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
     from tacit.run.train import resume, train
 
     if options.keys:
-        print(_keys(spec_of(options)))
+        say(_keys(spec_of(options)))
         return 0
     if options.resume:
         if given(options, FLAGS) or options.set or options.config or options.out:
@@ -100,14 +98,13 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         ("guarantee", summary["guarantee"]),
         ("risk", _risk(summary)),
         ("trust", summary.get("trust")),
-        ("not covered", f"\n{INDENT}".join(_not_covered(summary.get("not_covered") or (), out))),
+        ("not covered", _not_covered(summary.get("not_covered") or (), out)),
         ("time", f"{summary['seconds']:.1f} s"),
         ("report", str(out / "report.html")),
     ]
     for name, text in rows:
         if text:
-            print(f"{name:<{len(INDENT) - 1}} {text}")
-    sys.stdout.flush()
+            say(f"{name:<{LABEL}}{text}".replace("\n", "\n" + " " * LABEL), hang=LABEL)
 
 
 def _risk(summary: Values) -> str:
@@ -151,12 +148,12 @@ def _keys(spec: Spec) -> str:
     return "\n".join(lines)
 
 
-def _not_covered(items: Sequence[str], out: Path) -> list[str]:
-    """Name what a guarantee does not cover in three lines, and say where the whole of it stands."""
+def _not_covered(items: Sequence[str], out: Path) -> str:
+    """Name what a guarantee does not cover in a few lines, and say where the whole of it stands."""
     briefs = [re.split(r": | [(]|, which|, whose", item)[0].replace("this file", "result.json") for item in items]
     for told in range(len(briefs), 0, -1):
         more = f"; and {len(briefs) - told} more" if told < len(briefs) else ""
-        lines = textwrap.wrap("; ".join(briefs[:told]) + more, WIDTH - len(INDENT), break_on_hyphens=False)
-        if len(lines) <= MOST_LINES:
+        named = "; ".join(briefs[:told]) + more
+        if len(named) <= MOST:
             break
-    return [*lines, f"in full: {out / 'result.json'} (not_covered), and docs/guarantees.md"] if briefs else []
+    return f"{named}\nin full: {out / 'result.json'} (not_covered), and docs/guarantees.md" if briefs else ""

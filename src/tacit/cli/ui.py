@@ -22,6 +22,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tacit import jsontext
+from tacit.cli.folding import say
 from tacit.cli.options import finish
 
 
@@ -49,9 +50,9 @@ def run(options: argparse.Namespace) -> int:
         link = f"{address}#token={token}"
         print(jsontext.dumps({"url": address, "token": token, "link": link}) if options.json else link, flush=True)
         if not options.quiet:
-            print(f"runs below {root.resolve()}; Ctrl-C ends", file=sys.stderr)
+            say(f"runs below {root.resolve()}; Ctrl-C ends", file=sys.stderr)
         if options.quiet < 2 and (words := warning(options.host)):
-            print(f"tacit: warning: {words}", file=sys.stderr)
+            say(f"tacit: warning: {words}", file=sys.stderr)
         if options.open:
             show(link)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from tacit.compare.job import Job, Outcome, completed, record_of
 from tacit.compare.plan import Plan
 from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
 from tacit.jsontext import Values
+from tacit.leaderboard.standing import Standing
+from tacit.leaderboard.table import TUNING_SEED
 from tacit.measures import AUC, ERROR, judge
 from tacit.methods.method import AnyEntry, Budget
 from tacit.methods.promise import Promise, Trusted, Unit
@@ -35,16 +37,6 @@ Hear = Callable[[Values], None]  # called with each new record
 Settle = Callable[[Sequence[Job]], list[Values]]  # jobs -> their records
 
 NOTHING = Promise(Unit.RECORD, Trusted.NOBODY, caveats=("it did not run.",))
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One method at one budget: its trials, and its runs with the choice that they led to."""
-
-    method: str
-    budget: Budget
-    trials: tuple[Values, ...]
-    runs: tuple[Values, ...]
 
 
 def records_in(out: Path) -> RecordFile:
@@ -83,7 +75,7 @@ def _contestants(plan: Plan) -> Iterator[tuple[AnyEntry, Budget]]:
 
 def _trials(plan: Plan, who: AnyEntry, budget: Budget) -> list[Job]:
     grid = tune.capped(who.grid, plan.rounds)
-    return [Job(plan.base, who.name, choice, budget, tune.TUNING_SEED, "trial", plan.trust) for choice in grid]
+    return [Job(plan.base, who.name, choice, budget, TUNING_SEED, "trial", plan.trust) for choice in grid]
 
 
 def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Standing:
@@ -91,7 +83,7 @@ def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Stan
     tried = settle(trials)
     chosen = tune.best(tried)
     runs = [] if chosen is None else [replace(trials[chosen], seed=seed, role="run") for seed in range(plan.seeds)]
-    return Standing(who.name, budget, tuple(tried), tuple(settle(runs)))
+    return Standing(who.name, budget.epsilon, budget.dp_delta, tuple(tried), tuple(settle(runs)))
 
 
 def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Job]) -> list[Values]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from tacit import record, toml
 from tacit._version import __version__
-from tacit.errors import RecordError
 from tacit.jsontext import Values
-from tacit.measures import ERROR, JUDGES, Measure
+from tacit.leaderboard.standing import SPLIT, check_role, shared
+from tacit.measures import ERROR, Measure
 from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
@@ -19,8 +19,6 @@ from tacit.run.guarantee import against, delta_of, total_in_words
 from tacit.run.noise import simulated
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
-
-SPLIT = {"trial": "all but a random sixth of each agent's records, which judges", "run": "all training records"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Job:
     def spec(self) -> str:
         """Everything that the result of the job depends on, as TOML."""
         return toml.text(
-            _shared(self.base.values())
+            shared(self.base.values())
             | {"method.name": self.method}
             | {f"choice.{name}": value for name, value in self.choice.items()}
             | {"budget.epsilon": self.budget.epsilon, "budget.dp_delta": self.budget.dp_delta}
@@ -51,7 +49,7 @@ class Job:
     def run_spec(self) -> Spec:
         """The spec that is run: the sound preset of the method, with the choice, the budget and the seed of the job."""
         sound = preset("sound", self.method, self.base.data.source).with_values(
-            _shared(self.base.values())
+            shared(self.base.values())
             | {key_of(name): value for name, value in self.choice.items()}
             | {"privacy.dp_delta": self.budget.dp_delta, "run.seed": self.seed, "run.engine": self.base.run.engine}
             | {"privacy.epsilon": METHODS[self.method].values.get("privacy.epsilon", self.budget.epsilon)}
@@ -65,11 +63,6 @@ class Job:
         parts = "-".join(f"{name}{value:g}" for name, value in self.choice.items())
         behind = "" if self.trust is None else f"-trust-{self.trust}"
         return f"{self.method}{behind}-epsilon{self.budget.epsilon:g}-{self.role}-{parts}-seed{self.seed}"
-
-
-def _shared(values: Values) -> Values:
-    """The keys of [data], [features] and [problem]."""
-    return {key: value for key, value in values.items() if key.startswith(("data.", "features.", "problem."))}
 
 
 @dataclass(frozen=True)
@@ -106,19 +99,13 @@ def _named(measure: Measure) -> Values:
     return {} if measure is ERROR else {"measure": measure.key}
 
 
-def measure_of(one: Values) -> Measure:
-    """The measure that the error of a record is."""
-    return next((known for known in JUDGES if known.key == one.get("measure")), ERROR)
-
-
 def completed(one: Values, where: str) -> Values:
-    """The record of a job with every key that [data] and [problem] have by now; other records are refused."""
-    if one.get("role") not in SPLIT:
-        raise RecordError(f"{where} holds records that are none of a comparison: name another --out.")
+    """Return a record with every key that [data] and [problem] have by now; refuse a record of no comparison."""
+    check_role(one, where)
     values = toml.parsed(one["spec"], where)
-    shared = _shared(values)
-    own = {key: value for key, value in values.items() if key not in shared}
-    spec = toml.text(_shared(Spec().with_values(shared).values()) | own)
+    same = shared(values)
+    own = {key: value for key, value in values.items() if key not in same}
+    spec = toml.text(shared(Spec().with_values(same).values()) | own)
     return one if spec == one["spec"] else record.sealed(one | {"spec": spec})
 
 

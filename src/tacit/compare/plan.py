@@ -9,10 +9,10 @@ from types import UnionType
 from typing import Any
 
 from tacit import toml
-from tacit.compare.tune import TUNING_SEED
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.jsontext import Values
+from tacit.leaderboard.table import TUNING_SEED
 from tacit.methods.registry import METHODS
 from tacit.run import in_sum
 from tacit.run.presets import fitted, preset

@@ -8,30 +8,13 @@ from functools import cached_property
 
 from tacit.errors import DataError
 from tacit.jsontext import Values
-from tacit.methods.method import TRIALS, Choice
+from tacit.leaderboard.table import TUNING_SEED
+from tacit.methods.method import Choice
 from tacit.run import ranks
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
-TUNING_SEED = 1000  # of no reported run
 HELD_OUT = 6  # one in six of each agent's records tunes
-
-NOT_ACCOUNTED = (
-    "tuning looked at the data as they are: what the choice of constants reveals is in no guarantee above",
-    "noise is simulated, from the seed: whoever knows it can take it off, so none of these models is for release",
-)
-
-
-def rule(seeds: int, rounds: int | None = None) -> str:
-    """The rule in words, for the output."""
-    most = f" (of at most {rounds} rounds)" if rounds else ""
-    last = f"seeds 0 to {seeds - 1}" if seeds > 1 else "seed 0"
-    return (
-        f"each method tries up to {TRIALS} choices of its constants{most}, fixed in advance, at the same total budget, "
-        "on all but a random sixth of each agent's training records, with the noise that these records need; the error "
-        f"on that sixth decides (seed {TUNING_SEED}), and the best choice trains on all training records ({last})"
-    )
-
 
 def capped(grid: Sequence[Choice], rounds: int | None) -> list[Choice]:
     """The choices of a grid, none of them with more rounds than these."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.measures import ERROR, Measure, judge
 from tacit.privacy.budget import upward
-from tacit.report import curves, headline, shapes
+from tacit.report import curves, headline, leaderboard, shapes
 from tacit.report.audience import Audience
 from tacit.report.markup import Raw, badge, either, folded, html, sparse_table
 from tacit.report.runs import Group, grouped
@@ -69,6 +69,8 @@ def write_figures(sources: Sequence[Source], directory: Path) -> None:
     except OSError as error:
         raise RunDirectoryError(f"cannot write into {directory}: {error.strerror}. Give another --figures.") from None
     for key, source in _keyed(sources).items():
+        for n, board in enumerate(source.boards):
+            draw(leaderboard.charts(board), directory / f"{key}-{n}")
         if source.artefact is not None:
             draw(curves.panels(source.artefact, source.runs), directory / key, source.artefact.columns)
         for chart in curves.standard(source.runs):

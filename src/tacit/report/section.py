@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import chain
 
 from tacit.measures import JUDGES, MEASURES, Measure
-from tacit.report import curves, headline, shapes
+from tacit.report import curves, headline, leaderboard, shapes
 from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import KNOWN, factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, sparse_table, table
@@ -28,6 +28,7 @@ def section(source: Source, key: str) -> str:
     parts = [f'<section id="{key}" aria-labelledby="{key}-title"><h2 id="{key}-title">{html(source.title)}</h2>']
     if artefact is not None:
         parts.append(_artefact(artefact, runs, key))
+    parts += [leaderboard.section(board, f"{key}-{n}") for n, board in enumerate(source.boards)]
     if runs:
         drawn = figures(curves.standard(runs), key)
         shown_above = artefact is not None and bool(artefact.panels)

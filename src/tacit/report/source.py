@@ -1,4 +1,4 @@
-"""What a report is made of: the directory of a run, of a sweep or of an artefact, or a file of records."""
+"""What a report is made of: the directory of a run, a sweep, a comparison or an artefact, or a file of records."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from typing import Any
 
 from tacit import measures, record, toml
 from tacit.errors import IncompatibleError, RecordError, RunDirectoryError
+from tacit.leaderboard.standing import is_compared
 from tacit.report import artefact_file, words
 from tacit.report.audience import Audience, shared
+from tacit.report.leaderboard import Board, boards
 from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
 
@@ -30,6 +32,7 @@ class Source:
     runs: tuple[Recorded, ...]
     artefact: artefact_file.ArtefactFile | None = None
     learnt: Learnt | None = None
+    boards: tuple[Board, ...] = ()  # of a comparison, whose records are of no single runs
     audience: Audience = Audience.OWNERS
 
     @property
@@ -43,14 +46,14 @@ class Source:
             return self.artefact.title
         if self.single is not None:
             return words.title(self.single)
-        return self.name
-
+        return "; ".join(dict.fromkeys(board.title for board in self.boards)) or self.name
 
     def shown_to(self, audience: Audience) -> Source:
         """Return the source with what this audience may see; refuse to share what must not be released."""
-        if audience.public and self.artefact is not None:
+        if audience.public and (self.artefact is not None or self.boards):
+            maker = "compare" if self.boards else "reproduce"
             raise IncompatibleError(
-                f"{self.name} cannot be shared: tacit reproduce simulates its noise. Write its page without --share."
+                f"{self.name} cannot be shared: tacit {maker} simulates its noise. Write its page without --share."
             )
         return replace(self, runs=tuple(shared(run, audience) for run in self.runs), audience=audience)
 
@@ -66,22 +69,25 @@ def read(path: Path) -> Source:
     if path.name == "artefact.json":
         return read(path.parent)
     if path.is_file():
-        runs = _runs(record.read(path), path)
-        if not runs:
+        name, found = path.resolve().parent.name if path.stem == "records" else path.stem, record.read(path)
+        if not found:
             raise RecordError(f"{path} holds no records: run `tacit sweep` again, or give its directory.")
-        return Source(path.resolve().parent.name if path.stem == "records" else path.stem, runs)
+        if any(map(is_compared, found)):
+            return Source(name, (), boards=boards(found, str(path)))
+        return Source(name, _runs(found, path))
     if not path.is_dir():
-        raise RecordError(f"{path} does not exist: give the directory of a run or a sweep, or a file of records.")
+        todo = "give the directory of a run, a sweep or a comparison, or a file of records"
+        raise RecordError(f"{path} does not exist: {todo}.")
     name, records, artefact = path.resolve().name, path / "records.jsonl", path / "artefact.json"
     if artefact.is_file():
         return _of_artefact(name, records, artefact_file.read(artefact))
     if records.is_file():
-        return Source(name, read(records).runs)
+        return replace(read(records), name=name)
     if (path / "spec.toml").is_file():
         run = _directory(path, name)
         return Source(name, (run,), learnt=learnt(path, run))
-    found = f"{path} holds neither a run (spec.toml) nor records (records.jsonl)"
-    raise RunDirectoryError(f"{found}: give the --out of `tacit train` or `tacit sweep`.")
+    lacks = f"{path} holds neither a run (spec.toml) nor records (records.jsonl)"
+    raise RunDirectoryError(f"{lacks}: give the --out of `tacit train`, `tacit sweep` or `tacit compare`.")
 
 
 def _of_artefact(name: str, records: Path, artefact: artefact_file.ArtefactFile) -> Source:

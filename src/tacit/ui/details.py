@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.jsontext import Values
-from tacit.report import curves, output, shapes
+from tacit.report import curves, leaderboard, output, shapes
 from tacit.report.chart import Chart, Line
 from tacit.report.source import Source, read
 from tacit.ui import audits, index
@@ -18,6 +18,7 @@ from tacit.ui.audits import AUDIT
 from tacit.ui.index import Item
 from tacit.ui.place import LARGEST, Parts, Place, Stamp, Unreadable
 from tacit.ui.rows import FINISHED, Rows
+from tacit.ui.said import text, text_long
 
 RECORDED = ("spec.toml", "result.json", "rounds.jsonl", "model.npz", "records.jsonl", "artefact.json")
 CHARTED = 60  # runs of a sweep at most whose means are drawn: the page compares others by choice
@@ -53,6 +54,7 @@ class Details:
             "effects": None,
             "audit": audits.told(self._place, item.parts),
             "comparison": [],
+            "boards": [],
         }
         if item.kind not in (index.RUN, index.SWEEP) or self._rows.row(item).state != FINISHED:
             return told
@@ -99,7 +101,24 @@ def _run(source: Source) -> Values:
     return {"charts": [one.description() for one in own], "effects": _effects(source.learnt)}
 
 
+def _boards(source: Source) -> Values:
+    """Return the leaderboards of a comparison."""
+    told, drawn = [], []
+    for n, board in enumerate(source.boards):
+        tables = [
+            {"caption": text(one.caption), "head": one.head,
+             "lines": [[text(cell) for cell in line] for line in one.lines[:LISTED]],
+             "guarantees": [[text(names), text_long(words)] for names, words in one.guarantees[:LISTED]]}
+            for one in leaderboard.shown(board)
+        ]  # fmt: skip
+        told.append({"title": text(board.title), "tables": tables, "remarks": leaderboard.remarks(board)})
+        drawn += [replace(chart, key=f"{n}-{chart.key}").description() for chart in leaderboard.charts(board)]
+    return {"boards": told, "charts": drawn}
+
+
 def _sweep(source: Source, name: str) -> Values:
+    if source.boards:
+        return _boards(source)
     drawn = curves.panels(source.artefact, source.runs) if source.artefact else []
     drawn += curves.standard(source.runs) if 0 < len(source.runs) <= CHARTED else []
     return {

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tacit.errors import RecordError
+from tacit.leaderboard.standing import is_compared
 from tacit.lock import STOP
 from tacit.measures import ERROR, judge
 from tacit.privacy import risk
@@ -15,7 +16,7 @@ from tacit.ui import index
 from tacit.ui.history import ROUNDS
 from tacit.ui.index import Index, Item
 from tacit.ui.place import Parts, Place, Stamp, Unreadable
-from tacit.ui.said import LONGEST, document, finite, last_row, spec, text, whole
+from tacit.ui.said import LONGEST, document, finite, last_record, last_row, spec, text, whole
 
 RUNNING, STOPPING, FINISHED, STOPPED, DAMAGED = "running", "stopping", "finished", "stopped", "unreadable"
 ORDERS = ("updated", "name", "error", "epsilon")
@@ -143,9 +144,12 @@ class Rows:
         )  # fmt: skip
 
     def _folder(self, item: Item, bare: Row, inside: int) -> Row:
-        stamp = self._place.stamp(item.parts, "records.jsonl") or self._place.stamp(item.parts, "artefact.json")
+        records = self._place.stamp(item.parts, "records.jsonl")
+        stamp = records or self._place.stamp(item.parts, "artefact.json")
         note = f"{inside} run directories" if inside else ""
-        return replace(bare, state=FINISHED if stamp else "", note=note, updated=stamp.mtime / 1e9 if stamp else 0.0)
+        row = replace(bare, state=FINISHED if stamp else "", note=note, updated=stamp.mtime / 1e9 if stamp else 0.0)
+        found = self._read(item.parts, "records.jsonl", last_record, tail=True) if records else {}
+        return replace(row, kind="comparison", note="methods compared") if is_compared(found) else row
 
     def _read(
         self,

@@ -70,6 +70,12 @@ def last_row(content: bytes) -> Mapping[str, Any]:
     return {}
 
 
+def last_record(content: bytes) -> Mapping[str, Any]:
+    """Return the last whole line of a file of records, if it is not too long to be one of a comparison."""
+    *_, line, _ = (b"", *content.split(b"\n"))
+    return parsed(line)
+
+
 def document(content: bytes) -> Mapping[str, Any]:
     """Return the JSON object that a file is."""
     try:

@@ -25,6 +25,15 @@ function showComparison(place, found, told) {
     table(found.title ?? told.row.name, columns, found.comparison.map(cells)), ...(found.many ? [hint(many)] : [])));
 }
 
+function showBoards(place, boards) {
+  const list = (items) => html("ul", { class: "hint" }, ...items.map((words) => html("li", {}, ...[words].flat())));
+  const budgets = ({ caption, head, lines, guarantees }) => [
+    table(caption, head, lines.map((line) => [...line.slice(0, -1), badge(line.at(-1))])),
+    list(guarantees.map(([names, words]) => [html("b", {}, `${names}: `), words]))];
+  place.replaceChildren(...boards.map(({ title, tables, remarks }) =>
+    section(title, ...tables.flatMap(budgets), list(remarks))));
+}
+
 const COUNTED = "As the coordinator counts. The ledgers of the agents are with the agents: they may hold up to what is "
   + "drawn faintly.";
 

@@ -17,14 +17,14 @@ function standing(row) {
 
 function itemView(id) {
   const head = html("div", { class: "head" }), note = html("div", {}), grid = chartGrid(3);
-  const names = ["means", "inside", "budgets", "effects", "audit", "rest"];
+  const names = ["means", "boards", "inside", "budgets", "effects", "audit", "rest"];
   const parts = Object.fromEntries(names.map((name) => [name, html("div", {})]));
   let last = null, more = null, gauges = null, looked = 0;
 
   const view = {
     title: "run",
     build: () => [above(), head, note,
-      parts.means, grid, parts.inside, parts.budgets, parts.effects, parts.audit, parts.rest],
+      parts.means, parts.boards, grid, parts.inside, parts.budgets, parts.effects, parts.audit, parts.rest],
     async refresh() {
       const told = await ask("item", { id });
       const { row } = told;
@@ -39,7 +39,7 @@ function itemView(id) {
       showCharts(grid, [...told.charts, ...(more?.charts ?? [])]);
       if (told.gauges) {
         showBudgets(parts.budgets, told.gauges, row);
-      } else if (row.kind !== "sweep" && Date.now() - looked > (goesOn(row.state) ? 10_000 : 60_000)) {
+      } else if (!["sweep", "comparison"].includes(row.kind) && Date.now() - looked > (goesOn(row.state) ? 10_000 : 60_000)) {
         looked = Date.now();
         const found = await ask("budgets", { id });
         if (found !== gauges) {
@@ -55,6 +55,7 @@ function itemView(id) {
           showEffects(parts.effects, found.effects);
           showAudit(parts.audit, found.audit);
           showComparison(parts.means, found, told);
+          showBoards(parts.boards, found.boards);
         }
       }
       showCharts(grid, [...told.charts, ...more.charts]);
