@@ -45,6 +45,7 @@ def test_the_example_passes_the_conformance_suite(entry):
     suite.test_a_promise_reads_nothing_from_the_records(entry)
     suite.test_agents_asked_one_by_one_answer_as_they_do_together(entry, 0)
     suite.test_the_server_needs_no_record(entry, 0)
+    suite.test_a_method_says_what_each_of_its_constants_is(entry)
 
 
 def test_the_example_passes_the_audit(entry):

@@ -15,7 +15,7 @@ from tacit.audit import methods as audit
 from tacit.errors import IncompatibleError
 from tacit.methods.appfl import ICEADMM
 from tacit.methods.gradient_descent import FedGD
-from tacit.methods.method import TRIALS, Budget, Coordinator, Curated, Entry, simulate
+from tacit.methods.method import TRIALS, Budget, Coordinator, Curated, Entry, own_constants, simulate
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Facts
@@ -59,6 +59,14 @@ def test_a_method_has_the_same_shape_as_all_others(entry):
     assert len(entry.grid) == TRIALS
     assert len({tuple(sorted(choice.items())) for choice in entry.grid}) == TRIALS
     assert (Path(__file__).parents[2] / "docs" / "methods" / f"{entry.name}.md").exists()
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_method_says_what_each_of_its_constants_is(entry):
+    assert list(entry.constants) == list(own_constants(entry))
+    for about in entry.constants.values():
+        assert len(about.split()) >= 4
+        assert not about.startswith("of ")
 
 
 @pytest.mark.parametrize("entry", ENTRIES)

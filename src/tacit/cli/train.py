@@ -127,7 +127,7 @@ def _shown(measure: Measure, summary: Values) -> str:
 
 def _keys(spec: Spec) -> str:
     """List every key with its value in a spec, and what it means."""
-    from tacit.methods.method import own_constants
+    from tacit.methods.method import Entry, own_constants
     from tacit.methods.registry import METHODS
     from tacit.run.presets import REMARKS
     from tacit.run.spec import keys
@@ -144,7 +144,9 @@ def _keys(spec: Spec) -> str:
         value = "unset" if values[key] is None else values[key]
         lines.append(f"{key:<26} {value!s:<12} {found.metadata['about']}{choices}")
     for entry in map(METHODS.__getitem__, METHODS):
-        lines += [f"method.{name:<19} {entry.grid[0][name]!s:<12} of {entry.name}" for name in own_constants(entry)]
+        for name in own_constants(entry):
+            about = entry.constants.get(name, "a constant") if isinstance(entry, Entry) else "a constant"
+            lines.append(f"method.{name:<19} {entry.grid[0][name]!s:<12} {entry.name}: {about}")
     return "\n".join(lines)
 
 

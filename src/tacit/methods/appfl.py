@@ -120,11 +120,15 @@ def build_iceadmm(facts: Facts, budget: Budget, choice: Choice) -> ICEADMM:
     return ICEADMM(of.rounds, of.clip, of.multiplier, of.rho, choice["damping"] * of.rho(1), of.local_steps)
 
 
+LOCAL_STEPS = {"local_steps": "noisy local steps per round, each of which is a release"}
+
 IIADMM_ENTRY = Entry(
     "iiadmm", "APPFL's IIADMM: inexact ADMM at w, both sides keep the dual, noise in the gradient", build_iiadmm,
     grid(rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), local_steps=1),
+    constants=LOCAL_STEPS,
 )  # fmt: skip
 ICEADMM_ENTRY = Entry(
     "iceadmm", "APPFL's ICEADMM: inexact ADMM at w, agents send model and dual, noise in the gradient", build_iceadmm,
     grid(rounds=100, clip=(0.7, 0.35, 0.7, 0.35), score_noise=1.0, damping=(0.0, 0.0, 1.0, 1.0), local_steps=1),
+    constants={"damping": "extra stiffness zeta of a local step, in units of the first rho", **LOCAL_STEPS},
 )  # fmt: skip

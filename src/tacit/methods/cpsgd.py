@@ -128,4 +128,7 @@ def _calibrated(moved: float, multiplier: float, entries: int, budget: Budget, r
 
 ENTRY = Entry("cpsgd", "gradient descent on small whole numbers, binomial noise at each agent", build, grid(
     rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), fineness=2.0, bits=16,
-))  # fmt: skip
+), constants={
+    "fineness": "steps of the grid, over sqrt(J K), that one record may move a gradient; more steps round less",
+    "bits": "bits that an agent sends per entry of a gradient: 8, 16 or 32",
+})  # fmt: skip

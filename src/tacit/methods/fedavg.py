@@ -243,16 +243,26 @@ def build_nbafl(facts: Facts, budget: Budget, choice: Choice) -> NbAFL:  # noqa:
     return NbAFL(rounds, exposures, choice["clip"], budget.epsilon, budget.dp_delta, LocalSGD.of(choice))
 
 
+LOCAL = {
+    "epochs": "passes that an agent makes over its records per round",
+    "batch": "records per local step; 0: all records of the agent",
+    "step": "length of a local gradient step",
+}
+PROXIMAL = {"mu": "weight of the proximal term, which holds local models near the shared model; 0: no such term"}
+DRAWN = {"fraction": "share of the agents that a round draws; at least one agent is drawn"}
+
 FEDAVG = Entry("fedavg", "agents train by themselves and are averaged; not private", build_fedprox, grid(
     rounds=30, fraction=1.0, epochs=(1, 3, 1, 3), batch=50, step=(30.0, 30.0, 100.0, 100.0),
-), values=SILENT)  # fmt: skip
+), values=SILENT, constants=DRAWN | LOCAL)  # fmt: skip
 FEDPROX = Entry("fedprox", "FedAvg with a proximal term at the agents; not private", build_fedprox, grid(
     rounds=30, fraction=1.0, epochs=1, batch=50, step=(30.0, 30.0, 10.0, 10.0), mu=(0.001, 0.01, 0.001, 0.01),
-), values=SILENT)  # fmt: skip
+), values=SILENT, constants=DRAWN | LOCAL | PROXIMAL)  # fmt: skip
 DP_FEDAVG = Entry("dp-fedavg", "FedAvg with noise that hides a whole agent", build_dp_fedavg, grid(
     rounds=(10, 10, 30, 30), rate=(1.0, 1.0, 0.3, 1.0), epochs=3, batch=0, step=10.0, clip=(1.0, 0.3, 1.0, 3.0),
-))  # fmt: skip
+), constants={"rate": "probability that an agent takes part in a round", **LOCAL})  # fmt: skip
 NBAFL = Entry("nbafl", "FedProx with noise on clipped models, as published; no guarantee", build_nbafl, grid(
     rounds=(10, 10, 5, 5), exposures=(10, 10, 5, 5), epochs=1, batch=50, step=5.0, mu=0.01,
     clip=(10.0, 3.0, 10.0, 3.0),
-))  # fmt: skip
+), constants={
+    "exposures": "number of rounds whose uploads count as seen, in the published noise", **LOCAL, **PROXIMAL,
+})  # fmt: skip

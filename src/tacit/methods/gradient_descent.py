@@ -192,8 +192,11 @@ SECURE_SUM = Entry(
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
     rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7),
     score_noise=(1.0, 0.5, 1.0, 1.0),
-))  # fmt: skip
+), constants={"rate": "probability that a record is in the lot of a round"})  # fmt: skip
 LOCAL = Entry("dpsgd-local", "DP-SGD at each agent, models averaged", build_dpsgd_local, grid(
     rounds=(50, 50, 30, 50), local_steps=(2, 2, 3, 2), rate=(1.0, 1.0, 1.0, 0.1), clip=(0.7, 0.35, 0.35, 0.7),
     score_noise=(1.0, 1.0, 1.0, 0.5),
-))  # fmt: skip
+), constants={
+    "local_steps": "noisy steps of an agent per round, each of which is a release",
+    "rate": "probability that a record of the agent is in the lot of a local step",
+})  # fmt: skip

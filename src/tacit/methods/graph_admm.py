@@ -107,4 +107,5 @@ def build_on(network: Network, facts: Facts, budget: Budget, choice: Choice) -> 
 ENTRY = Entry(
     "graph-admm", "inexact ADMM without a server: agents average their neighbours, Gaussian noise at each", build,
     grid(rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0), degree=4), sets=True,
+    constants={"degree": "neighbours of each agent: 2 is a ring, P - 1 or more links every agent to every other"},
 )  # fmt: skip

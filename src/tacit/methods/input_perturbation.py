@@ -137,4 +137,5 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> InputPerturbation:
 ENTRY = Entry(
     "input-perturbation", "ridge regression on records that carry Gaussian noise, each sent once",
     build, grid(balance=(1.0, 0.7, 1.4, 2.0)),
+    constants={"balance": "weight of the label beside the features in a noisy record; the noise covers both"},
 )  # fmt: skip

@@ -242,6 +242,7 @@ class Entry:
     ranked: bool = True  # whether a comparison that names no methods has it
     sets: bool = False  # whether its steps stay in the set W of the problem
     sums: bool = False  # whether its server needs sums alone, so that it goes behind a secure sum
+    constants: Mapping[str, str] = field(default_factory=dict)  # what each constant is that [method] holds, in a line
 
 
 def summed(build: Callable[[Facts, Budget, Choice], Method]) -> Callable[[Facts, Budget, Choice], Method]:

@@ -82,9 +82,16 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> MultiLocal:
     return MultiLocal(rounds, clip, multiplier, Scaled(1 - share, stiffness), rule, steps, averaged)
 
 
+LOCAL = {
+    "local_steps": "noisy local steps per round, each of which is a release",
+    "averaged": "1: agents release the mean of their local steps; 0: the last step",
+}
+
 OBJP = Entry("objp-local", "ObjP with several noisy local steps a round", build, grid(
     rounds=50, clip=(0.7, 0.35, 0.7, 0.35), local_steps=2, averaged=1, share=(0.5, 0.5, 0.9, 0.9), score_noise=1.0,
-), sets=True)  # fmt: skip
+), sets=True, constants={
+    **LOCAL, "share": "share of the stiffness rho + 1/eta that the proximal term 1/eta gets",
+})  # fmt: skip
 OBJT = Entry("objt-local", "ObjT with several noisy local steps a round", build, grid(
     rounds=50, clip=(0.7, 0.35, 0.7, 0.35), local_steps=2, averaged=1, radius=(1e3, 1e3, 1.0, 1.0), score_noise=1.0,
-), sets=True)  # fmt: skip
+), sets=True, constants={**LOCAL, "radius": "radius of the trust region of each local step"})  # fmt: skip

@@ -166,7 +166,9 @@ def _least(facts: Facts, epsilon: float) -> float:
 
 AMP = Entry("amp", "one approximate minimiser of an objective with Gaussian noise, by a curator", build_gaussian, grid(
     jacobian=(0.1, 0.03, 0.01, 0.003),
-))  # fmt: skip
+), constants={
+    "jacobian": "share of epsilon that the determinant may take; a smaller share adds more regularisation",
+})  # fmt: skip
 CHAUDHURI = Entry(
     "chaudhuri", "one minimiser of an objective with radial noise, pure epsilon, by a curator", build_chaudhuri,
     grid(score_noise=(0.5, 0.25, 0.1, 1.0)),

@@ -193,8 +193,9 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> OneMessage:
 ENTRY = Entry(
     "onemessage", "ridge regression from one release of second moments, Gaussian noise at each agent",
     build, grid(balance=(1.0, 0.7, 1.4, 2.0)), sums=True,
+    constants={"balance": "weight of X'Y beside X'X in the released moments; the noise covers both"},
 )  # fmt: skip
 SUM = Entry(
     "onemessage-sum", "the same behind a secure sum: agents share Gaussian noise", summed(build), ENTRY.grid,
-    values={"privacy.trust": "sum"}, sums=True,
+    values={"privacy.trust": "sum"}, sums=True, constants=ENTRY.constants,
 )  # fmt: skip

@@ -128,16 +128,25 @@ def build_released(facts: Facts, budget: Budget, choice: Choice) -> Released:  #
 
 
 _REPLACED = {"privacy.adjacency": "replace_one"}
+_PENALTY = {
+    "rho": "penalty for records that weigh 1/I_p; it is divided by the number of agents",
+    "c_w": "bound on the norm of the optimum, in Huang's step",
+}
 
 HUANG = Entry(
     "outp-huang", "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution", build,
     grid(rounds=(1000, 1000, 300, 300), rho=0.1, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED,  # rho is their own
+    constants=_PENALTY,
 )  # fmt: skip
 PLUS = Entry(
     "outp-plus", "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)", build,
-    grid(rounds=(1000, 1000, 300, 300), rho=0.001, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED,
+    grid(rounds=(1000, 1000, 300, 300), rho=0.001, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED, constants=_PENALTY,
 )  # fmt: skip
 RELEASED = Entry("outp-released", "OutP as the paper's released code ran it: not private", build_released, grid(
     rounds=(1000, 1000, 300, 300), rho_c1=(2.0, 0.005, 2.0, 0.005), rho_c2=(5.0, 0.05, 5.0, 0.05),
     rho_period=(1e4, 2e3, 1e4, 2e3),  # the three are the paper's rho, for MNIST and for FEMNIST
-))  # fmt: skip
+), constants={
+    "rho_c1": "c1 of the penalty c1 1.2^floor(t/period) + c2/epsilon, epsilon of one round",
+    "rho_c2": "c2 of that penalty",
+    "rho_period": "rounds after which the first part of that penalty grows by a fifth",
+})  # fmt: skip
