@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,10 @@ from tacit.types import Federation, Shard, Target
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("tacit")
+
+# pytest loads readline, which sets COLUMNS = 80 for child processes behind Python's back: their lines would be folded
+os.environ.pop("COLUMNS", None)
+os.unsetenv("COLUMNS")
 
 
 def federation(

@@ -10,6 +10,7 @@ import pytest
 from tacit.cli import COMMANDS, _parser, main
 from tacit.cli.folding import fold
 from tacit.cli.table import table
+from tests.test_cli_output import Terminal
 
 WIDTHS = (60, 80)
 
@@ -100,11 +101,16 @@ def test_a_table_breaks_no_word_and_never_cuts_its_first_column(columns, monkeyp
     assert {*words(" ".join(map(" ".join, rows)))} <= {*words(shown)}
 
 
-def test_an_error_and_a_warning_fit_the_terminal_too(monkeypatch, capsys):
+def test_an_error_fits_the_terminal_and_is_one_line_in_a_log(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "60")
-    assert main(["train", "--data", "synthetic", "--epsilon", "-1"]) == 2
-    assert main(["train", "--data", "a/path/that/does/not/exist.csv"]) == 2
-    assert_fits(capsys.readouterr().err, 60)
+    arguments = ["train", "--data", "a/path/that/does/not/exist.csv"]
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert main(arguments) == 2
+    assert_fits(terminal.getvalue(), 60)
+    assert terminal.getvalue().count("\n") == 2
 
 
 def test_a_pipe_is_not_folded(monkeypatch, capsys, tmp_path):

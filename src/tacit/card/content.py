@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from tacit import toml
 from tacit.card import audited, data_section, quality
 from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
+from tacit.card.python_call import is_given, python_call
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.measures import judge
 from tacit.privacy.budget import upward
@@ -18,6 +20,7 @@ from tacit.report import headline, source, words
 from tacit.report.audience import Audience
 from tacit.report.runs import Recorded, text
 from tacit.report.tested import agent_records
+from tacit.run.unread import unread
 
 LISTED = 50  # agents at most that a card lists by name
 UNIT = {
@@ -30,6 +33,7 @@ LIMITS = (
     "What holds for all test records together need not hold for a group of people that this card does not name.",
 )
 SIMULATED = f"The noise was simulated. All that this section says would hold {IF_EXACT}."
+COMMAND = "tacit train --config spec.toml --out again"
 ROLES = ("Prepared by", "Reviewed by (data protection)", "Approved by (review board)")
 
 
@@ -65,7 +69,7 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
             "There is no guarantee that could cover anything."), Bullets(_listed(run.summary.get("not_covered"))),
             Text("Beyond privacy:"), Bullets(LIMITS if judge(run.summary) else LIMITS[:1])]),
         Section("Signatures", [Text("Whoever signs has read this card and its limits."), Signatures(ROLES)]),
-        Section("Appendix: how to reproduce", _reproduce(run)),
+        Section("Appendix: how to reproduce", _reproduce(directory, run)),
     ]  # fmt: skip
     notice = audience.value.replace("this page", "this card").replace("This page", "This card")
     return Card(f"Model card: {found.title[0].lower()}{found.title[1:]}", notice, headline.about(run), sections)
@@ -157,15 +161,23 @@ def _spent(one: object) -> str:
     return f"epsilon {upward(float(one['epsilon']))}{limit}"
 
 
-def _reproduce(run: Recorded) -> list[Block]:
+def _reproduce(directory: Path, run: Recorded) -> list[Block]:
     told = run.summary
-    again = "Exact noise is new every time: the same command gives another model, of the same law." if not told.get(
-        "simulated_noise") and run.private else "The seed decides the noise: the same command gives the same model."
     hashes = [(name, str(told[key])) for name, key in (
         ("version of tacit", "version"), ("hash of spec.toml", "spec_hash"), ("hash of model.npz", "model_hash"),
         ("hash of rounds.jsonl", "rounds_hash"), ("seal of result.json", "seal")) if told.get(key)]  # fmt: skip
-    return [Facts(hashes), Text(f"Save the specification below as spec.toml, with your own paths. {again}"),
-            Code("tacit train --config spec.toml --out again"), Code(_without_paths(run.spec))]  # fmt: skip
+    about, way, by = "Save the specification below as spec.toml, with your own paths.", "command", COMMAND
+    if is_given(run):
+        way, (about, by) = "call", python_call(directory, run)
+    exact = run.private and not told.get("simulated_noise")
+    again = f"Exact noise is new every time: the same {way} gives another model, of the same law." if exact else (
+        f"The seed decides the noise: the same {way} gives the same model.")  # fmt: skip
+    idle = unread(run.values)
+    spec = toml.text({key: value for key, value in run.values.items() if key not in idle})
+    return [
+        Facts(hashes), *([Text(f"{about} {again}"), Code(by)] if by else [Text(about)]),
+        Text("The specification, without the keys that the run does not read:"), Code(_without_paths(spec)),
+    ]  # fmt: skip
 
 
 def _without_paths(spec: str) -> str:

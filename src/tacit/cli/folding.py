@@ -17,11 +17,13 @@ _COMMAND = re.compile(r"\s*(tacit|ssh) ")
 
 
 def width(file: TextIO | None = None) -> int:
-    """Return the columns of a terminal, or COLUMNS if it is set; a line in a pipe is not folded."""
+    """Return the columns of a terminal; a line in a pipe is not folded, but for one of stdout if COLUMNS is set.
+
+    What goes to stderr may be a log, in which a message is one line.
+    """
     file = sys.stdout if file is None else file
-    if not file.isatty() and not os.environ.get("COLUMNS", "").isdecimal():
-        return UNFOLDED
-    return shutil.get_terminal_size().columns
+    asked = file is sys.stdout and os.environ.get("COLUMNS", "").isdecimal()
+    return shutil.get_terminal_size().columns if asked or file.isatty() else UNFOLDED
 
 
 def say(text: str, hang: int | None = None, file: TextIO | None = None) -> None:

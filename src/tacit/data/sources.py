@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
 
+from tacit.data.formats import FORMATS, suffix_of
 from tacit.data.share import ALONE, Share, kept
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, unknown
@@ -99,6 +100,13 @@ def _check_same(federation: Federation, share: Share, source: str) -> None:
     held = [p for _, own in told for p in own]
     if len({digest for digest, _ in told}) > 1 or held != list(range(federation.n_agents)):
         raise DataError(f"ranks find different agents or records at {source}: give every machine the same files.")
+
+
+def may_be(source: str) -> set[str]:
+    """Return what a source can be by its name alone: its own name, or the titles of what may lie at a path."""
+    if source in NAMED:
+        return {source}
+    return {"tables"} if suffix_of(Path(source)) in FORMATS else {candidate.title for candidate in AT_PATHS}
 
 
 def find(source: str) -> DataSource:

@@ -12,6 +12,11 @@ from tacit.errors import SpecError
 from tacit.speckey import key
 from tacit.types import Target
 
+# by the name of a source, or by what may lie at a path (tacit.data.sources): who reads the keys below
+DEALT = {"data.source": ("mnist", "heart", "synthetic", "tables")}
+HELD_OUT = {"data.source": ("heart", "tables"), "data.test": (None,)}
+WITHOUT_SCHEMA = {"data.source": ("tables",), "data.schema": (None,)}
+LEAF, SYNTHETIC, RESCALED = {"data.source": ("LEAF",)}, {"data.source": ("synthetic",)}, {"data.row_norm": tuple(NORMS)}
 
 @dataclass(frozen=True)
 class DataSpec:
@@ -22,12 +27,15 @@ class DataSpec:
     )
     agents: int | None = key(None, "number of agents, where the source does not say")
     partition: str | None = key(None, "how records are dealt to agents", choices=PARTITIONS)
-    alpha: float = key(0.5, "concentration of the dirichlet partition: smaller is more skewed")
-    seed: int = key(0, "seed of the partition and of synthetic data")
+    alpha: float = key(0.5, "concentration of the dirichlet partition: smaller is more skewed",
+                       when={"data.partition": ("dirichlet",)})  # fmt: skip
+    seed: int = key(0, "seed of the partition and of synthetic data", when=DEALT)
     test: str | None = key(None, "a table of test records; without it test_fraction is held out", path=True)
-    test_fraction: float = key(0.2, "share of each agent's records held out for testing; 0 for no test set")
-    label_column: str = key("label", "the column that holds the label")
-    agent_column: str = key("agent", "the column that names the agent")
+    test_fraction: float = key(
+        0.2, "share of each agent's records held out for testing; 0 for no test set", when=HELD_OUT
+    )
+    label_column: str = key("label", "the column that holds the label", when=WITHOUT_SCHEMA)
+    agent_column: str = key("agent", "the column that names the agent", when=WITHOUT_SCHEMA)
     class_names: str | tuple[str, ...] | None = key(
         None, "tables: the public classes, with commas between them, or K for 0 to K-1"
     )
@@ -38,17 +46,17 @@ class DataSpec:
     )
     low: float | None = key(None, "tables, LEAF without invert: the public lower bound of every feature")
     high: float | None = key(None, "tables, LEAF without invert: the public upper bound of every feature")
-    invert: bool = key(True, "LEAF images: use 1 - x, so that ink is 1")
-    dedup: bool = key(False, "LEAF: drop the record that its pipeline writes twice")
-    strangers: bool = key(True, "LEAF: test on users without training records too")
+    invert: bool = key(True, "LEAF images: use 1 - x, so that ink is 1", when=LEAF)
+    dedup: bool = key(False, "LEAF: drop the record that its pipeline writes twice", when=LEAF)
+    strangers: bool = key(True, "LEAF: test on users without training records too", when=LEAF)
     class_count: int | None = key(None, "LEAF: the public number of classes, 62 for FEMNIST; else 1 + largest label")
-    records: int = key(2000, "synthetic: records in all")
-    features: int = key(20, "synthetic: features")
-    classes: int = key(3, "synthetic: classes")
+    records: int = key(2000, "synthetic: records in all", when=SYNTHETIC)
+    features: int = key(20, "synthetic: features", when=SYNTHETIC)
+    classes: int = key(3, "synthetic: classes", when=SYNTHETIC)
     intercept: bool = key(False, "append a feature that is always one")
     row_norm: str = key("none", "rescale each record to row_bound in this norm", "none", *NORMS)
-    row_bound: float = key(1.0, "the norm that row_norm rescales to")
-    row_mode: str = key("clip", "clip: only longer records; unit: all records", *MODES)
+    row_bound: float = key(1.0, "the norm that row_norm rescales to", when=RESCALED)
+    row_mode: str = key("clip", "clip: only longer records; unit: all records", *MODES, when=RESCALED)
 
     @property
     def n_agents(self) -> int:

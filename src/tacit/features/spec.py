@@ -15,4 +15,4 @@ class FeatureSpec:
     size: int | None = key(None, "how many features the map makes, or makes of a column, where it can be chosen")
     shape: str | None = key(None, "images: height x width, perhaps x channels, such as 28x28 or 32x32x3")
     scale: float | None = key(None, "fourier: how far apart two records are that the map hardly tells apart")
-    seed: int = key(0, "fourier: public seed of the directions")
+    seed: int = key(0, "fourier: public seed of the directions", when={"features.map": ("auto", "fourier")})

@@ -151,6 +151,16 @@ def check_unit(entry: Entry, spec: Spec, promise: Promise) -> None:
         raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")
 
 
+CHOICES = ("algorithm.", "schedule.", "privacy.")  # the sections that the ADMM family is composed of
+
+
+def reads(entry: Entry, key: str) -> bool:
+    """Tell whether a method that is not of the ADMM family reads a key of the sections CHOICES."""
+    own = {"algorithm.name", "privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise"}
+    own |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
+    return key in own or key in map(key_of, entry.grid[0])
+
+
 def check_applies(entry: Entry, spec: Spec) -> None:
     """Refuse a changed key that this method does not read: a run must be what its spec says."""
     if spec.data.row_norm != "l2":
@@ -165,11 +175,9 @@ def check_applies(entry: Entry, spec: Spec) -> None:
             "method that is private (tacit compare --list)."
         )
     in_sum.check_method(spec)
-    read = {"privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise", *map(key_of, entry.grid[0])}
-    read |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
     usual = preset(spec.run.preset, entry.name, spec.data.source).values()
     for key, value in spec.values().items():
-        if key.startswith(("algorithm.", "schedule.", "privacy.")) and key not in read and value != usual[key]:
+        if key.startswith(CHOICES) and not reads(entry, key) and value != usual[key]:
             raise IncompatibleError(f"{entry.name} does not read {key}: drop it.")
     if spec.run.engine not in ("fast", "mpi") or spec.run.device != "cpu":
         raise IncompatibleError(f"{entry.name} has no {spec.run.engine} engine on {spec.run.device}: drop --engine.")

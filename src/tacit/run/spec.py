@@ -23,8 +23,13 @@ from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.schedule import RADII
+from tacit.speckey import AnyBut
 from tacit.speckey import key as declare
 from tacit.types import is_unicode
+
+EXACT, PROX, TRUST = ({"algorithm.rule": (rule,)} for rule in ("exact", "prox", "trust"))
+HUANG, OUTPUT = {**PROX, "schedule.eta": ("huang",)}, {"algorithm.perturbation": ("output",)}
+DYNAMIC, STATIC = {"schedule.rho": ("dynamic",)}, {"schedule.rho": ("static", "root")}
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,8 @@ class ProblemSpec:
     threshold: float | None = declare(None, "huber: largest residual, of a target scaled to [-1, 1]; unset: 0.5")
     beta: float = declare(1e-6, "weight of the regulariser")
     domain: str = declare("everywhere", "the set W", choices=DOMAINS)
-    domain_radius: float = declare(1.0, "radius of the box or ball W; what each column of a simplex adds up to")
+    domain_radius: float = declare(1.0, "radius of the box or ball W; what each column of a simplex adds up to",
+                                   when={"problem.domain": AnyBut("everywhere", "halfspaces")})  # fmt: skip
     domain_low: float | None = declare(None, "box: the least that an entry of w may be, instead of a radius, such as 0")
     domain_high: float | None = declare(None, "box: the most that an entry of w may be, instead of a radius")
     domain_center: float | None = declare(None, "ball: all entries of its centre; unset: 0")
@@ -50,9 +56,9 @@ class AlgorithmSpec:
     order: str = declare("wzd", "which of w and z moves first", "wzd", "zwd")
     linearize_at: str = declare("z", "where the loss is linearised", "z", "w")
     perturbation: str = declare("objective", "where noise enters", "objective", "output", "none")
-    trust_norm: str = declare("inf", "norm of the trust region", "inf", "l2")
+    trust_norm: str = declare("inf", "norm of the trust region", "inf", "l2", when=TRUST)
     momentum: float | None = declare(None, "share of its last move that the server's w repeats; unset: by the features")
-    tolerance: float = declare(1e-10, "of the exact local solve")
+    tolerance: float = declare(1e-10, "of the exact local solve", when=EXACT)
     gradient_weight: str = declare("global", "1/I, or 1/I_p as the released OutP", "global", "local")
     regularize_at: str = declare("z", "(beta/P) r'(z_p), or beta r'(w) as the released code", "z", "w")
 
@@ -64,20 +70,22 @@ class ScheduleSpec:
         "c1 1.2^floor(t/period) + c2/epsilon; rho_static; 1/(P step), as steps fall to zero; or rho_static sqrt(t)",
         "dynamic", "static", "cooling", "root",
     )  # fmt: skip
-    rho_c1: float = declare(2.0, "of the dynamic rho")
-    rho_c2: float = declare(5.0, "of the dynamic rho")
-    rho_period: float = declare(10_000.0, "of the dynamic rho")
-    rho_static: float = declare(1.0, "the static rho, and the first of the root")
+    rho_c1: float = declare(2.0, "of the dynamic rho", when=DYNAMIC)
+    rho_c2: float = declare(5.0, "of the dynamic rho", when=DYNAMIC)
+    rho_period: float = declare(10_000.0, "of the dynamic rho", when=DYNAMIC)
+    rho_static: float = declare(1.0, "the static rho, and the first of the root", when=STATIC)
     step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
     score_noise: float | None = declare(
         None, "noise that a record's scores may gather in the run, where step is unset; unset: by the number of classes"
     )
     rho_factor: float = declare(1.0, "multiplies rho; 0.01 is the paper's OutP+")
-    eta: str = declare("power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released")
-    eta_a: float = declare(1.0, "a of eta; multiplies Huang's step")
-    c_w: float = declare(10.0, "Huang's bound on the norm of the optimum")
-    radius: str = declare("power", "a/t^2, a, a/sqrt(t) or a/t", choices=RADII)
-    radius_a: float = declare(1.0, "a of the trust radius")
+    eta: str = declare(
+        "power", "a/sqrt(t), a, or Huang's step", "power", "constant", "huang", "huang_released", when=PROX
+    )
+    eta_a: float = declare(1.0, "a of eta; multiplies Huang's step", when=PROX)
+    c_w: float = declare(10.0, "Huang's bound on the norm of the optimum", when=HUANG)
+    radius: str = declare("power", "a/t^2, a, a/sqrt(t) or a/t", choices=RADII, when=TRUST)
+    radius_a: float = declare(1.0, "a of the trust radius", when=TRUST)
 
 
 @dataclass(frozen=True)
@@ -115,7 +123,7 @@ class PrivacySpec:
     )  # fmt: skip
     data_id: str | None = declare(None, "name of the data in the ledgers, for good; default: the name of the source")
     limit: float | None = declare(None, "epsilon that an agent's ledger allows over all runs on the same data")
-    squared_std: bool = declare(False, "released OutP: sigma^2 where sigma belongs")
+    squared_std: bool = declare(False, "released OutP: sigma^2 where sigma belongs", when=OUTPUT)
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ class RunSpec:
         "unset: only a run with simulated noise records it"
     )  # fmt: skip
     engine: str = declare("fast", "who computes a round", choices=ENGINES)
-    device: str = declare("cpu", "where the torch engine computes", choices=DEVICES)
+    device: str = declare("cpu", "where the torch engine computes", choices=DEVICES, when={"run.engine": ("torch",)})
 
 
 @dataclass(frozen=True)
