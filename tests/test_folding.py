@@ -21,9 +21,9 @@ def words(text):
 
 
 def assert_fits(text, columns):
-    """No line is longer, but for one that is a single word, or a single option of a usage."""
+    """No line is longer, but for one that is a single word, perhaps with a label, or a single option of a usage."""
     for line in text.splitlines():
-        single = re.fullmatch(r"\s*(\S+|\[[^][]+\])( \\)?", line)
+        single = re.fullmatch(r"\s*(\S+\s{2,})?(\S+|\[[^][]+\])( \\)?", line)
         assert len(line) <= columns or single, f"{len(line)} columns: {line}"
 
 
@@ -61,7 +61,6 @@ def test_a_folded_example_is_the_same_command(monkeypatch, capsys):
 
 SAYS = {
     "result": "train --data synthetic --rounds 2 --seed 0 --out run -qq",
-    "exact result": "train --data synthetic --rounds 2 --out run -qq",
     "keys": "train --keys",
     "list": "compare --list",
     "plan": "compare --plan --out plan",
@@ -81,6 +80,49 @@ def test_what_a_command_prints_fits_the_terminal_and_breaks_no_word(command, mon
     for columns in WIDTHS:
         assert_fits(told[columns], columns)
         assert {word for word in words(told[columns]) if word.isalpha()} <= {*words(told[1000])}
+
+
+GRID = '[data]\nsource = "synthetic"\n[run]\npreset = "sound"\nrounds = 2\nseed = [0, 1]\n'
+ROWS = [f"{n},{n % 7},{'abc'[n % 3]},{'ill' if n % 2 else 'well'}" for n in range(40)]
+AFTER = (  # one after the other, in one folder
+    "data schema init table.csv --label-column outcome --agent-column ward --out s.toml",
+    "data check table.csv --schema s.toml",
+    "new project --data table.csv --label outcome --agent ward",
+    "train --data synthetic --agents 2 --rounds 2 --out exact",
+    "ledger show exact/ledgers/0.ledger",
+    "ledger verify exact/ledgers/0.ledger --run exact",
+    "sweep --config grid.toml --out grid",
+    "compare --data synthetic --set data.records=120 --methods objt,fedavg --rounds 5 --seeds 1 --out compared",
+    "report compared exact --out page.html",
+    "card exact",
+)
+
+
+@pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_what_a_day_of_work_prints_fits_the_terminal(columns, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "grid.toml").write_text(GRID)
+    (tmp_path / "table.csv").write_text("\n".join(["age,dose,ward,outcome", *ROWS, ""]))
+    terminal = Terminal()
+    for name, value in {"COLUMNS": str(columns), "TERM": "dumb", "NO_COLOR": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    for command in AFTER:
+        main([*command.split()])
+    assert_fits(re.sub(r"\033\[[0-9;?]*[a-zA-Z]|.*\r", "", terminal.getvalue()), columns)
+
+
+def test_a_finding_of_an_audit_fits_the_terminal(monkeypatch, capsys):
+    from tacit.cli.audit import _Table
+
+    monkeypatch.setenv("COLUMNS", "80")
+    cells = "mechanism", "objt, gaussian, clip, zero out, features", "(3, 1e-06)", "2.220 mu", "x 0.98", "consistent"
+    _Table(silent=False)._line(*cells)
+    shown = capsys.readouterr().out
+    assert_fits(shown, 80)
+    assert shown.split() == " ".join(cells).split()
 
 
 @pytest.mark.parametrize(("columns", "told"), [(100, "# of data per agent"), (60, "test_records  185")])

@@ -49,7 +49,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext, record
-from tacit.cli.folding import say
+from tacit.cli.folding import say, width
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
@@ -271,8 +271,12 @@ class _Table:
     def _line(
         self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
     ) -> None:
-        if not self.silent:
-            say(f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip())
+        if self.silent:
+            return
+        line = f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip()
+        if len(line) > width():  # then the numbers stand below what they are of
+            line = f"{attack:<10} {what}\n{'':<10} {'  '.join(filter(None, (claim, measured, detects, verdict)))}"
+        say(line, hang=11)
 
 
 def _picture(asked: Path | None) -> Path | None:

@@ -8,12 +8,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tacit.cli.folding import say
+from tacit.cli.folding import say, width
 from tacit.jsontext import Values
 from tacit.measures import ERROR, judge
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
+
+BAR, BESIDE = 28, 50  # columns of the bar at most, and of what stands beside it
 
 
 class Progress:
@@ -78,7 +80,8 @@ def _bar(rounds: int, done: int) -> Bar:
 
     round_of = TextColumn("round {task.completed}/{task.total}")
     left = TimeRemainingColumn(elapsed_when_finished=True)
-    bar = Bar(BarColumn(28), round_of, left, TextColumn("{task.description}"), console=Console(stderr=True),
+    own = BarColumn(max(4, min(BAR, width(sys.stderr) - BESIDE)))
+    bar = Bar(own, round_of, left, TextColumn("{task.description}"), console=Console(stderr=True),
               auto_refresh=False)  # fmt: skip
     bar.add_task("", total=rounds, completed=done)
     return bar

@@ -70,9 +70,9 @@ class ScheduleSpec:
         "c1 1.2^floor(t/period) + c2/epsilon; rho_static; 1/(P step), as steps fall to zero; or rho_static sqrt(t)",
         "dynamic", "static", "cooling", "root",
     )  # fmt: skip
-    rho_c1: float = declare(2.0, "of the dynamic rho", when=DYNAMIC)
-    rho_c2: float = declare(5.0, "of the dynamic rho", when=DYNAMIC)
-    rho_period: float = declare(10_000.0, "of the dynamic rho", when=DYNAMIC)
+    rho_c1: float = declare(2.0, "c1 of the dynamic rho", when=DYNAMIC)
+    rho_c2: float = declare(5.0, "c2 of the dynamic rho", when=DYNAMIC)
+    rho_period: float = declare(10_000.0, "period of the dynamic rho, in rounds", when=DYNAMIC)
     rho_static: float = declare(1.0, "the static rho, and the first of the root", when=STATIC)
     step: float | None = declare(None, "the first step on sum_p f_p of the cooling rho; unset: from score_noise")
     score_noise: float | None = declare(
