@@ -175,3 +175,21 @@ def test_the_live_page_says_what_is_wrong_with_a_comparison(views, copy):
     told = views.more(row["id"])
     assert "was changed after it was written" in told["damaged"]
     assert str(copy.parent) not in told["damaged"]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_terminal_names_every_method_in_full_and_each_guarantee_once(columns, monkeypatch, capsys, tmp_path):
+    out = RECORDS / "leaderboard-heart"
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.chdir(tmp_path)
+    assert main(["compare", "--config", f"{out}.toml", "--out", str(shutil.copytree(out, Path("board"))), "-q"]) == 0
+    shown = capsys.readouterr().out
+    first, _, _ = shown.partition("\n\n")
+    lines = first.splitlines()
+    rows = {row["method"]: row for row in read(out).boards[0].rows if row["budget_epsilon"] == 1}
+    assert max(map(len, lines)) <= columns
+    assert lines[1].split() == ["method", "test", "error", "20-80", "%", "AUC", "trusts"]
+    for line, name in zip(lines[2:], rows, strict=False):
+        assert line.split()[:2] == [name, f"{100 * rows[name]['error_mean']:.2f}%"]
+    words = " ".join(first.split())
+    assert words.count(": (1, 1e-06)-DP in all (gdp), one record present or absent") == 1
