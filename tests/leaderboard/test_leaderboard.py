@@ -99,6 +99,27 @@ def test_a_comparison_that_was_stopped_says_what_is_not_finished(copy):
     write([copy], copy / "page.html")
 
 
+def test_a_record_that_is_there_twice_is_refused(copy):
+    path = copy / "records.jsonl"
+    path.write_text(path.read_text() + path.read_text().splitlines(keepends=True)[-1])
+    with pytest.raises(RecordError, match="is there twice, and would count twice"):
+        read(copy)
+
+
+def test_runs_of_a_choice_that_did_not_win_its_trials_do_not_count(copy, compared):
+    """As after a comparison with another limit of rounds in the same directory."""
+
+    def with_loser(all_):
+        run = next(one for one in all_ if (one["method"], one["role"]) == ("fedgd", "run"))
+        loser = next(one for one in all_ if one["method"] == "fedgd" and one["choice"] != run["choice"])
+        lucky = run | {"choice": loser["choice"], "error": 0.0, "spec": run["spec"] + "\n[other]\nkey = 1\n"}
+        return [lucky, *(one | {"error": 0.99} if one is loser else one for one in all_)]
+
+    changed(copy, with_loser)
+    found, wanted = ({row["method"]: row["errors"] for row in read(out).boards[0].rows} for out in (copy, compared))
+    assert found == wanted
+
+
 @pytest.mark.parametrize("damage", ["{", "", "[]\n", '{"role": "trial"}\n', "\0\xff"])
 def test_a_damaged_comparison_is_refused_in_one_line(damage, copy, capsys):
     path = copy / "records.jsonl"

@@ -54,8 +54,12 @@ def is_compared(one: Mapping[str, Any]) -> bool:
 def read(records: Sequence[Values], where: str) -> list[list[Standing]]:
     """Return the standings that records tell: a list for each setting of the data, the features and the problem."""
     found: dict[str, dict[str, list[Values]]] = {}
+    there: set[str] = set()
     for n, one in enumerate(records, 1):
         spec = _checked(one, f"{where}, record {n}")
+        if one["spec"] in there:
+            raise RecordError(f"{where}, record {n}: {one['name']} is there twice, and would count twice. Remove one.")
+        there.add(one["spec"])
         budget = [spec.get(f"budget.{key}") for key in ("epsilon", "dp_delta", "trust")]
         setting, who = json.dumps(shared(spec)), json.dumps([one["method"], *map(str, budget)])
         found.setdefault(setting, {}).setdefault(who, []).append(one)
