@@ -92,6 +92,8 @@ def section(board: Board, key: str) -> str:
 
 def _worth(row: Values) -> str:
     """Return what a guarantee is worth, in two words: all noise of a comparison is simulated."""
+    if row["error_mean"] is None:
+        return "no model"
     return "simulated noise" if row["private"] else "not private"
 
 
