@@ -22,7 +22,7 @@ from tacit.errors import DataError, InputError, Interrupted, MissingDependency, 
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
 from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
-from tacit.estimator.notes import GAINS, simulated_because, weak_because
+from tacit.estimator.notes import GAINS, OWN_FIT, simulated_because, weak_because
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.method import Composed
@@ -123,8 +123,11 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         return self._declared, found, self._declared.numbers(found)
 
     def _numbers(self, X: Any, reset: bool) -> Array:
-        """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are."""
-        asked = {"accept_sparse": "csr", "ensure_all_finite": self.feature_bounds is None}
+        """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are.
+
+        The check is not left to scikit-learn, whose error recommends an imputer: a step that learns from the records.
+        """
+        asked = {"accept_sparse": "csr", "ensure_all_finite": False}
         try:
             found = validate_data(self, X, reset=reset, dtype=(np.float64, np.float32), **asked)
         except (ValueError, TypeError) as error:
@@ -132,7 +135,13 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             if (why := no_numbers(X, dense)) is not None:  # and the error would print cells
                 raise why from None
             raise
-        return np.asarray(found.toarray() if issparse(found) else found)
+        found = np.asarray(found.toarray() if issparse(found) else found)
+        if self.feature_bounds is None and not np.isfinite(found).all():
+            raise DataError(
+                "X contains NaN or infinity: declare feature_bounds, or a schema. Each such cell is then read by what "
+                "is declared, without a step that learns from the records."
+            )
+        return found
 
     def _by_schema(self, X: Any) -> Array:
         """Return the records of a frame, or of an array whose columns are in the order of the schema."""
@@ -198,7 +207,8 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         if simulated:
             self.notes_.append(simulated_because(spec, self.options or {}, self.random_state))
         self.notes_ += filter(None, [weak_because(result.summary)])
-        self.model_, self.guarantee_, self.n_iter_ = result.model, result.guarantee, spec.run.rounds
+        self.model_, self.n_iter_ = result.model, spec.run.rounds
+        self.guarantee_ = f"{result.guarantee.rstrip('.')}. {OWN_FIT}"
         self.agents_ = np.array(federation.agents, dtype=object)
         self.privacy_spent_ = spent_by(result.summary, federation.agents, self._lifetime(spec, federation))
         self.history_ = history(result.rounds, self.privacy_spent_, simulated)

@@ -1,4 +1,4 @@
-"""What `notes_` of a fitted estimator says: what would make the model better, or keeps it from release."""
+"""Texts of a fitted estimator: what `notes_` says of the model, and what `guarantee_` always adds."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ _SCALED = UNBOUNDED.format(
     "each record longer than one was scaled to norm one, so that columns of large numbers outweigh the others",
     "each column has its own range",
 )
+OWN_FIT = (
+    "This covers the fit of this estimator only: not earlier steps of a pipeline, which see the records first, and not "
+    "a search, which compares fits by scores without noise."
+)
+
 GAINS = {"auto": _BENT, "columns": _BENT, "none": _SCALED}  # what bounds would gain, by the feature map
 
 SIMULATED = (
