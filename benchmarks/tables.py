@@ -140,7 +140,7 @@ def features(path: str) -> dict[str, Any]:
 
 def declared(path: str) -> dict[str, Any]:
     """From a file to a matrix of features by a schema."""
-    from tacit.data.feature_table import read_encoded
+    from tacit.data.encoded_table import read_encoded
     from tacit.data.formats import read_raw
     from tacit.data.schema import parse
 

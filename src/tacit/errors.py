@@ -35,7 +35,9 @@ Every message says what is wrong, why, and what to do.
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Iterable
+from numbers import Number
 
 
 class TacitError(Exception):
@@ -166,6 +168,23 @@ def install_extra(extra: str) -> str:
 def missing_extra(problem: str, extra: str) -> MissingDependency:
     """Return the error for a package that is not installed, with the extra that brings it."""
     return MissingDependency(f"{problem}: {install_extra(extra)}.")
+
+
+def printable(value: object) -> str:
+    """Return what an error may print of an argument: a number or a line of text, and of anything else only its type.
+
+    A container, a frame or a text of several lines given by mistake may hold records.
+    """
+    if isinstance(value, str) and len(value.splitlines()) > 1:
+        return f"a text of {len(value.splitlines())} lines"
+    if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to print it
+        return "a number that is too large"
+    if value is None or isinstance(value, str | Number):
+        return reprlib.repr(value)
+    if isinstance(value, type):
+        return f"the type {value.__name__}"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' or name.startswith('nd') else 'a'} {name}"
 
 
 MOST_LISTED = 40  # names in an error: more are a wall, and the nearest one is what helps

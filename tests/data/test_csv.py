@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from tacit.data import feature_table, load
 from tacit.data.cells import Coded, number
-from tacit.data.feature_table import read_encoded, read_numbers
+from tacit.data.encoded_table import read_encoded
+from tacit.data.feature_table import read_numbers
 from tacit.data.formats import chunk, read_raw
 from tacit.data.schema import parse
 from tacit.errors import DataError

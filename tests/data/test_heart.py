@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.data import heart, load, schema
-from tacit.data.feature_table import count
+from tacit.data.encoded_table import count
 from tacit.data.formats import read_raw
 from tacit.errors import DataError, IncompatibleError
 from tacit.run import build

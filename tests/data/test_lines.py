@@ -19,7 +19,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tacit.data import load
-from tacit.data.feature_table import count, read_encoded, read_numbers
+from tacit.data.encoded_table import count, read_encoded
+from tacit.data.feature_table import read_numbers
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import chunk, lines, lines_python, read_raw
 from tacit.data.schema import parse

@@ -31,7 +31,7 @@ from tacit.data.column_kinds import (
 from tacit.data.columns.cross import Cross
 from tacit.data.columns.date import PARTS
 from tacit.data.columns.encoding import Counts, FeatureBlock
-from tacit.data.feature_table import count, encode, read_encoded
+from tacit.data.encoded_table import count, encode, read_encoded
 from tacit.data.formats import read_raw
 from tacit.data.schema import OUTCOMES, Schema, parse
 from tacit.data.table import RawTable
@@ -116,7 +116,8 @@ def without(*names: str) -> dict[str, list[Any]]:
 
 
 def test_each_cell_is_encoded_by_its_declaration_and_what_changed_is_counted() -> None:
-    table, counts = encode(raw(), parse(PATIENTS), training=True)
+    table = encode(raw(), parse(PATIENTS), training=True)
+    counts = table.counts
     assert table.x.tolist() == ENCODED
     assert table.x.dtype == np.float32
     assert table.features == ("age", "smoker=never", "smoker=former", "smoker=current", "stage=2", "stage=3")
@@ -201,7 +202,8 @@ def tables(draw: st.DrawFn) -> tuple[Schema, dict[str, Array]]:
 @given(tables())
 def test_any_table_becomes_features_within_the_public_bounds(found: tuple[Schema, dict[str, Array]]) -> None:
     schema, columns = found
-    table, counts = encode(RawTable("t", columns), schema)
+    table = encode(RawTable("t", columns), schema)
+    counts = table.counts
     assert table.x.shape == (counts.records, len(schema.features))
     assert table.x.dtype == np.float32
     low, high = schema.bounds
@@ -221,14 +223,16 @@ def test_any_table_becomes_features_within_the_public_bounds(found: tuple[Schema
 def test_a_row_depends_on_its_own_record_alone(found: tuple[Schema, dict[str, Array]], random: Any) -> None:
     schema, columns = found
     n = len(columns["c0"])
-    whole, counts = encode(RawTable("t", columns), schema)
+    whole = encode(RawTable("t", columns), schema)
+    counts = whole.counts
     order = random.sample(range(n), n)
-    shuffled, same = encode(RawTable("t", {name: column[order] for name, column in columns.items()}), schema)
+    shuffled = encode(RawTable("t", {name: column[order] for name, column in columns.items()}), schema)
+    same = shuffled.counts
     assert np.array_equal(shuffled.x, whole.x[order])
     assert same == counts
     alone = [encode(RawTable("t", {k: c[[i]] for k, c in columns.items()}), schema) for i in range(n)]
-    assert np.array_equal(np.concatenate([table.x for table, _ in alone]), whole.x)
-    assert sum((one for _, one in alone), Counts(0, {})) == counts
+    assert np.array_equal(np.concatenate([table.x for table in alone]), whole.x)
+    assert sum((table.counts for table in alone), Counts(0, {})) == counts
 
 
 @given(NUMERIC, FINITE)
@@ -241,7 +245,7 @@ def test_numbers_are_scaled_in_proportion_and_clipped_outside(kind: NumericColum
 
 def test_the_row_bounds_are_reached() -> None:
     schema = parse(PATIENTS)
-    table, _ = encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
+    table = encode(raw({"age": [120], "smoker": ["former"], "stage": [3]}), schema)
     assert tuple(float(norm.of_rows(table.x)[0]) for norm in (Norm.L1, Norm.L2)) == schema.longest
     assert schema.longest == (3, math.sqrt(3))
 
@@ -313,8 +317,8 @@ def test_text_compiled_text_and_numbers_of_any_type_encode_alike(tmp_path: Path,
     if dtype is np.float32:  # such a column has other digits than those that it was read from
         texts = ["" if v != v else repr(float(v)) for v in values]
         write_csv(tmp_path / "t.csv", {"c": texts, "y": [0] * len(texts)})
-    numbers, _ = encode(RawTable("t", {"c": values}), schema)
-    text, _ = encode(RawTable("t", {"c": np.array(texts, dtype=object)}), schema)
+    numbers = encode(RawTable("t", {"c": values}), schema)
+    text = encode(RawTable("t", {"c": np.array(texts, dtype=object)}), schema)
     np.testing.assert_array_equal(text.x, numbers.x)
     np.testing.assert_array_equal(read_encoded(tmp_path / "t.csv", schema).x, numbers.x)
 
@@ -480,8 +484,8 @@ def test_columns_that_do_not_match_are_named(columns: dict[str, list[Any]], says
 
 def test_ignored_columns_may_be_absent_and_predicting_needs_features_only() -> None:
     schema = parse(PATIENTS)
-    assert encode(raw(without("name")), schema, training=True)[0].x.tolist() == ENCODED
-    table, _ = encode(raw(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
+    assert encode(raw(without("name")), schema, training=True).x.tolist() == ENCODED
+    table = encode(raw(without("name", "outcome", "hospital") | {"weight": [1] * 6}), schema)
     assert table.x.tolist() == ENCODED
     assert table.labels is None
     assert table.agents is None
@@ -497,7 +501,7 @@ def test_labels_in_groups_are_the_class_of_their_group_and_the_name_of_a_group_i
     schema = parse(text)
     assert schema.classes == ("well", "ill")
     records = raw(RECORDS | {"outcome": ["0", "1.0", 2, "bad", "ill", ""]})
-    table, _ = encode(records, schema, training=True)
+    table = encode(records, schema, training=True)
     assert table.labels is not None
     assert table.labels.tolist() == ["well", "ill", "ill", "ill", "", ""]
     assert count([records], schema).columns["outcome"] == Tally(missing=1, unknown=1)
@@ -678,7 +682,7 @@ class Flag(FeatureColumn):
 def test_a_new_kind_is_one_class_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KINDS, "flag", Flag)
     schema = parse('[columns]\nf={kind="flag",weight=0.5}\ny={kind="label",classes=[0,1]}')
-    table, _ = encode(RawTable("t", {"f": np.array(["", "x"], dtype=object)}), schema)
+    table = encode(RawTable("t", {"f": np.array(["", "x"], dtype=object)}), schema)
     assert table.x.tolist() == [[0], [0.5]]
     assert schema.longest == (0.5, 0.5)
     assert schema.features == ("f is there",)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.column_kinds import CategoricalColumn, IgnoredColumn, NumericColumn
-from tacit.data.feature_table import count
+from tacit.data.encoded_table import count
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw
 from tacit.data.schema import parse

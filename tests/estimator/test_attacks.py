@@ -105,7 +105,7 @@ def test_what_a_record_becomes_depends_on_that_record_alone(records, forget, bou
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = PrivateFederatedClassifier(**DECLARED | {"feature_bounds": bounds}, random_state=0).fit(one, y)
-        encoded = model._declared.numbers(one)[:1]
+        encoded = model._declared.numbers(one)[0][:1]
         found.append((encoded, model.privacy_spent_.releases, model.model_.recipe))
     assert np.array_equal(found[0][0], found[1][0])
     assert found[0][1:] == found[1][1:]
@@ -164,7 +164,7 @@ def test_a_name_of_a_column_stays_a_name(records, name):
     x, _, _ = records
     found = by_schema({name: (0, 1), "other": ["x", "y"]}, {"kind": "label", "classes": ["0", "1"]}, dict)
     assert [*found.schema.encoded] == [name, "other"]
-    assert found.encoded({name: x[:, 0], "other": np.array(["x"] * len(x))}).shape == (len(x), 3)
+    assert found.encoded({name: x[:, 0], "other": np.array(["x"] * len(x))})[0].shape == (len(x), 3)
 
 
 def test_nothing_is_known_of_records_from_the_hashes_without_the_key(records, monkeypatch):

@@ -128,7 +128,7 @@ def test_classes_by_weights_are_those_that_are_predicted(records):
 
 @pytest.mark.parametrize("column", [
     {"kind": "numeric", "lo": 0, "hi": 1, "bins": 3}, {"kind": "numeric", "lo": 0, "hi": 1, "scale": "log"},
-    {"kind": "numeric", "lo": 0, "hi": 1, "missing": "level"}, [0, 1],
+    {"kind": "numeric", "lo": 0, "hi": 1, "missing": "level"}, {"kind": "categorical", "values": [0, 1]},
 ])  # fmt: skip
 def test_columns_that_become_something_else_have_no_weights(records, column):
     x, y, _ = records

@@ -147,7 +147,7 @@ def test_an_array_has_the_columns_in_the_order_of_the_schema():
 def test_a_frame_of_numbers_needs_no_schema(frame):
     x = np.random.default_rng(0).uniform(size=(100, 2))
     y = (x[:, 0] > 0.5).astype(int)
-    model = PrivateFederatedClassifier(classes=[0, 1], feature_bounds=([0, 0], [1, 2]), rounds=2)
+    model = PrivateFederatedClassifier(classes=[0, 1], feature_bounds={"a": (0, 1), "b": (0, 2)}, rounds=2)
     model.fit(frame({"a": x[:, 0], "b": x[:, 1]}), y)
     assert model.feature_names_in_.tolist() == ["a", "b"]
     assert model.model_.known.columns["b"].hi == 2

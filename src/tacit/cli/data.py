@@ -155,7 +155,7 @@ def run_check(options: argparse.Namespace) -> int:
     from tacit.cli.table import table
     from tacit.data import schema as schemas
     from tacit.data.column_kinds import Tally
-    from tacit.data.feature_table import count
+    from tacit.data.encoded_table import count
     from tacit.data.formats import read_raw
 
     schema = schemas.read(options.schema)

@@ -7,8 +7,8 @@
     a table                  one .csv, .tsv (or .gz of these), .parquet or .npz, with an agent column or cut into agents
     a directory of tables    one file an agent, or files with an agent column
 
-The way of a table: `formats` reads a file as a `RawTable`; `feature_table` makes a `FeatureTable` of it, by a schema
-if there is one; `tables` deals its records to agents. Importing this package imports none of them.
+The way of a table: `formats` reads a file as a `RawTable`; `feature_table` makes a `FeatureTable` of it, and
+`encoded_table` by a schema; `tables` deals its records to agents. Importing this package imports none of them.
 """
 
 from __future__ import annotations

@@ -7,9 +7,7 @@ its place, so that no label decides whether a run ends well. Classes that are re
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +15,7 @@ import numpy as np
 from tacit.data.cells import Coded, plain
 from tacit.data.partition import distinct
 from tacit.data.table import MARKS
-from tacit.errors import DataError, OwnerWarning, SpecError
+from tacit.errors import DataError, SpecError
 from tacit.types import Array, Federation, Shard
 
 MOST = 10**6  # classes
@@ -82,27 +80,14 @@ def class_numbers(labels: Coded, classes: Sequence[str]) -> Array:
     return labels.each(np.array([number.get(name, -1) for name in labels.names], dtype=np.int64))
 
 
-def without_unknown(
-    federation: Federation, known: Sequence[Array], in_test: Array, why: str = "labels that name no declared class"
-) -> Federation:
-    """Make records absent in their place where they are not `known`, one mask an agent; `why` is for their owner.
+def without_unknown(federation: Federation, known: Sequence[Array], in_test: Array) -> Federation:
+    """Make records absent in their place where they are not `known`, one mask per agent.
 
     Such a record has features that are all zero, and so a gradient of zero; the number of records stays. It is left
     out of the test set. Bounds then hold zero, whether there is such a record or not.
     """
-    # of an agent that another process holds, that process tells
+    # of an agent that another process holds, no record is here
     known = [mask if shard.here else mask[:0] for mask, shard in zip(known, federation.shards, strict=True)]
-    counts = {agent: int((~mask).sum()) for agent, mask in zip(federation.agents, known, strict=True)}
-    told = [f"{_records(n)} of agent {agent!r}" for agent, n in counts.items() if n]
-    if len(told) > 8:
-        told = [*told[:8], f"those of {len(told) - 8} more agents"]
-    if not in_test.all():
-        told.append(_records(int((~in_test).sum()), "test record"))
-    if told:
-        tell_owner(
-            f"{why}: {', '.join(told)}. Such records count as absent in training and are "
-            "left out of the test. Mend or drop them (with a schema, tacit data check counts them)."
-        )
     low, high = federation.bounds or (0.0, 0.0)
     return replace(
         federation,
@@ -114,13 +99,3 @@ def without_unknown(
 
 def _absent(shard: Shard, known: Array) -> Shard:
     return shard if known.all() else replace(shard, x=np.where(known[:, None], shard.x, 0), present=known)
-
-
-def tell_owner(message: str) -> None:
-    """Warn the owner of the records, and nobody else; the run goes on, even where warnings are errors."""
-    with suppress(OwnerWarning):
-        warnings.warn(f"for the owner's eyes alone: {message}", OwnerWarning, stacklevel=3)
-
-
-def _records(n: int, what: str = "record") -> str:
-    return f"{n} {what}{'s' if n > 1 else ''}"

@@ -1,21 +1,18 @@
-"""A `RawTable` in, a `FeatureTable` out: the columns as the numbers they hold, or encoded by a schema."""
+"""A `RawTable` in, a `FeatureTable` out: the columns as the numbers they hold (`encoded_table`: by a schema)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from tacit.data.cells import Coded, number
-from tacit.data.column_kinds import AgentColumn, LabelColumn, NumericColumn, TargetColumn
 from tacit.data.columns.encoding import Counts
 from tacit.data.file_layout import FileLayout
 from tacit.data.formats import read_raw, stem_of, table_files
-from tacit.data.formats.chunk import with_point
 from tacit.data.rows import Rows
-from tacit.data.schema import Schema
 from tacit.data.table import RawTable, missing_column, some
 from tacit.data.threads import in_order, pool
 from tacit.errors import DataError, SpecError
@@ -44,6 +41,7 @@ class FeatureTable:
     labels: Coded | None = None
     agents: Coded | None = None
     lengths: tuple[int, ...] = ()  # the number of records in each file
+    counts: Counts = Counts(0, {})  # cells that a schema changed; for the owner
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -77,12 +75,13 @@ def _stack(source: str, tables: Iterable[FeatureTable]) -> FeatureTable:
     """Put the records of all tables under one another; labels or agents only where every table has them."""
     first: FeatureTable | None = None
     runs: list[Array] = []
-    labels, agents, small, size = [], [], [], 0
+    labels, agents, small, size, counts = [], [], [], 0, Counts(0, {})
     for table in tables:
         first = table if first is None else first
         aligned = align(table, first.features, first.source)
         labels.append(aligned.labels)
         agents.append(aligned.agents)
+        counts += table.counts
         for run in aligned.runs:
             small.append(run)
             size += run.nbytes
@@ -91,7 +90,7 @@ def _stack(source: str, tables: Iterable[FeatureTable]) -> FeatureTable:
                 small, size = [], 0
     assert first is not None, "a source gives one table at least"
     runs += [_one(small)] if small else []
-    return FeatureTable(source, first.features, runs, _joined(labels), _joined(agents))
+    return FeatureTable(source, first.features, runs, _joined(labels), _joined(agents), counts=counts)
 
 
 def _one(runs: list[Array]) -> Array:
@@ -103,7 +102,7 @@ def _joined(columns: list[Coded | None]) -> Coded | None:
     return Coded.stacked(there) if len(there) == len(columns) else None
 
 
-def _read(
+def read_files(
     path: str | Path, features: Callable[[RawTable], FeatureTable], roles: Callable[[RawTable], FeatureTable],
     layout: FileLayout | None = None, rows: Rows | None = None,
 ) -> FeatureTable:  # fmt: skip
@@ -159,9 +158,6 @@ def _of_one_agent(table: FeatureTable) -> FeatureTable:
     return replace(table, agents=Coded(np.zeros(len(table), np.int32), (name,)))
 
 
-# --- without a schema: every column but the labels and the agents holds numbers, which are the features
-
-
 def read_numbers(
     path: str | Path, label_column: str = "label", agent_column: str = "agent", *, need_labels: bool = False,
     blank_labels: bool = False, rows: Rows | None = None,
@@ -188,7 +184,7 @@ def read_numbers(
         found = roles(raw)
         return replace(found, runs=[_matrix(raw, found.features)])
 
-    return _read(path, convert, roles, rows=rows)
+    return read_files(path, convert, roles, rows=rows)
 
 
 def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
@@ -238,90 +234,3 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
         if not np.isfinite(value):
             return DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
     raise AssertionError("every cell of the column is a finite number")
-
-
-# --- with a schema: features in public bounds, and counts for the owner
-
-
-def read_encoded(
-    path: str | Path, schema: Schema, *, training: bool = False, rows: Rows | None = None
-) -> FeatureTable:
-    """Read the table in a file or directory by a schema alone; `training` as for `encode`, `rows` as for numbers.
-
-    Nothing that a record holds ends the reading, or changes another record. A record that names no agent is that of the
-    only agent of its file; where a file names several agents (it simulates several holders), the name is "".
-    """
-
-    def roles(raw: RawTable) -> FeatureTable:
-        schema.check_columns(raw.source, raw.columns, training)
-        return FeatureTable(raw.source, schema.features, [], *_roles(raw, schema))
-
-    return _read(path, lambda raw: encode(raw, schema, training=training)[0], roles, schema.file, rows)
-
-
-def encode(raw: RawTable, schema: Schema, *, training: bool = False) -> tuple[FeatureTable, Counts]:
-    """Encode features to [0, 1], text to [-1, 1], each row from its own record and the schema alone.
-
-    Labels become classes, and agents stay text.
-
-    For training all columns of the schema must be there and no others; else (testing, predicting) the columns of the
-    features are enough.
-    """
-    schema.check_columns(raw.source, raw.columns, training)
-    x, tallies, done, place = np.empty((len(raw), len(schema.features)), np.float32), {}, {}, 0
-    for name, column in schema.encoded.items():
-        block, tallies[name] = column.encode(raw.columns[name], schema.marks)
-        done[name] = x[:, place : place + block.shape[1]]
-        done[name][:] = block
-        place += block.shape[1]
-    for cross in schema.crosses.values():
-        block = cross.encode(schema.encoded, done, raw.columns, schema.marks)
-        x[:, place : place + block.shape[1]] = block
-        place += block.shape[1]
-    return FeatureTable(raw.source, schema.features, [x], *_roles(raw, schema)), Counts(len(raw), tallies)
-
-
-def encode_columns(source: str, columns: Mapping[str, Array], schema: Schema) -> Array:
-    """Return the features (n, J) of columns that are at hand: texts of numbers are read as [file] says, as in files."""
-    if schema.file.decimal != ".":
-        numeric = [name for name, column in schema.encoded.items() if isinstance(column, NumericColumn)]
-        columns = {**columns, **{name: pointed(columns[name]) for name in numeric if name in columns}}
-    return encode(RawTable(source, columns), schema)[0].x
-
-
-def pointed(cells: Array) -> Array:
-    """Return a column whose texts have decimal commas as `number` reads it; numbers stay as they are."""
-    if cells.dtype.kind in "biufcmM":
-        return cells
-    found = (with_point(cell) if isinstance(cell, str) else cell for cell in cells.tolist())
-    return np.fromiter(found, dtype=object, count=len(cells))
-
-
-def _roles(raw: RawTable, schema: Schema) -> tuple[Coded | None, Coded | None]:
-    """Return the labels and the agents.
-
-    Classes or the target are declared: a label that names no class, or holds no number, is no error; nor is an agent
-    that cannot be read.
-    """
-    labels, agents = raw.texts(schema.label, blank=True), raw.texts(schema.agent, blank=True)
-    return labels and _outcomes(labels, schema), agents
-
-
-def _outcomes(labels: Coded, schema: Schema) -> Coded:
-    """Return what the label column says: the classes that labels mean, or numbers as Python writes them."""
-    if isinstance(schema.outcome, LabelColumn):
-        return schema.outcome.read(labels)
-    return labels if schema.file.decimal == "." else Coded(labels.codes, tuple(map(with_point, labels.names)))
-
-
-def count(tables: Iterable[RawTable], schema: Schema) -> Counts:
-    """Count what training would change, with the labels that name no class and the agents that are missing."""
-    total = Counts(0, {})
-    for raw in tables:
-        schema.check_columns(raw.source, raw.columns, training=True)
-        tallies = {name: column.encode(raw.columns[name], schema.marks)[1] for name, column in schema.encoded.items()}
-        for name, column in schema.columns.items():
-            if isinstance(column, LabelColumn | TargetColumn | AgentColumn):
-                tallies[name] = column.tally(raw.columns[name], schema.marks)
-        total += Counts(len(raw), tallies, tuple(raw.place(i) for i in raw.unreadable))
-    return total

@@ -18,6 +18,8 @@ import numpy as np
 
 from tacit.data import leaf_heads
 from tacit.data.classes import without_unknown
+from tacit.data.outcome import LabelReader
+from tacit.data.owner import tell_owner, unknown_labels
 from tacit.data.share import ALONE, Share
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError
@@ -75,7 +77,10 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
         bounds=(0.0, 1.0) if spec.invert else spec.bounds, image=_image(n_features) if spec.invert else None,
         public_classes=spec.class_count is not None,
     )  # fmt: skip
-    return without_unknown(federation, known, in_test) if federation.public_classes else federation
+    if not federation.public_classes:
+        return federation
+    tell_owner(unknown_labels(federation, known, in_test, LabelReader(federation.classes).unknown))
+    return without_unknown(federation, known, in_test)
 
 
 @dataclass(frozen=True)

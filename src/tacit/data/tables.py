@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from tacit.data.cells import Coded
-from tacit.data.classes import found_classes, tell_owner, without_unknown
-from tacit.data.feature_table import FeatureTable, align, read_encoded, read_numbers
+from tacit.data.classes import found_classes, without_unknown
+from tacit.data.encoded_table import read_encoded
+from tacit.data.feature_table import FeatureTable, align, read_numbers
 from tacit.data.formats import stem_of
 from tacit.data.outcome import LabelReader
+from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.partition import by_column, by_name, distinct
 from tacit.data.rows import Rows
 from tacit.data.schema import Schema
@@ -61,11 +63,12 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
         number = {name: p for p, name in enumerate(agents)}
         owners = tested.agents.each(np.array([number.get(name, -1) for name in tested.agents.names], np.int64))
     mine = share.mine([len(part) for part in parts])
-    own, runs = [parts[p] for p in mine], table.runs
+    own, runs, counts = [parts[p] for p in mine], table.runs, table.counts
     if not share.alone:  # the labels are there: now the features of the records that stay in this process
         kept = np.zeros(len(y), np.bool_)
         kept[np.concatenate([*own, held if share.leads else held[:0]])] = True
-        runs = read(spec.source, training=True, rows=Rows(kept, table.lengths)).runs
+        mine_only = read(spec.source, training=True, rows=Rows(kept, table.lengths))
+        runs, counts = mine_only.runs, mine_only.counts
         place = np.cumsum(kept) - 1
         own = [place[part] for part in own]
     _move_within(table.source, runs, bounds)
@@ -90,9 +93,12 @@ def load(spec: DataSpec, share: Share = ALONE) -> Federation:
         longest=schema.longest if schema else None, schema=schema.text if schema else "",
         columns=schema.made if schema else (), target=outcome.target,
     )  # fmt: skip
-    if not outcome.declared:
-        return federation
-    return without_unknown(federation, [known[part] for part in parts], in_test, outcome.unknown)
+    read_well = [known[part] for part in parts]
+    tell_owner(
+        unfit_columns(counts, schema) if schema else "",
+        unknown_labels(federation, read_well, in_test, outcome.unknown) if outcome.declared else "",
+    )
+    return without_unknown(federation, read_well, in_test) if outcome.declared else federation
 
 
 def declares_a_number(spec: DataSpec) -> bool:
@@ -146,7 +152,7 @@ def _named(table: FeatureTable, agents: Coded) -> tuple[list[Array], list[str]]:
     A file with several agents is a simulation of several holders. A record there whose agent cannot be read belongs to
     none of them: nobody trains on it and nobody tests on it, and its owner is told. It is not given to any agent,
     because it would change the number of that agent's records, which is public. So who holds a record is not protected
-    in a simulation; the own file of one agent has no such record (`feature_table.read_encoded`), and keeps its size.
+    in a simulation; the own file of one agent has no such record (`encoded_table.read_encoded`), and keeps its size.
     """
     names = distinct({*agents.names} - {""})  # their order must not depend on whether there is such a record
     if not names:

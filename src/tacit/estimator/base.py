@@ -15,7 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
 from tacit.data.classes import without_unknown
+from tacit.data.columns.encoding import Counts
 from tacit.data.outcome import LabelReader
+from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.schema import Schema
 from tacit.data.table import some
 from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
@@ -81,7 +83,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         y = column_or_1d(y, warn=True)
-        declared, raw, x = self._declare(X, y)
+        declared, raw, x, counts = self._declare(X, y)
         check_consistent_length(x, y)
         schema, own = declared.schema, None
         if schema is not None and schema.agent is not None and isinstance(X, Frame) and schema.agent in X.columns:
@@ -96,13 +98,17 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             public_classes=reader.declared, longest=schema.longest if schema else None,
             schema=schema.text if schema else "", columns=schema.made if schema else (), target=reader.target,
         )  # fmt: skip
+        read_well, in_test = [known[part] for part in parts], np.ones(0, np.bool_)
+        tell_owner(
+            unfit_columns(counts, schema) if schema else "",
+            unknown_labels(federation, read_well, in_test, reader.unknown) if reader.declared else "",
+        )
         if reader.declared:
-            kept = [known[part] for part in parts]
-            federation = without_unknown(federation, kept, np.ones(0, np.bool_), reader.unknown)
+            federation = without_unknown(federation, read_well, in_test)
         self._train(federation, declared, raw)
 
-    def _declare(self, X: Any, y: Array) -> tuple[Declared, Array, Array]:
-        """Return (what is public of the features, the records as they came, as features); keep the columns' names.
+    def _declare(self, X: Any, y: Array) -> tuple[Declared, Array, Array, Counts]:
+        """Return (what is public of the features, the records as they came, as features, what was changed of them).
 
         With a schema the records as they came may be texts: then these are the features too.
         """
@@ -110,17 +116,16 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             if self.feature_bounds is not None:
                 raise SpecError("a schema declares the bounds of its columns: drop feature_bounds.")
             self._declared = by_schema(self.schema, self._outcome(), lambda: self._read_outcome(y))
-            x = self._by_schema(X)
+            x, counts = self._by_schema(X)
             self.feature_names_in_ = np.array([*_schema(self._declared).encoded], dtype=np.object_)
             self.n_features_in_ = len(self.feature_names_in_)
-            return self._declared, x, x
+            return self._declared, x, x, counts
         found = self._numbers(X, reset=True)
         self._declared = Declared()
         if self.feature_bounds is not None:
-            names = [str(name) for name in getattr(self, "feature_names_in_", ())]
-            names = names or [f"x{j}" for j in range(found.shape[1])]
+            names = [str(name) for name in getattr(self, "feature_names_in_", ())] or [*range(found.shape[1])]
             self._declared = by_bounds(self.feature_bounds, names, self._outcome() or self._read_outcome(y))
-        return self._declared, found, self._declared.numbers(found)
+        return self._declared, found, *self._declared.numbers(found)
 
     def _numbers(self, X: Any, reset: bool) -> Array:
         """Return records as scikit-learn takes them, dense; NaN and inf are refused unless bounds say what they are.
@@ -143,8 +148,8 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             )
         return found
 
-    def _by_schema(self, X: Any) -> Array:
-        """Return the records of a frame, or of an array whose columns are in the order of the schema."""
+    def _by_schema(self, X: Any) -> tuple[Array, Counts]:
+        """Return the features of a frame, or of an array whose columns are in the order of the schema."""
         schema = _schema(self._declared)
         if isinstance(X, Frame):
             return self._declared.encoded(columns_of(X, schema))
@@ -161,13 +166,16 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         with as_value_error():
             known = self.schema is not None
-            x = self._by_schema(X) if known else self._declared.numbers(self._numbers(X, reset=False))
+            x, _ = self._by_schema(X) if known else self._declared.numbers(self._numbers(X, reset=False))
             return np.asarray(self.model_.scores(x), np.float64)
 
     def _spec(self) -> Spec:
         """Return the spec that the parameters ask for."""
         if self.trust not in ("nobody", "sum"):
             raise SpecError(f"trust takes 'nobody' or 'sum', got {self.trust!r}.")
+        for name in ("epsilon", "dp_delta"):  # None is no budget, and must not become that of the preset
+            if getattr(self, name) is None:
+                raise SpecError(f"{name} takes a number, got None.")
         seed = self.random_state
         if seed is not None and not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)

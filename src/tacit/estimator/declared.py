@@ -1,7 +1,7 @@
 """What is public of the records an estimator is given, and the records as numbers by these facts.
 
     schema            kinds and ranges of columns: a path, the text of a schema.toml, or a dictionary
-    feature_bounds    (lo, hi), each one number for all features or one for each
+    feature_bounds    (lo, hi), each one number for all features or one for each; or {name: (lo, hi)}
     neither           nothing is known
 
 Where bounds are declared, every cell has an encoding that depends on it alone: no record can end a fit, a number
@@ -18,11 +18,13 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from tacit import toml
-from tacit.data import feature_table
 from tacit.data.column_kinds import NumericColumn
+from tacit.data.columns.encoding import Counts
+from tacit.data.encoded_table import encode_columns
 from tacit.data.schema import OUTCOMES, Schema, parse
 from tacit.data.table import some
-from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.errors import DataError, IncompatibleError, SpecError, printable, unknown
+from tacit.estimator.dictionary import tables_of
 from tacit.types import Array
 
 Outcome = dict[str, Any]  # the column that is to be predicted, as a schema declares it
@@ -65,17 +67,18 @@ class Declared:
         low, high = (np.array([getattr(one, end) for one in columns], np.float64) for end in ("lo", "hi"))
         return low, high - low
 
-    def encoded(self, columns: Mapping[str, Array]) -> Array:
-        """Return the features of columns by name, encoded by the schema."""
+    def encoded(self, columns: Mapping[str, Array]) -> tuple[Array, Counts]:
+        """Return the features of columns by name, encoded by the schema, and how many cells it changed."""
         assert self.schema is not None, "columns are encoded by a schema"
-        return feature_table.encode_columns("X", columns, self.schema)
+        found = encode_columns("X", columns, self.schema)
+        return found.x, found.counts
 
-    def numbers(self, x: Array) -> Array:
-        """Return the features (n, J) of an array whose columns are named by position."""
+    def numbers(self, x: Array) -> tuple[Array, Counts]:
+        """Return the same of an array whose columns are named by position."""
         if self.schema is not None:
             return self.encoded(dict(zip(self.schema.encoded, x.T, strict=True)))
         largest = float(np.finfo(np.float32).max)  # a number beyond float32 is moved to its end, and ends no fit
-        return np.asarray(x.clip(-largest, largest), np.float32)
+        return np.asarray(x.clip(-largest, largest), np.float32), Counts(len(x), {})
 
 
 def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
@@ -127,32 +130,75 @@ def _texts(columns: Mapping[str, Array]) -> list[str]:
     return found
 
 
-def by_bounds(given: Any, names: Sequence[str], outcome: Outcome) -> Declared:
-    """Return what `feature_bounds` declares of features with these names."""
-    try:
-        low, high = (np.asarray(end, np.float64) for end in given)
-    except (TypeError, ValueError):
-        raise SpecError(
-            f"feature_bounds takes (lo, hi), each a number or one for every feature: got {str(given)[:60]!r}."
-        ) from None
-    shape = (len(names),)
-    if any(end.ndim > 1 or end.shape not in ((), shape) for end in (low, high)):
-        raise SpecError(f"feature_bounds has shapes {low.shape} and {high.shape} for {len(names)} features.")
-    low, high = np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+def by_bounds(given: Any, names: Sequence[str | int], outcome: Outcome) -> Declared:
+    """Return what `feature_bounds` declares of features with these names, or numbers where they have no names."""
+    low, high = _ends_by_name(given, names) if isinstance(given, Mapping) else _ends(given, names)
     wrong = np.flatnonzero(~((low < high) & np.isfinite(low) & np.isfinite(high)))
     if len(wrong):
         found = f"{low[wrong[0]]:g} and {high[wrong[0]]:g}"
         raise SpecError(f"feature_bounds takes finite numbers, the lower bound first: got {found}.")
     ends = zip(low.tolist(), high.tolist(), strict=True)
-    columns = {name: {"kind": "numeric", "lo": a, "hi": b} for name, (a, b) in zip(names, ends, strict=True)}
+    called = [name if isinstance(name, str) else f"x{name}" for name in names]
+    columns = {name: {"kind": "numeric", "lo": a, "hi": b} for name, (a, b) in zip(called, ends, strict=True)}
     return Declared(parse(toml.document_of(_with({"columns": columns}, outcome)), "feature_bounds"))
+
+
+def _ends(given: Any, names: Sequence[str | int]) -> tuple[Array, Array]:
+    """Return the bounds (J,) and (J,) that (lo, hi) declares, each a number or one per feature."""
+    by_name = f"{{{names[0]!r}: (lo, hi), ...}}"
+    try:
+        low, high = (np.asarray(end, np.float64) for end in given)
+    except (TypeError, ValueError):
+        raise SpecError(
+            "feature_bounds takes (lo, hi), each a number or one for every feature, or a dictionary "
+            f"{by_name}: got {printable(given)}."
+        ) from None
+    shape = (len(names),)
+    if low.shape == high.shape == shape == (2,):
+        raise _ambiguous(np.stack([low, high]), names)
+    if any(end.ndim > 1 or end.shape not in ((), shape) for end in (low, high)):
+        raise SpecError(
+            f"feature_bounds has shapes {low.shape} and {high.shape} for {len(names)} features: give {by_name}."
+        )
+    return np.broadcast_to(low, shape), np.broadcast_to(high, shape)
+
+
+def _ambiguous(pairs: Array, names: Sequence[str | int]) -> SpecError:
+    """Return the error for two pairs of two features, with each way to read them as a dictionary."""
+    ways = {"a pair per feature": pairs, "all lower bounds and then all upper bounds": pairs.T}
+    spelled = {way: dict(zip(names, map(tuple, ends.tolist()), strict=True)) for way, ends in ways.items()}
+    told = " or ".join(
+        f"feature_bounds={spelled[way]!r} ({way})" for way, ends in ways.items() if (ends[:, 0] < ends[:, 1]).all()
+    )
+    return SpecError(
+        "feature_bounds of two features as two pairs can be read in two ways: name the features"
+        f"{f', as in {told}' if told else ''}."
+    )
+
+
+def _ends_by_name(given: Mapping[Any, Any], names: Sequence[str | int]) -> tuple[Array, Array]:
+    """Return the bounds (J,) and (J,) that {name: (lo, hi)} declares."""
+    ends = {}
+    for name, pair in given.items():
+        if name not in names:
+            raise unknown("feature of feature_bounds", str(name), map(str, names))
+        try:
+            low, high = pair
+            ends[name] = float(low), float(high)
+        except (TypeError, ValueError):
+            raise SpecError(f"feature_bounds[{name!r}] takes (lo, hi), two numbers, got {printable(pair)}.") from None
+    lacks = [str(name) for name in names if name not in ends]
+    if lacks:
+        raise SpecError(f"feature_bounds lacks {some(lacks)}: give (lo, hi) of every feature, or use a schema.")
+    low, high = np.array([ends[name] for name in names], np.float64).T
+    return low, high
 
 
 def by_schema(given: Any, outcome: Outcome | None, read: Callable[[], Outcome]) -> Declared:
     """Return what a schema declares: a path, the text of a schema.toml, or a dictionary of its tables or columns.
 
-    A dictionary may say (lo, hi) for a number and [value, ...] for categories. Where the schema does not say what is to
-    be predicted, `outcome` does; where nobody does, it is `read` from the labels.
+    Where the schema does not say what is to be predicted, `outcome` does; where nobody does, it is `read` from the
+    labels.
     """
     tables, source, text = _tables(given)
     columns = tables.get("columns")
@@ -171,12 +217,10 @@ def by_schema(given: Any, outcome: Outcome | None, read: Callable[[], Outcome]) 
 def _tables(given: Any) -> tuple[dict[str, Any], str, str]:
     """Return (the tables of a schema, what errors call it, its text)."""
     if isinstance(given, Mapping):
-        whole = isinstance(given.get("columns"), Mapping)  # else the columns themselves
-        columns = {str(name): _column(value) for name, value in (given["columns"] if whole else given).items()}
-        tables = _plain((dict(given) if whole else {}) | {"columns": columns})
+        tables = tables_of(given)
         return tables, "schema", toml.document_of(tables)
     if not isinstance(given, str | Path):
-        raise SpecError(f"schema takes a path, a text or a dictionary, got {type(given).__name__}.")
+        raise SpecError(f"schema takes a path, a text or a dictionary, got {printable(given)}.")
     is_text = isinstance(given, str) and "\n" in given
     text, source = (str(given), "schema") if is_text else (toml.text_of(given), str(given))
     return toml.loads(text, source), source, text
@@ -188,21 +232,3 @@ def _with(tables: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
     while name in tables["columns"]:
         name += "_"
     return tables | {"columns": tables["columns"] | {name: outcome}}
-
-
-def _column(value: Any) -> Any:
-    """Return the table of a column that is written short: (lo, hi) or [value, ...]."""
-    if isinstance(value, tuple) and len(value) == 2:
-        return {"kind": "numeric", "lo": value[0], "hi": value[1]}
-    if isinstance(value, list | np.ndarray):
-        return {"kind": "categorical", "values": list(value)}
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as TOML has it: no tuples, no scalars of NumPy, and no key that is None."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items() if one is not None}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value

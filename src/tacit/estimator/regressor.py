@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import assert_all_finite
 
 from tacit.data.column_kinds import as_numbers
-from tacit.data.feature_table import pointed
+from tacit.data.encoded_table import pointed
 from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.estimator.base import PrivateFederated, as_value_error

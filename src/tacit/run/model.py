@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tacit.data import feature_table
 from tacit.data.cells import Coded
-from tacit.data.feature_table import FeatureTable
+from tacit.data.encoded_table import encode_columns, read_encoded
+from tacit.data.feature_table import FeatureTable, read_numbers
 from tacit.data.outcome import LabelReader
 from tacit.data.schema import Schema, parse
 from tacit.data.table import some
@@ -192,14 +192,14 @@ class Model:
         """Read the records of a table as features of the model, with their labels if there are any."""
         if self.known is None:
             label, agent = label_column or "label", agent_column or "agent"
-            found = feature_table.read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)
+            found = read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)
             wanted = self._wanted(found.source, found.features) or found.features
             position = [found.features.index(name) for name in wanted]
             return replace(found, features=wanted, runs=[run[:, position] for run in found.runs])
         for given, declared in ((label_column, self.known.label), (agent_column, self.known.agent)):
             if given not in (None, declared):
                 raise IncompatibleError(f"the model's schema names {declared!r}, not {given!r}: drop the option.")
-        return feature_table.read_encoded(path, self.known)
+        return read_encoded(path, self.known)
 
     def _of_columns(self, columns: Mapping[Any, Any]) -> Array:
         wanted = self._wanted("the data", columns) if self.known is None else tuple(self.known.encoded)
@@ -209,7 +209,7 @@ class Model:
         if any(column.ndim != 1 for column in own.values()) or len({len(column) for column in own.values()}) > 1:
             raise DataError("the columns differ in length or are no lists: give one value a record in each.")
         if self.known is not None:
-            return feature_table.encode_columns("the data", own, self.known)
+            return encode_columns("the data", own, self.known).x
         return np.column_stack([_numbers(f"column {name!r}", column) for name, column in own.items()])
 
     def _wanted(self, source: str, names: Collection[Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.columns.cross import crossed
-from tacit.data.feature_table import encode
+from tacit.data.encoded_table import encode
 from tacit.data.schema import parse
 from tacit.data.table import RawTable
 from tacit.errors import SpecError
@@ -47,7 +47,8 @@ sex_dose = ["sex", "dose"]
 def test_a_cross_is_the_product_of_levels_and_a_bare_number_has_four_bins() -> None:
     schema = parse(PEOPLE)
     cells = {"age": [25, 100], "sex": ["m", ""], "dose": [2, "x"], "note": ["", ""], "day": ["", ""]}
-    table, counts = encode(RawTable("t", {name: np.array(own, dtype=object) for name, own in cells.items()}), schema)
+    table = encode(RawTable("t", {name: np.array(own, dtype=object) for name, own in cells.items()}), schema)
+    counts = table.counts
     ages, sexes, *_ = (table.x[:, one.start : one.stop] for one in schema.made)
     *_, age_sex, sex_dose = (table.x[:, one.start : one.stop] for one in schema.made)
     np.testing.assert_array_equal(age_sex, (ages[:, :, None] * sexes[:, None, :]).reshape(2, 9))

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.data.cells import Cells, Coded, plain
 from tacit.data.columns.encoding import LEVEL, FeatureBlock, FeatureColumn, Tally, Values, check_list
+from tacit.data.table import some
 from tacit.errors import SpecError
 from tacit.types import Array
 
@@ -44,6 +45,10 @@ class CategoricalColumn(FeatureColumn):
         """Return the level that unknown or missing cells get, by the key that says it; None for zeros."""
         named: str | None = getattr(self, key)
         return key if named == LEVEL and LEVEL not in self.values else named
+
+    @property
+    def declared(self) -> str:
+        return f"one of {some(self.values)}"
 
     @property
     def kept(self) -> tuple[str, ...]:

@@ -64,6 +64,10 @@ class DateColumn(FeatureColumn):
         check_missing(self.missing)
 
     @property
+    def declared(self) -> str:
+        return f"a date from {self.lo} to {self.hi}"
+
+    @property
     def made_of(self) -> tuple[str, ...]:
         """The parts that become features, in the order of PARTS."""
         lo, hi = moments.read([self.lo, self.hi]).when

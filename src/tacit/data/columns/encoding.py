@@ -95,6 +95,11 @@ class FeatureColumn(ABC):
     def levels(self) -> FeatureColumn | None:
         """Return the column as a cross takes it, each row of l1 norm at most one; None where it has no levels."""
 
+    @property
+    def declared(self) -> str:
+        """The declaration in words, for the owner."""
+        return f"a {self.kind} column"
+
     def width(self) -> int:
         """Return how many features there are."""
         return len(self.features(""))

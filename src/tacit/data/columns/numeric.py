@@ -81,6 +81,10 @@ class NumericColumn(FeatureColumn):
                 raise SpecError(f"lo = {self.lo!r} and hi = {self.hi!r} are too close for a log scale.")
 
     @property
+    def declared(self) -> str:
+        return f"a number from {self.lo:g} to {self.hi:g}"
+
+    @property
     def straight(self) -> bool:
         """Whether the one feature is linear in the number."""
         return self.scale != "log" and not self.knots and self.missing != LEVEL
