@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     with Progress(spec.run.rounds, options) as progress:
         result = go(listener=progress)
     output.write([out], out / "report.html")
-    show_result(result.summary, out, options.json)
+    show_result(result.summary, out, options.json, result.notes)
     return 0
 
 
@@ -80,12 +80,12 @@ def _free_name(source: str, algorithm: str) -> Path:
     return Path("runs") / f"{stem}-{number}"
 
 
-def show_result(summary: Values, out: Path, as_json: bool) -> None:
-    """Print the result of a run."""
+def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] = ()) -> None:
+    """Print the result of a run, with what public numbers say against it."""
     from tacit.run.result import records_in_words
 
     if as_json:
-        print(jsontext.dumps(summary | {"out": str(out)}))
+        print(jsontext.dumps(summary | {"out": str(out), "notes": [*notes]}))
         return
     changed = f", changed: {', '.join(summary['changed'])}" if summary["changed"] else ""
     agents = "agent" if summary["agents"] == 1 else "agents"
@@ -99,6 +99,7 @@ def show_result(summary: Values, out: Path, as_json: bool) -> None:
         ("risk", _risk(summary)),
         ("trust", summary.get("trust")),
         ("not covered", _not_covered(summary.get("not_covered") or (), out)),
+        *(("note", note) for note in notes),
         ("time", f"{summary['seconds']:.1f} s"),
         ("report", str(out / "report.html")),
     ]

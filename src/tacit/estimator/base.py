@@ -211,6 +211,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         repeated.tell(records, cost, PrivateFederated)
         with repeated.counted(records, cost):
             result = trainer.train(spec, federation, self.out)
+        self.notes_ += result.notes
         simulated = bool(result.summary["simulated_noise"])
         if simulated:
             self.notes_.append(simulated_because(spec, self.options or {}, self.random_state))

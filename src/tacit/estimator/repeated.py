@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 from weakref import WeakSet
 
@@ -24,7 +23,7 @@ import numpy as np
 
 from tacit.errors import InputError, RepeatedFitWarning
 from tacit.estimator.searches import Search, search_of
-from tacit.privacy.budget import calibrate, total, upward
+from tacit.privacy.budget import multiplier_of, total, upward
 from tacit.privacy.release import GaussianRelease
 from tacit.types import Array, blocks
 
@@ -46,7 +45,7 @@ class Cost:
     def row(self) -> Array:
         """One fit; its mu^2 if it is Gaussian, its epsilon and delta if it is not; its delta if it is Gaussian."""
         if self.gaussian and math.isfinite(self.epsilon):
-            return np.array([1.0, _squared(self.epsilon, self.dp_delta), 0.0, 0.0, self.dp_delta])
+            return np.array([1.0, multiplier_of(self.epsilon, self.dp_delta) ** -2, 0.0, 0.0, self.dp_delta])
         return np.array([1.0, 0.0, self.epsilon, self.dp_delta, 0.0])
 
     def composed(self, fits: int) -> str:
@@ -126,14 +125,6 @@ def hashed(x: Array) -> Array:
         words = (words + np.uint64(1)) * factors
         found[some] = (words ^ (words >> np.uint64(29))).sum(axis=1, dtype=np.uint64)
     return np.unique(found)
-
-
-@lru_cache(maxsize=256)
-def _squared(epsilon: float, dp_delta: float) -> float:
-    """mu^2 of the one Gaussian release that costs (epsilon, dp_delta)."""
-    found = calibrate(GaussianRelease(1.0), epsilon, dp_delta, 1)
-    assert isinstance(found, GaussianRelease)
-    return 1 / found.multiplier**2
 
 
 def _plus(costs: Array, cost: Cost) -> Array:

@@ -11,6 +11,7 @@ import decimal
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -148,6 +149,14 @@ def calibrate(
         middle = math.sqrt(low * high)
         low, high = (middle, high) if spent(middle) <= target_epsilon else (low, middle)
     return release.quieter(_sharpen(low, lambda factor: spent(factor, pld=True), target_epsilon))
+
+
+@lru_cache(maxsize=256)
+def multiplier_of(epsilon: float, dp_delta: float) -> float:
+    """Return the noise multiplier 1 / mu of the one Gaussian release that costs (epsilon, dp_delta)."""
+    found = calibrate(GaussianRelease(1.0), epsilon, dp_delta, 1)
+    assert isinstance(found, GaussianRelease)
+    return found.multiplier
 
 
 def _sharpen(low: float, spent: Callable[[float], float], target: float) -> float:

@@ -26,6 +26,7 @@ class Result:
     w: Array
     w_average: Array
     model: Model
+    notes: tuple[str, ...] = ()  # what public numbers say against the run; empty for one read from its directory
 
     @property
     def test_error(self) -> float | None:

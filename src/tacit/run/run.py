@@ -27,6 +27,7 @@ from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise
 from tacit.run.noise import measures_training, simulated
 from tacit.run.presets import for_numbers, preset
+from tacit.run.prospects import prospects
 from tacit.run.result import Result
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
@@ -213,7 +214,8 @@ class Run:
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
         deploy.forget_keys(self.spec, self.ledgers)
-        return Result(summary, self.rows, w, average, model)
+        notes = prospects(self.spec, self.federation, self.setup.promise)
+        return Result(summary, self.rows, w, average, model, notes)
 
     def _model(self, w: Array, average: Array) -> Model:
         """Return the model with all that it needs to take records as their owner has them."""
