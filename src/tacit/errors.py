@@ -35,7 +35,6 @@ Every message says what is wrong, why, and what to do.
 from __future__ import annotations
 
 import difflib
-import reprlib
 from collections.abc import Iterable
 from numbers import Number
 
@@ -170,6 +169,9 @@ def missing_extra(problem: str, extra: str) -> MissingDependency:
     return MissingDependency(f"{problem}: {install_extra(extra)}.")
 
 
+MOST_TEXT = 200  # characters of a text in an error
+
+
 def printable(value: object) -> str:
     """Return what an error may print of an argument: a number or a line of text, and of anything else only its type.
 
@@ -179,8 +181,10 @@ def printable(value: object) -> str:
         return f"a text of {len(value.splitlines())} lines"
     if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to print it
         return "a number that is too large"
-    if value is None or isinstance(value, str | Number):
-        return reprlib.repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]}...")
+    if value is None or isinstance(value, Number):
+        return repr(value)
     if isinstance(value, type):
         return f"the type {value.__name__}"
     name = type(value).__name__
@@ -207,4 +211,4 @@ def unknown(kind: str, name: str, valid: Iterable[str]) -> SpecError:
     near = nearest(name, names)
     more = f" and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
     hint = f"did you mean {near!r}?" if near else f"choose from {', '.join(names[:MOST_LISTED])}{more}."
-    return SpecError(f"unknown {kind} {name!r}: {hint}")
+    return SpecError(f"unknown {kind} {printable(name)}: {hint}")

@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import DataError, SpecError
+from tacit.arguments import check_bounds, numbers
+from tacit.errors import DataError, SpecError, printable
 
 Array: TypeAlias = NDArray[Any]
 
@@ -73,12 +74,12 @@ class Target:
 
     def scaled(self, values: Array) -> Array:
         """Values in the user's units as records hold them; what lies outside the bounds is moved to their end."""
-        share = (np.clip(np.asarray(values, np.float64), self.lo, self.hi) - self.lo) / (self.hi - self.lo)
+        share = (np.clip(numbers("the target", values), self.lo, self.hi) - self.lo) / (self.hi - self.lo)
         return np.asarray(2 * share - 1)
 
     def in_units(self, scores: Array) -> Array:
         """Scores in the user's units, within the bounds."""
-        share = (np.clip(np.asarray(scores, np.float64), -1, 1) + 1) / 2
+        share = (np.clip(numbers("the scores", scores), -1, 1) + 1) / 2
         return np.asarray(np.clip(self.lo + share * (self.hi - self.lo), self.lo, self.hi))
 
 
@@ -110,7 +111,7 @@ class Shard:
     def __post_init__(self) -> None:
         if not self.here:
             return
-        x = np.ascontiguousarray(self.x, dtype=self.dtype)
+        x = numbers("x", self.x, self.dtype)
         y = np.asarray(self.y)
         if x.ndim != 2:
             raise DataError(f"x must be a matrix of records by features, got shape {x.shape}: reshape it to (I, J).")
@@ -161,8 +162,11 @@ class Shard:
     def rows(self, kept: Any) -> Shard:
         """The records that an index, a slice or a mask chooses."""
         self.at_hand()
-        present, owners = (None if part is None else part[kept] for part in (self.present, self.owners))
-        return replace(self, x=self.x[kept], y=self.y[kept], present=present, owners=owners)
+        try:
+            present, owners = (None if part is None else part[kept] for part in (self.present, self.owners))
+            return replace(self, x=self.x[kept], y=self.y[kept], present=present, owners=owners)
+        except (IndexError, TypeError, ValueError):  # which would print the index
+            raise DataError(f"kept must choose among {len(self)} records, got {printable(kept)}.") from None
 
 
 @dataclass(frozen=True)
@@ -266,8 +270,7 @@ class Federation:
             todo = "scale them (Target.scaled)" if self.target else "encode them first, or give the federation a target"
             raise DataError(f"{who}: labels must be {wanted}, got {shard.y.dtype}: {todo}.")
         if len(shard) and not fits(shard.y, self.n_classes):
-            bad = int(shard.y.min()) if shard.y.min() < 0 else int(shard.y.max())
-            raise DataError(f"{who} has label {bad}, outside 0..{self.n_classes - 1}: encode labels as 0..K-1.")
+            raise DataError(f"{who} has a label outside 0..{self.n_classes - 1}: encode labels as 0..K-1.")
         bounds = self.bounds
         if bounds is not None and shard.x.size and not bounds[0] <= shard.x.min() <= shard.x.max() <= bounds[1]:
             raise DataError(f"{who} has features outside the declared bounds {bounds}: clip them or widen the bounds.")
@@ -305,9 +308,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def check_bounds(bounds: tuple[float, float] | None) -> None:
-    """Refuse bounds that bound nothing."""
-    if bounds is not None and not -math.inf < bounds[0] <= bounds[1] < math.inf:
-        raise DataError(f"bounds are two finite numbers, the lower first, got {bounds}: give None for no bounds.")

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.types import Federation, check_bounds
+from tacit.arguments import check_bounds, path_text, two_numbers
+from tacit.types import Federation
 
 __all__ = ["is_leaf", "load"]
 
@@ -53,13 +54,16 @@ def load(
 
     check_bounds(bounds)
     low, high = bounds or (None, None)
-    target_low, target_high = target or (None, None)
-    test, schema = (None if path is None else str(path) for path in (test, schema))
+    target_low, target_high = (None, None) if target is None else two_numbers("target", target)
+    named = path_text("source", source, "a name or a path")
+    tested, declared = (
+        None if path is None else path_text(name, path) for name, path in (("test", test), ("schema", schema))
+    )
     names = None if class_names is None else check_class_names(class_names)
     return sources.load(DataSpec(
-        str(source), agents=agents, partition=partition, alpha=alpha, seed=seed, test=test,
+        named, agents=agents, partition=partition, alpha=alpha, seed=seed, test=tested,
         test_fraction=test_fraction, label_column=label_column, agent_column=agent_column, class_names=names,
-        target_low=target_low, target_high=target_high, schema=schema, low=low, high=high, invert=invert, dedup=dedup,
+        target_low=target_low, target_high=target_high, schema=declared, low=low, high=high, invert=invert, dedup=dedup,
         strangers=strangers, class_count=class_count,
         records=records, features=features, classes=classes,
     ))  # fmt: skip

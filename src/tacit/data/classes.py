@@ -15,7 +15,7 @@ import numpy as np
 from tacit.data.cells import Coded, plain
 from tacit.data.partition import distinct
 from tacit.data.table import MARKS
-from tacit.errors import DataError, SpecError
+from tacit.errors import DataError, SpecError, printable
 from tacit.types import Array, Federation, Shard
 
 MOST = 10**6  # classes
@@ -31,7 +31,7 @@ def parse_classes(text: str) -> tuple[str, ...]:
     if re.fullmatch("[0-9]+", text.strip()):
         count = int(text) if len(text) < 10 else MOST + 1
         if not 2 <= count <= MOST:
-            raise SpecError(f"--classes (data.class_names) takes 2 to {MOST} classes, got {text}.")
+            raise SpecError(f"classes (data.class_names) takes 2 to {MOST} classes, got {text}.")
         return tuple(map(str, range(count)))
     return check_class_names(text.split(","))
 
@@ -39,11 +39,12 @@ def parse_classes(text: str) -> tuple[str, ...]:
 def check_class_names(names: Sequence[str]) -> tuple[str, ...]:
     """Return class names as labels are written, after a check that there are two, none empty and none twice."""
     if isinstance(names, str):
-        raise SpecError(f"class_names takes a list of names, got the text {names!r}: split it.")
+        raise SpecError(f"classes (data.class_names) takes a list of names, got {printable(names)}: split it.")
     known = tuple(map(plain, names))
     if len(known) < 2 or "" in known or len(set(known)) < len(known):
         takes = "two or more names, none empty and none named twice, or how many classes there are"
-        raise SpecError(f"--classes (data.class_names) takes {takes}: got {', '.join(map(repr, known))}.")
+        got = f"{len(known)}, of which {len({*known} - {''})} are different names"
+        raise SpecError(f"classes (data.class_names) takes {takes}: got {got}.")
     return known
 
 
@@ -51,13 +52,13 @@ def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
     """Return the classes that labels name, sorted; labels that are no classes are refused."""
     names = distinct(labels)
     if len(names) < 2:
-        raise DataError(f"{source}: every record has the label {names[0]!r}: a classifier needs two classes.")
+        raise DataError(f"{source}: every record has the same label: a classifier needs two classes.")
     found = quantity(names)
     if found:
         raise DataError(
-            f"{source}: the labels are {found}: bin them into classes; if they are classes, name them with --classes "
-            "or a schema; to predict the number itself, declare its public bounds (--target-low and --target-high, or "
-            'kind = "target" in a schema).'
+            f"{source}: the labels are {found}: bin them into classes; if they are classes, name them (--classes, "
+            "class_names, or a schema); to predict the number itself, declare its public bounds (--target-low and "
+            '--target-high, target, or kind = "target" in a schema).'
         )
     return tuple(names)
 
@@ -65,12 +66,12 @@ def found_classes(source: str, labels: set[str]) -> tuple[str, ...]:
 def quantity(names: Sequence[str]) -> str:
     """Say which numbers labels are, where they measure something; "" where they are names of classes."""
     if all(map(_REAL.fullmatch, names)) and any("." in name or "e" in name.lower() for name in names):
-        return f"real numbers such as {names[0]}"
+        return "real numbers"
     bare = {name: name.translate(_DRESS) for name in names if name.lower() not in map(str.lower, MARKS)}
     numbers = sorted((float(text), name) for name, text in bare.items() if _REAL.fullmatch(text))
     if len(bare) > MOST_NUMBERS and len(numbers) >= NUMBERS_SHARE * len(bare):
         whole = "whole " if all(value.is_integer() for value, _ in numbers) else ""
-        return f"{len(numbers)} {whole}numbers, from {numbers[0][1]} to {numbers[-1][1]}"
+        return f"{len(numbers)} different {whole}numbers"
     return ""
 
 

@@ -230,7 +230,7 @@ def _bad_cell(raw: RawTable, column: str) -> DataError:
         try:
             value = np.float32(number(cell) if isinstance(cell, str) else cell)
         except ValueError:
-            return DataError(f"{where}: {cell!r} is not a number: {NOT_NUMBERS}")
+            return DataError(f"{where} is not a number: {NOT_NUMBERS}")
         if not np.isfinite(value):
-            return DataError(f"{where}: {cell!r} is not a finite float32: impute it or drop the record.")
+            return DataError(f"{where} is not a finite float32: impute it or drop the record.")
     raise AssertionError("every cell of the column is a finite number")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Number
 
 from tacit.data.classes import check_class_names, parse_classes
 from tacit.data.partition import PARTITIONS
 from tacit.data.transform import MODES, NORMS
-from tacit.errors import SpecError
+from tacit.errors import SpecError, printable
 from tacit.speckey import key
 from tacit.types import Target
 
@@ -57,6 +58,12 @@ class DataSpec:
     row_norm: str = key("none", "rescale each record to row_bound in this norm", "none", *NORMS)
     row_bound: float = key(1.0, "the norm that row_norm rescales to", when=RESCALED)
     row_mode: str = key("clip", "clip: only longer records; unit: all records", *MODES, when=RESCALED)
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            value, text = getattr(self, one.name), "str" in str(one.type)
+            if not (value is None or isinstance(value, str if text else Number) or one.name == "class_names"):
+                raise SpecError(f"data.{one.name} takes a {'text' if text else 'number'}, got {printable(value)}.")
 
     @property
     def n_agents(self) -> int:

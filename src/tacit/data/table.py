@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tacit.data.cells import Cells, Coded, plain
-from tacit.errors import DataError
+from tacit.errors import DataError, printable
 from tacit.types import Array
 
 MARKS = ("?", "NA", "N/A", "null", "None")  # what people write where a value is missing
@@ -75,7 +75,7 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
     near = {name.lower(): name for name in columns}
     match = difflib.get_close_matches(column.lower(), near, n=1)
     hint = f"did you mean {near[match[0]]!r}?" if match else f"it has {some(columns)}."
-    return DataError(f"{source} has no column {column!r}: {hint} {what_to_do}")
+    return DataError(f"{source} has no column {printable(column)}: {hint} {what_to_do}")
 
 
 def some(columns: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from tacit.data.schema import read as read_schema
 from tacit.data.share import ALONE, Share
 from tacit.data.spec import DataSpec
 from tacit.data.table import missing_column
-from tacit.errors import DataError, IncompatibleError, SpecError
+from tacit.errors import DataError, IncompatibleError, SpecError, printable
 from tacit.types import Array, Federation, Shard
 
 
@@ -240,7 +240,8 @@ def _schema(spec: DataSpec, path: str) -> Schema:
     for role, given, declared in roles:
         if given not in (role, declared):
             says = f"{declared!r}" if declared else "not declared"
-            raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {given!r} here: drop one.")
+            here = printable(given)
+            raise IncompatibleError(f"the {role} column is {says} in {schema.source}, and {here} here: drop one.")
     if spec.class_names is not None or spec.bounds is not None or spec.target is not None:
         says = "declares the classes or the target, and the range of the features"
         yours = "--classes, --target-low, --target-high, data.low, data.high"

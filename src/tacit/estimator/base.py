@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,13 +16,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d, validate_data
 
+from tacit.arguments import path_text
 from tacit.data.classes import without_unknown
 from tacit.data.columns.encoding import Counts
 from tacit.data.outcome import LabelReader
 from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.schema import Schema
 from tacit.data.table import some
-from tacit.errors import DataError, InputError, Interrupted, MissingDependency, Rejected, SpecError, UnboundedWarning
+from tacit.errors import (
+    DataError,
+    InputError,
+    Interrupted,
+    MissingDependency,
+    Rejected,
+    SpecError,
+    UnboundedWarning,
+    printable,
+)
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
 from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
@@ -51,6 +63,18 @@ def as_value_error() -> Iterator[None]:
         raise Rejected(str(error)) from error
     except Interrupted as stop:
         raise KeyboardInterrupt(str(stop)) from stop
+
+
+@contextmanager
+def without_contents(y: Any, sample_weight: Any) -> Iterator[None]:
+    """Refuse labels that cannot be compared by their type: the metrics of scikit-learn would print them."""
+    try:
+        yield
+    except (TypeError, ValueError):
+        given = printable(y) if sample_weight is None else f"{printable(y)} and weights, {printable(sample_weight)}"
+        raise Rejected(
+            f"score takes one label per record, of the type that predict returns, and weights as many: got {given}."
+        ) from None
 
 
 class PrivateFederated(BaseEstimator):  # type: ignore[misc]
@@ -171,19 +195,25 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
 
     def _spec(self) -> Spec:
         """Return the spec that the parameters ask for."""
-        if self.trust not in ("nobody", "sum"):
-            raise SpecError(f"trust takes 'nobody' or 'sum', got {self.trust!r}.")
+        if not isinstance(self.trust, str) or self.trust not in ("nobody", "sum"):
+            raise SpecError(f"trust takes 'nobody' or 'sum', got {printable(self.trust)}.")
         for name in ("epsilon", "dp_delta"):  # None is no budget, and must not become that of the preset
             if getattr(self, name) is None:
                 raise SpecError(f"{name} takes a number, got None.")
         seed = self.random_state
+        if not isinstance(seed, int | np.integer | np.random.RandomState | ModuleType | None):
+            raise SpecError(f"random_state takes None, a whole number or a RandomState, got {printable(seed)}.")
         if seed is not None and not isinstance(seed, int | np.integer):
             seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
         shape = self.image_shape
+        whole = isinstance(shape, tuple | list) and len(shape) <= 3 and all(isinstance(n, Integral) for n in shape)
+        if not (shape is None or isinstance(shape, str) or whole):
+            raise SpecError(f"image_shape takes (height, width) or (height, width, channels), got {printable(shape)}.")
         asked = {
             "privacy.epsilon": self.epsilon, "privacy.dp_delta": self.dp_delta, "privacy.adjacency": self.adjacency,
             "privacy.trust": "sum" if self.trust == "sum" else None, "privacy.colluding": self.colluding,
-            "privacy.ledger": None if self.ledger is None else str(self.ledger), "privacy.limit": self.limit,
+            "privacy.ledger": None if self.ledger is None else path_text("ledger", self.ledger, "a directory"),
+            "privacy.limit": self.limit,
             "privacy.data_id": self.data_id, "run.rounds": self.rounds, "run.seed": None if seed is None else int(seed),
             "features.map": self.features,
             "features.shape": shape if shape is None or isinstance(shape, str) else "x".join(map(str, shape)),

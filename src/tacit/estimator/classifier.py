@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite
 
@@ -15,8 +16,8 @@ from tacit.data.cells import Coded, plain
 from tacit.data.classes import check_class_names
 from tacit.data.column_kinds import LabelColumn
 from tacit.data.outcome import LabelReader
-from tacit.errors import DataError, IncompatibleError, SpecError
-from tacit.estimator.base import PrivateFederated, as_value_error
+from tacit.errors import DataError, IncompatibleError, SpecError, printable
+from tacit.estimator.base import PrivateFederated, as_value_error, without_contents
 from tacit.estimator.declared import Declared, Outcome
 from tacit.run.probabilities import check_probabilities, probabilities
 from tacit.types import Array
@@ -147,6 +148,12 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         scores = self._scores(X)
         return np.asarray(self.classes_[scores.argmax(axis=1)])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of the predictions for X, given the labels y (n,)."""
+        predicted = self.predict(X)
+        with without_contents(y, sample_weight):
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
     @property
     def coef_(self) -> Array:
         """Weights of the columns of X in its units, (1, J) for two classes, else (K, J).
@@ -173,7 +180,7 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         """Return the declared classes in the order of scikit-learn."""
         found = np.asarray(self.classes)
         if found.ndim != 1:
-            raise SpecError(f"classes takes a list of all classes, got {self.classes!r}.")
+            raise SpecError(f"classes takes a list of all classes, got {printable(self.classes)}.")
         return np.unique(found)
 
     def _reader(self, declared: Declared, y: Array) -> LabelReader:
@@ -201,7 +208,7 @@ def _found(y: Array) -> Array:
     check_classification_targets(y)
     found = np.unique(y)
     if len(found) < 2:
-        raise DataError(f"every record is of one class, {found[0]!r}: a classifier needs two classes.")
+        raise DataError("every record is of one class: a classifier needs two classes.")
     return np.asarray(found)
 
 

@@ -108,11 +108,11 @@ def no_numbers(given: Any, arrays: bool) -> DataError | None:
         found = np.asarray(given)
     except ValueError:  # rows of several lengths
         return DataError("X has rows of different lengths: give each record as many numbers.")
-    if found.ndim < 2:
+    if found.ndim != 2:
         return DataError(f"Expected 2D array, got {found.ndim}D array instead. Reshape your data: a row is a record.")
     if found.dtype.kind == "c":
         return DataError(COMPLEX)
-    texts = _texts({f"x{j}": column for j, column in enumerate(found.T)}) if found.ndim == 2 else []
+    texts = _texts({f"x{j}": column for j, column in enumerate(found.T)})
     if texts:
         todo = "declare all columns by a schema, or drop these"
         return DataError(f"X holds columns that are no numbers, {some(texts)}: {todo}.")

@@ -8,13 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import assert_all_finite
 
 from tacit.data.column_kinds import as_numbers
 from tacit.data.encoded_table import pointed
 from tacit.data.outcome import LabelReader
-from tacit.errors import DataError, IncompatibleError, SpecError
-from tacit.estimator.base import PrivateFederated, as_value_error
+from tacit.errors import DataError, IncompatibleError, SpecError, printable
+from tacit.estimator.base import PrivateFederated, as_value_error, without_contents
 from tacit.estimator.declared import Declared, Outcome
 from tacit.problem.loss import LOSSES, Linked
 from tacit.types import Array, Target
@@ -75,6 +76,12 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         scores = self._scores(X)  # which tells first whether the estimator is fitted
         return self._target.in_units(self.model_.numbers(scores))
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the R2 of the predictions for X, given the labels y (n,)."""
+        predicted = self.predict(X)
+        with without_contents(y, sample_weight):
+            return float(r2_score(y, predicted, sample_weight=sample_weight))
+
     @property
     def coef_(self) -> Array:
         """Weights of the columns of X, units of y by units of X, (J,); of the sum before a record is divided."""
@@ -107,7 +114,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         try:
             low, high = map(float, self.target_bounds or ())
         except (TypeError, ValueError):
-            raise SpecError(f"target_bounds takes (lo, hi), two numbers: got {self.target_bounds!r}.") from None
+            got = printable(self.target_bounds)
+            raise SpecError(f"target_bounds takes (lo, hi), two numbers: got {got}.") from None
         return Target(low, high)
 
     def _reader(self, declared: Declared, y: Array) -> LabelReader:

@@ -11,7 +11,7 @@ import re
 from dataclasses import fields, replace
 from typing import Any
 
-from tacit.errors import RunDirectoryError, SpecError, unknown
+from tacit.errors import RunDirectoryError, SpecError, printable, unknown
 from tacit.features.map import PROBED, FeatureMap, PublicFacts, recipe
 from tacit.features.spec import FeatureSpec
 from tacit.registry import Registry
@@ -52,7 +52,7 @@ def image_of(shape: str, n_inputs: int) -> tuple[int, int, int]:
     """Read the height, width and channels that a text such as 28x28 or 32x32x3 says."""
     found = re.fullmatch(r"([1-9][0-9]{0,4})x([1-9][0-9]{0,4})(?:x([1-9][0-9]{0,2}))?", shape.replace(" ", ""))
     if found is None:
-        raise SpecError(f"features.shape is height x width, perhaps x channels, such as 28x28: got {shape!r}.")
+        raise SpecError(f"features.shape is height x width, perhaps x channels, such as 28x28: got {printable(shape)}.")
     height, width, channels = int(found[1]), int(found[2]), int(found[3] or 1)
     if height * width * channels != n_inputs:
         raise SpecError(f"features.shape = {shape} has {height * width * channels} numbers, and a record {n_inputs}.")

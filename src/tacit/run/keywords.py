@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from tacit.arguments import path_text, two_numbers
 from tacit.data.classes import check_class_names
 from tacit.errors import SpecError
 from tacit.run import train as trainer
@@ -23,6 +24,9 @@ KEYS = {
     "colluding": "privacy.colluding", "noise": "privacy.noise", "ledger": "privacy.ledger", "limit": "privacy.limit",
     "rounds": "run.rounds", "seed": "run.seed", "engine": "run.engine", "measure_training": "run.measure_training",
 }  # fmt: skip
+
+
+DATA = "a name, a path or a Federation (frames and arrays: tacit.PrivateFederatedClassifier(...).fit(X, y))"
 
 
 def train(
@@ -63,14 +67,19 @@ def train(
     """
     asked = locals()
     given = {key: asked[name] for name, key in KEYS.items() if asked[name] is not None}
-    given |= {key: str(given[key]) for key in ("privacy.ledger", "data.schema") if key in given}
+    if schema is not None:
+        given["data.schema"] = path_text("schema", schema, "the path of a schema.toml (a dictionary: the estimators)")
+    if ledger is not None:
+        given["privacy.ledger"] = path_text("ledger", ledger, "a directory")
+    if out is not None:
+        out = path_text("out", out, "a directory")
     given |= _outcome(classes, target)
     if isinstance(data, Federation):
         if federation is not None:
             raise SpecError("the records are given twice, as data and as federation: drop one.")
         federation = data
     elif data is not None:
-        given["data.source"] = str(data)
+        given["data.source"] = path_text("data", data, DATA)
     refuse_twice(given if algorithm is None else given | {"algorithm.name": algorithm}, values or {})
     given |= values or {}
     if federation is not None:
@@ -96,7 +105,7 @@ def _outcome(classes: Sequence[str] | int | None, target: tuple[float, float] | 
             raise SpecError("the name of a class holds a comma, which parts names in a spec.toml: declare a schema.")
         found["data.class_names"] = ",".join(names)
     if target is not None:
-        found |= {"data.target_low": target[0], "data.target_high": target[1]}
+        found |= dict(zip(("data.target_low", "data.target_high"), two_numbers("target", target), strict=True))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from tacit.arguments import path_text
 from tacit.data.cells import Coded
 from tacit.data.encoded_table import encode_columns, read_encoded
 from tacit.data.feature_table import FeatureTable, read_numbers
@@ -95,7 +96,7 @@ class Model:
 
         `features` names a feature map of the user's own, "module:function", if the model was trained on one.
         """
-        path, loss = Path(path), ""
+        path, loss = Path(path_text("path", path, "the directory of a run, or a model.npz")), ""
         if path.is_dir():
             directory = RunDirectory(path)
             if not directory.finished:
@@ -190,6 +191,7 @@ class Model:
 
     def table(self, path: str | Path, label_column: str | None = None, agent_column: str | None = None) -> FeatureTable:
         """Read the records of a table as features of the model, with their labels if there are any."""
+        path = path_text("data", path, "a path, columns by name or an array")
         if self.known is None:
             label, agent = label_column or "label", agent_column or "agent"
             found = read_numbers(path, label_column=label, agent_column=agent, blank_labels=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import reprlib
 import types
 import typing
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.engine.registry import DEVICES, ENGINES
-from tacit.errors import SpecError, nearest, unknown
+from tacit.errors import SpecError, nearest, printable, unknown
 from tacit.features.spec import FeatureSpec
 from tacit.methods.method import check_constant, own_constants
 from tacit.methods.registry import METHODS
@@ -260,7 +259,7 @@ def _constants(method: str, values: dict[str, Any]) -> tuple[tuple[str, float], 
     numbers = {name: _convert(float, value) for name, value in values.items()}
     for name, number in numbers.items():
         if number is None:
-            raise SpecError(f"method.{name} takes a number, got {values[name]!r}.")
+            raise SpecError(f"method.{name} takes a number, got {printable(values[name])}.")
         check_constant(entry, name, number)
     return tuple((name, numbers[name]) for name in known if name in numbers)
 
@@ -269,7 +268,7 @@ def _find(key: str) -> dataclasses.Field[Any]:
     known = keys()
     if key not in known:
         if nearest(key, known) is None:
-            raise SpecError(f"unknown key {key!r}: tacit train --keys lists all keys.")
+            raise SpecError(f"unknown key {printable(key)}: tacit train --keys lists all keys.")
         raise unknown("key", key, known)
     return known[key]
 
@@ -284,17 +283,16 @@ def _checked(key: str, value: Any) -> Any:
     if isinstance(value, str) and not is_unicode(value):
         raise SpecError(f"{key}: {value!r} is not UTF-8, as spec.toml must be: rename it.")
     choices = found.metadata["choices"]
+    if choices and not isinstance(value, str):
+        raise SpecError(f"{key} takes one of {', '.join(choices)}, got {printable(value)}.")
     if choices and value not in choices:
-        if isinstance(value, str):
-            raise unknown(f"value of {key}", value, choices)
-        raise SpecError(f"{key} takes one of {', '.join(choices)}, got {value!r}.")
+        raise unknown(f"value of {key}", value, choices)
     for kind in kinds:
         converted = _convert(kind, value)
         if converted is not None:
             return converted
     wanted = " or ".join(kind.__name__ for kind in kinds if kind is not types.NoneType)
-    large = isinstance(value, int) and value.bit_length() > 64  # Python may refuse to print it
-    raise SpecError(f"{key} takes a value of type {wanted}, got {'one too large' if large else reprlib.repr(value)}.")
+    raise SpecError(f"{key} takes a value of type {wanted}, got {printable(value)}.")
 
 
 @functools.cache

@@ -12,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 from tacit.admm import compatible
+from tacit.arguments import path_text
 from tacit.engine.registry import ENGINES
 from tacit.engine.side_by_side import SideBySide
 from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
@@ -93,7 +94,7 @@ def train(
 
 def resume(path: Path | str, federation: Federation | None = None, listener: Listener = nobody) -> Result:
     """Continue a run that was stopped; the result is the result of the uninterrupted run."""
-    directory = RunDirectory.open(Path(path))
+    directory = RunDirectory.open(Path(path_text("path", path, "the directory of a run")))
     spec = directory.spec()
     if directory.finished:
         # a process that ended between its result and its keys has left some
