@@ -15,12 +15,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import check_bounds, numbers
 from tacit.errors import DataError, SpecError, printable
 
 Array: TypeAlias = NDArray[Any]
@@ -36,6 +36,14 @@ BLOCK = 1 << 14  # rows of a matrix that are looked at together: what is made of
 def blocks(n_rows: int) -> Iterator[slice]:
     """Cut the rows of a matrix into blocks of neighbours."""
     return (slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK))
+
+
+def numbers(what: str, values: Any, dtype: Any = np.float64) -> Array:
+    """Return values as an array; NumPy's own error would print a value that is no number."""
+    try:
+        return np.ascontiguousarray(values, dtype=dtype)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must hold numbers, got {printable(values)} with something else.") from None
 
 
 class Norm(enum.Enum):
@@ -308,3 +316,11 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_bounds(bounds: Any) -> None:
+    """Refuse bounds that bound nothing."""
+    two = isinstance(bounds, tuple | list) and len(bounds) == 2 and all(isinstance(end, Real) for end in bounds)
+    if bounds is not None and not (two and -math.inf < bounds[0] <= bounds[1] < math.inf):
+        got = bounds if two else printable(bounds)
+        raise DataError(f"bounds are two finite numbers, the lower first, got {got}: give None for no bounds.")

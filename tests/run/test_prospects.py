@@ -11,7 +11,7 @@ import tacit
 from tacit import cli
 from tacit.privacy.budget import multiplier_of
 from tacit.run import build
-from tacit.run.prospects import TOO_NOISY, prospects
+from tacit.run.model_noise import TOO_NOISY, prospects
 from tacit.types import Federation, Shard
 
 EPSILON, DELTA = 1.0, 1e-6

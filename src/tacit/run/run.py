@@ -24,10 +24,9 @@ from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import Ledgers, stated
 from tacit.run.model import Model
-from tacit.run.model_noise import gathered_noise
+from tacit.run.model_noise import gathered_noise, prospects
 from tacit.run.noise import measures_training, simulated
 from tacit.run.presets import for_numbers, preset
-from tacit.run.prospects import prospects
 from tacit.run.result import Result
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
