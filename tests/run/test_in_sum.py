@@ -253,8 +253,8 @@ def test_keys_that_a_process_left_behind_its_result_go_when_the_run_is_read(tmp_
     ({"privacy.covers": "round"}, "whole run"),
     ({"algorithm.gradient_weight": "local"}, "weigh"),
     ({"run.engine": "torch"}, "torch adds no shares"),
-    ({"privacy.trust": "nobody", "privacy.colluding": 2}, "add --trust sum"),
-    ({"privacy.trust": None, "privacy.repetitions": 2}, "add --trust sum"),
+    ({"privacy.trust": "nobody", "privacy.colluding": 2}, "set trust to .sum."),
+    ({"privacy.trust": None, "privacy.repetitions": 2}, "set trust to .sum."),
 ])  # fmt: skip
 def test_a_run_that_needs_more_than_a_sum_is_refused_with_the_reason(values, why, tmp_path):
     spec = SOUND.with_values({"run.seed": 0} | values)

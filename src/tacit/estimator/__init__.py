@@ -1,6 +1,8 @@
 """Estimators of scikit-learn over records that many agents keep to themselves (extra `sklearn`; docs/estimator.md).
 
     declared    what is public: bounds, classes, the range of a number, a schema; and records as numbers by these
+    dictionary  a schema that is a Python dictionary
+    refusals    errors as scikit-learn expects them, without contents of records
     agents      group labels -> who holds which record
     base        `fit`: parameters -> a spec and a federation -> a model
     spent       what a fit has cost, and its rounds, without what a release must not show

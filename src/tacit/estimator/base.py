@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from numbers import Integral
 from pathlib import Path
 from types import ModuleType
@@ -23,20 +22,12 @@ from tacit.data.outcome import LabelReader
 from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.schema import Schema
 from tacit.data.table import some
-from tacit.errors import (
-    DataError,
-    InputError,
-    Interrupted,
-    MissingDependency,
-    Rejected,
-    SpecError,
-    UnboundedWarning,
-    printable,
-)
+from tacit.errors import DataError, SpecError, UnboundedWarning, printable
 from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
 from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
 from tacit.estimator.notes import GAINS, OWN_FIT, simulated_because, weak_because
+from tacit.estimator.refusals import as_value_error
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.method import Composed
@@ -50,31 +41,6 @@ from tacit.run.presets import preset
 from tacit.run.sources import ESTIMATOR
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
-
-
-@contextmanager
-def as_value_error() -> Iterator[None]:
-    """Raise bad input as a ValueError too, and a stop by the user as KeyboardInterrupt: so does scikit-learn."""
-    try:
-        yield
-    except (Rejected, MissingDependency):
-        raise
-    except InputError as error:
-        raise Rejected(str(error)) from error
-    except Interrupted as stop:
-        raise KeyboardInterrupt(str(stop)) from stop
-
-
-@contextmanager
-def without_contents(y: Any, sample_weight: Any) -> Iterator[None]:
-    """Refuse labels that cannot be compared by their type: the metrics of scikit-learn would print them."""
-    try:
-        yield
-    except (TypeError, ValueError):
-        given = printable(y) if sample_weight is None else f"{printable(y)} and weights, {printable(sample_weight)}"
-        raise Rejected(
-            f"score takes one label per record, of the type that predict returns, and weights as many: got {given}."
-        ) from None
 
 
 class PrivateFederated(BaseEstimator):  # type: ignore[misc]

@@ -17,8 +17,9 @@ from tacit.data.classes import check_class_names
 from tacit.data.column_kinds import LabelColumn
 from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError, printable
-from tacit.estimator.base import PrivateFederated, as_value_error, without_contents
+from tacit.estimator.base import PrivateFederated
 from tacit.estimator.declared import Declared, Outcome
+from tacit.estimator.refusals import as_value_error, without_contents
 from tacit.run.probabilities import check_probabilities, probabilities
 from tacit.types import Array
 
@@ -51,9 +52,12 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         "orientations", or "module:function".
     schema
         what is public of each column: a path, the text of a schema.toml, or a dictionary (docs/schema.md). A
-        dictionary may be short: {"age": (0, 120), "smoker": ["never", "former", "current"]}.
+        dictionary may be short: {"age": (0, 120), "smoker": ["never", "former", "current"]}. A tuple of dates is a
+        date column; a range, a set or a CategoricalDtype lists categories. Arrays, Series and Index are refused:
+        values that were read from records are not public.
     feature_bounds
-        (lo, hi), each a number or one for each feature. Numbers outside are moved to the end.
+        (lo, hi), each a number or one for each feature; or {name: (lo, hi)} of every feature, with the positions 0,
+        1, ... as names if X has none. Numbers outside are moved to the end.
     classes
         all classes that there can be. None: they are read from y, and the fit is not private.
     image_shape
@@ -86,11 +90,12 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
     privacy_spent_
         total, per_round, per_agent, best_guess; `after(t)`; `lifetime` with a ledger.
     guarantee_
-        the guarantee in one sentence, or why there is none.
+        the guarantee, or why there is none; then what it never covers, earlier pipeline steps and a search.
     history_
         the recorded rounds. With exact noise they hold nothing that is not released.
     notes_
-        what would make the model better, or keeps it from being released; whether its protection is weak.
+        what would make the model better, what the noise outweighs by public numbers, what keeps the model from
+        release, and whether its protection is weak.
     agents_
         the names of the agents.
     """
@@ -99,7 +104,8 @@ class PrivateFederatedClassifier(ClassifierMixin, PrivateFederated):  # type: ig
         self, epsilon: float = 1.0, dp_delta: float = 1e-6, *, trust: Literal["nobody", "sum"] = "nobody",
         colluding: int | None = None, adjacency: Literal["zero_out", "replace_one"] | None = None,
         rounds: int | None = None, algorithm: str = "objt", features: str = "auto",
-        schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
+        schema: str | Path | Mapping[str, Any] | None = None,
+        feature_bounds: tuple[Any, Any] | Mapping[Any, Any] | None = None,
         classes: Sequence[Any] | None = None, image_shape: Sequence[int] | str | None = None,
         fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
         limit: float | None = None, data_id: str | None = None, out: str | Path | None = None,

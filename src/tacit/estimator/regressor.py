@@ -15,8 +15,9 @@ from tacit.data.column_kinds import as_numbers
 from tacit.data.encoded_table import pointed
 from tacit.data.outcome import LabelReader
 from tacit.errors import DataError, IncompatibleError, SpecError, printable
-from tacit.estimator.base import PrivateFederated, as_value_error, without_contents
+from tacit.estimator.base import PrivateFederated
 from tacit.estimator.declared import Declared, Outcome
+from tacit.estimator.refusals import as_value_error, without_contents
 from tacit.problem.loss import LOSSES, Linked
 from tacit.types import Array, Target
 
@@ -39,7 +40,8 @@ class PrivateFederatedRegressor(RegressorMixin, PrivateFederated):  # type: igno
         self, epsilon: float = 1.0, dp_delta: float = 1e-6, *, trust: Literal["nobody", "sum"] = "nobody",
         colluding: int | None = None, adjacency: Literal["zero_out", "replace_one"] | None = None,
         rounds: int | None = None, algorithm: str = "objt", features: str = "auto",
-        schema: str | Path | Mapping[str, Any] | None = None, feature_bounds: tuple[Any, Any] | None = None,
+        schema: str | Path | Mapping[str, Any] | None = None,
+        feature_bounds: tuple[Any, Any] | Mapping[Any, Any] | None = None,
         target_bounds: tuple[float, float] | None = None, image_shape: Sequence[int] | str | None = None,
         fit_intercept: bool = True, random_state: Any = None, ledger: str | Path | None = None,
         limit: float | None = None, data_id: str | None = None, out: str | Path | None = None,

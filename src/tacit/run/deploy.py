@@ -307,6 +307,6 @@ def _check_gap(half: AdmmHalf, epsilon: float, releases: int, dp_delta: float, n
     if cost > DELTA_FOR_THE_GRID * dp_delta:
         raise IncompatibleError(
             f"exact noise costs {cost:.2g} of delta at epsilon {epsilon:g} (of the run, or the limit of its ledgers), "
-            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, or a smaller epsilon or limit, or "
-            "--seed 0, which simulates the noise."
+            f"more than is kept back of {dp_delta:g}: use a larger dp_delta, a smaller epsilon or limit, or simulate "
+            "the noise with a seed (--seed 0, random_state=0)."
         )

@@ -185,7 +185,7 @@ class Spec:
             return InSum(1 if p.colluding is None else p.colluding, p.repetitions or 0)
         for key in ("colluding", "repetitions"):
             if getattr(p, key) is not None:
-                raise SpecError(f"privacy.{key} is of a secure sum: add --trust sum, or drop it.")
+                raise SpecError(f"privacy.{key} is of a secure sum: set trust to 'sum', or drop it.")
         return None
 
     def toml(self) -> str:
