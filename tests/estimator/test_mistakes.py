@@ -196,3 +196,15 @@ def test_a_budget_that_is_none_is_no_budget(records, name):
     x, y, _ = records
     with pytest.raises(ValueError, match=f"{name} takes a number, got None"):
         PrivateFederatedClassifier(**QUICK | {name: None}).fit(x, y)
+
+
+def test_a_column_of_another_case_is_named():
+    with pytest.raises(ValueError, match=r"X lacks 'Job' of schema \(did you mean 'job' by 'Job'\?\)"):
+        PrivateFederatedClassifier(schema={"Job": ["a", "b"]}, classes=[0, 1]).fit(FRAME, [0, 1] * 5)
+
+
+def test_dates_are_no_numbers_without_a_schema():
+    frame = pandas.DataFrame({"day": pandas.date_range("2020-01-01", periods=10), "n": np.linspace(0, 1, 10)})
+    with pytest.raises(ValueError, match="no numbers, 'day': declare") as caught:
+        PrivateFederatedClassifier(feature_bounds=(0, 1), classes=[0, 1]).fit(frame, [0, 1] * 5)
+    assert "2020" not in str(caught.value)

@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from tacit import cli
+from tacit.methods.promise import gaussian_releases
 from tacit.privacy.budget import multiplier_of
 from tacit.run import build
 from tacit.run.model_noise import TOO_NOISY, prospects
@@ -58,6 +59,11 @@ def test_an_agent_that_adds_more_noise_than_records_is_named() -> None:
     assert notes(500, 500, 1, epsilon=20.0) == ()  # where one record outweighs the noise
     assert notes(500, 500, 1, trust="sum", values={"privacy.repetitions": 0}) == ()  # where agents share the noise
     assert notes(500, 500, 1, epsilon=float("inf")) == ()
+
+
+def test_a_budget_that_no_gaussian_noise_keeps_ends_no_run() -> None:
+    spec = tacit.preset("sound", "objt").with_values({"privacy.epsilon": 1e-13, "privacy.dp_delta": 1e-12})
+    assert "weighs as much as inf records" in prospects(spec, federation(500), gaussian_releases(1.0))[0]
 
 
 def test_notes_depend_on_public_numbers_alone() -> None:

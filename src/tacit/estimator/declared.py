@@ -23,7 +23,7 @@ from tacit.data.columns.encoding import Counts
 from tacit.data.encoded_table import encode_columns
 from tacit.data.schema import OUTCOMES, Schema, parse
 from tacit.data.table import some
-from tacit.errors import DataError, IncompatibleError, SpecError, printable, unknown
+from tacit.errors import DataError, IncompatibleError, SpecError, nearest, printable, unknown
 from tacit.estimator.dictionary import tables_of
 from tacit.types import Array
 
@@ -86,7 +86,9 @@ def columns_of(frame: Frame, schema: Schema) -> dict[str, Array]:
     found = [str(name) for name in frame.columns]
     lacks = [name for name in schema.encoded if name not in found]
     if lacks:
-        raise DataError(f"X lacks {some(lacks)} of {schema.source}: add the columns, or take them out of the schema.")
+        near = nearest(lacks[0], found)
+        hint = f" (did you mean {near!r} by {lacks[0]!r}?)" if near else ""
+        raise DataError(f"X lacks {some(lacks)} of {schema.source}{hint}: add them, or drop them from the schema.")
     return {name: np.asarray(frame[name]) for name in schema.encoded}
 
 
@@ -124,6 +126,8 @@ def _texts(columns: Mapping[str, Array]) -> list[str]:
     found = []
     for name, column in columns.items():
         try:
+            if column.dtype.kind in "mM":  # NumPy would count days or nanoseconds
+                raise TypeError
             column.astype(np.float64)
         except (ValueError, TypeError):
             found.append(name)

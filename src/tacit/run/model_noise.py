@@ -8,6 +8,7 @@ from itertools import accumulate
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Point, Prox
 from tacit.data.table import some
+from tacit.errors import SpecError
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import multiplier_of, upward
 from tacit.run.build import Setup
@@ -69,7 +70,11 @@ def prospects(spec: Spec, federation: Federation, promise: Promise) -> tuple[str
     private = spec.privacy.epsilon < LARGE and spec.privacy.covers == "run"
     if not private or promise.caveats or promise.unit is Unit.CLIENT:
         return ()
-    alone = multiplier_of(spec.privacy.epsilon, spec.privacy.dp_delta) * (2 if promise.unit is Unit.REPLACED else 1)
+    try:
+        alone = multiplier_of(spec.privacy.epsilon, spec.privacy.dp_delta)
+    except SpecError:  # no Gaussian noise is enough for so small a budget; the run itself may have other noise
+        alone = math.inf
+    alone *= 2 if promise.unit is Unit.REPLACED else 1
     each = promise.trusted is Trusted.NOBODY and federation.n_agents > 1  # else the noise is added once
     whole = alone * (math.sqrt(federation.n_agents) if each else 1)
     found = []
