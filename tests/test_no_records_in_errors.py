@@ -195,6 +195,11 @@ def test_no_wrong_argument_shows_a_record(
     assert not leaks, "\n".join(leaks)
 
 
+def test_a_federation_is_printed_without_its_records() -> None:
+    assert "Shard(8 records)" in repr(FEDERATION)
+    assert not SHOWS_A_MARK.search(f"{FEDERATION} {SECRET}")
+
+
 @pytest.mark.parametrize("given", WRONG)
 def test_data_are_refused_by_their_type(given: str) -> None:
     if given in ("federation",):

@@ -179,7 +179,7 @@ def test_a_seed_beside_exact_noise_is_refused(tmp_path, capsys):
     (["--limit", "3"], "privacy.limit is kept in a ledger"),
     (["--seed", "-1"], "run.seed must be a whole number from 0"),
     (["--noise", "none"], "'none'"),
-    (["--epsilon", "100"], "or --seed 0"),
+    (["--epsilon", "100"], "simulate the noise with a seed (--seed 0"),
 ])  # fmt: skip
 def test_wrong_input_ends_with_two_and_one_sentence(words, message, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -11,7 +11,6 @@ import tacit
 from tacit import cli
 from tacit.methods.promise import gaussian_releases
 from tacit.privacy.budget import multiplier_of
-from tacit.run import build
 from tacit.run.model_noise import TOO_NOISY, prospects
 from tacit.types import Federation, Shard
 
@@ -71,9 +70,11 @@ def test_notes_depend_on_public_numbers_alone() -> None:
 
 
 def test_bundled_data_with_the_defaults_have_no_notes() -> None:
-    for source in ("heart", "mnist"):
-        over, spec = tacit.load(source), tacit.preset("sound", "objt", source)
-        assert prospects(spec, over, build.setup(spec, build.transformed(spec, over)).promise) == ()
+    heart = tacit.load("heart")
+    test = Shard(np.zeros((0, 2)), np.zeros(0, int))
+    mnist = Federation((Shard.elsewhere(6000, 2),) * 10, test, 2)  # the sizes are all that counts
+    for over, source in ((heart, "heart"), (mnist, "mnist")):
+        assert prospects(tacit.preset("sound", "objt", source), over, gaussian_releases(42.25)) == ()
 
 
 def test_the_terminal_and_the_estimator_say_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
