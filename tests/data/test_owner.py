@@ -99,7 +99,7 @@ def test_the_owner_hears_once_what_hardly_ever_fits_and_no_file_or_attribute_doe
 def test_all_that_does_not_fit_is_one_warning(tmp_path: Path, capsys: Any, face: Callable[..., Heard]) -> None:
     wrong = RIGHT | {"lo": 180, "hi": 720, "job": "x", "outcome": 'kind = "label"\nclasses = ["No", "Yes"]'}
     _, (said,) = face(TEXT.format(**wrong), frame(), tmp_path, capsys)
-    assert all(part in said for part in ("'age'", "'job'", "ALL 40 of 40 training labels"))
+    assert all(part in said for part in ("'age'", "'job'", ". Also, labels", "ALL 40 of 40 training labels"))
 
 
 @FACES

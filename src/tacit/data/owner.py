@@ -26,7 +26,7 @@ _HOW = {
 
 def tell_owner(*messages: str) -> None:
     """Give the messages that are not empty in one warning; the run continues, even if warnings are errors."""
-    said = " ".join(message for message in messages if message)
+    said = " Also, ".join(message for message in messages if message)
     if said:
         with suppress(OwnerWarning):
             warnings.warn(f"for the owner's eyes alone: {said}", OwnerWarning, stacklevel=3)

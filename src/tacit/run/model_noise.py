@@ -92,8 +92,8 @@ def prospects(spec: Spec, federation: Federation, promise: Promise) -> tuple[str
         most = _counted(max(small.values())) + ("" if len(small) == 1 else " or fewer")
         found.append(
             f"{len(small)} of {federation.n_agents} agents ({some([*small])}) {has} {most}, and every agent adds the "
-            f"same noise, which weighs as much as {alone:.2g} records: pool such agents, leave them out, or share the "
-            "noise behind a secure sum (docs/secure-sum.md)."
+            f"same noise, which weighs as much as {alone:.2g} records: pool such agents, leave them out, or, with "
+            "three agents or more, share the noise behind a secure sum (docs/secure-sum.md)."
         )
     return tuple(found)
 
