@@ -113,12 +113,12 @@ def _count_classes(root: Path, members: Sequence[tuple[str, _Facts]]) -> int:
     """Return 1 + the largest label, which must not be a label that no count of classes explains."""
     for user, known in members:
         if known.smallest < 0:
-            raise DataError(f"{root}, user {user!r}: label {known.smallest}: labels must be >= 0. Check the file.")
+            raise DataError(f"{root}, user {user!r} has a negative label: labels must be >= 0. Check the file.")
     largest, n_records = max(known.largest for _, known in members), sum(known.n_records for _, known in members)
     if largest >= n_records:
         raise DataError(
-            f"{root}: label {largest} would mean {largest + 1} classes in {n_records} records: encode labels as "
-            "0..K-1, or say how many classes there are (data.class_count)."
+            f"{root}: the largest label would mean more classes than the {n_records} records: encode labels as 0..K-1, "
+            "or say how many classes there are (data.class_count)."
         )
     return 1 + largest
 
@@ -161,7 +161,7 @@ def _shard(records: Any, count: int, spec: DataSpec) -> Shard | None:
     classes = spec.class_count
     labels = records["y"] if classes is None else [_class_number(label, classes) for label in records["y"]]
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, which Shard refuses
-        shard = Shard(np.array(records["x"], dtype=np.float32), np.array(labels))
+        shard = Shard(records["x"], np.array(labels))
     if not spec.invert:
         return shard
     if shard.x.size and (shard.x.min() < 0 or shard.x.max() > 1):
