@@ -103,6 +103,7 @@ class Session:
         self.printed = ""
         self.module = ModuleType("page")
         sys.modules["page"] = self.module  # dataclasses look their module up
+        (folder / "examples").symlink_to(ROOT / "examples")  # a reader of the README is in a checkout
         programs = folder / ".bin"
         programs.mkdir()
         for name, arguments in {"tacit": " -m tacit", "python": ""}.items():
