@@ -37,7 +37,7 @@ def test_it_opens_with_what_it_does_the_two_commands_and_a_picture() -> None:
     assert [line.split("#")[0].strip() for line in rest.split("```")[0].splitlines()] == ["make run", "make test"]
     assert README.count("![") == 2  # what it costs, and the report
     assert rest.index("![") < rest.index("\n## ")
-    assert len(README.split("## How it compares")[0].splitlines()) < 130  # two screens of text and code, before the table
+    assert len(README.split("## How it compares")[0].splitlines()) < 130  # two screens, and then the table
 
 
 def test_own_data_takes_six_lines_and_training_waits_for_public_knowledge(
