@@ -138,7 +138,7 @@ def fitted(flags: list[str]) -> None:
     rows = [line.split(",") for line in Path("train.csv").read_text().splitlines()[1:]]
     x, y = np.array([[float(age), float(sex == "m")] for _, age, sex, *_ in rows]), [row[3] for row in rows]
     model = PrivateFederatedClassifier(
-        epsilon=1.0, rounds=3, classes=["n", "y"], feature_bounds=([18, 0], [90, 1]), out="run"
+        epsilon=1.0, rounds=3, classes=["n", "y"], feature_bounds={0: (18, 90), 1: (0, 1)}, out="run"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RepeatedFitWarning)

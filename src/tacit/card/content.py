@@ -81,7 +81,7 @@ def _short(run: Recorded, page_is_public: bool) -> list[Block]:
     budget = f"{words.budget(run.summary)}. " if run.private else ""
     simulated = run.private and run.summary.get("simulated_noise")
     privacy = f"privacy {IF_EXACT}" if simulated else "privacy"
-    pairs = [*([("quality", quality.sentence(run))] if judge(run.summary) else []), (privacy, budget + promise)]
+    pairs = [*([("quality (exact)", quality.sentence(run))] if judge(run.summary) else []), (privacy, budget + promise)]
     if run.private:
         whom, meaning = words.trusted(run.summary)
         pairs.append(("would be trusted" if simulated else "trusted", f"{whom}. {meaning}"))

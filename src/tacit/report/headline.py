@@ -89,7 +89,7 @@ def _quality(run: Recorded, known: Tested | None) -> str:
         if run.summary.get(other.key) is not None:
             value = either(*(other.shown(run.summary.get(key)) for key in (other.key, other.averaged)))
             lines.append(f"{html(other.name.removeprefix('test '))} {value}: {meaning}.")
-    return _tile(judged.name, number, lines)
+    return _tile(f"{judged.name}, exact", number, lines)
 
 
 def _number(judged: Measure, value: float | None, known: Tested | None) -> str:

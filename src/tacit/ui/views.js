@@ -74,7 +74,8 @@ function tilesOf(told) {
   const promise = ["not private", "unreadable"].includes(row.label) ? "no guarantee" : ended ? "total epsilon" : "epsilon asked for";
   const time = told.seconds ? lasting(told.seconds) : row.rounds ? `of ${row.rounds}` : "";
   return html("div", { class: "tiles" },
-    tile(row.measure || "result", row.shown, ...(goesOn(row.state) ? [html("small", {}, "so far")] : [])),
+    tile(row.measure || "result", row.shown,
+      html("small", {}, `${goesOn(row.state) ? "so far, " : ""}exact (test records)`)),
     tile(promise, budget(row.epsilon, null), html("small", {}, row.dp_delta === null ? "" : `δ ${tiny(row.dp_delta)}`)),
     ...(told.agents ? [tile("agents", String(told.agents))] : []),
     tile("rounds", String((ended ? row.rounds : row.round) ?? "–"), html("small", {}, time)));
