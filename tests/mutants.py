@@ -52,6 +52,8 @@ GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.p
 NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
 RISK, FACES = "tests/privacy/test_risk.py::", "tests/test_risk_faces.py::"
+SHARED = "tests/report/test_shared.py::"
+NEIGHBOURS = SHARED + "test_a_shared_page_is_the_same_for_neighbours"
 
 
 @dataclass(frozen=True)
@@ -984,6 +986,26 @@ MUTANTS = (
     Mutant("a guess takes half of what the composed law says", "privacy/divergence.py",
            "float(whole.get_delta_for_epsilon(0.0)) +", "float(whole.get_delta_for_epsilon(0.0)) / 2 +",
            RISK + "test_of_a_sampled_release_the_guess_is_the_total_variation_of_the_mixture"),
+    Mutant("a shared page holds all that a result holds", "report/audience.py",
+           "summary = {key: run.summary[key] for key in (*SHARED, *tests) if key in run.summary}",
+           "summary = dict(run.summary)", NEIGHBOURS + "[classes-True]"),
+    Mutant("a shared page holds the seal, a digest of exact numbers", "report/audience.py",
+           'HASHES = ("model_hash", "spec_hash")', 'HASHES = ("model_hash", "spec_hash", "seal", "rounds_hash")',
+           NEIGHBOURS + "[sum-False]"),
+    Mutant("a shared page draws every curve", "report/audience.py",
+           'curve = {key: run.curve[key] for key in ("t", *tests) if key in run.curve}', "curve = run.curve",
+           NEIGHBOURS + "[sweep-True]"),
+    Mutant("a shared page shows test results unasked", "report/audience.py",
+           "tests = TEST_RESULTS if audience is Audience.PUBLIC_WITH_TESTS else ()", "tests = TEST_RESULTS",
+           NEIGHBOURS + "[number-False]"),
+    Mutant("a shared page names the files of its owner", "report/audience.py",
+           'named or not known[key].metadata["path"]', "True", SHARED + "test_settings_hold_no_path"),
+    Mutant("a shared page may be of simulated noise", "report/audience.py",
+           'if run.private and run.summary.get("simulated_noise") is False:', "if run.private:",
+           SHARED + "test_only_what_may_be_released_can_be_shared"),
+    Mutant("exact noise: the training objective is recorded unasked", "run/noise.py",
+           'return spec.privacy.noise != "exact" or bool(spec.run.measure_training)', "return True",
+           SHARED + "test_a_run_with_exact_noise_keeps_no_number_of_training_records"),
     Mutant("a guess is rounded down when it is shown", "privacy/risk.py",
            "math.ceil(round(1000 * share, 9))", "math.floor(round(1000 * share, 9))",
            RISK + "test_a_guess_is_rounded_up_when_it_is_shown"),
