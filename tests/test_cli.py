@@ -332,3 +332,14 @@ def test_many_things_that_are_not_covered_are_counted(tmp_path):
     assert told.count("; a thing") == 3
     assert str(tmp_path / "result.json") in link
     assert _not_covered([], tmp_path) == ""
+
+
+def test_train_says_what_the_ledgers_have_spent_over_all_runs(capsys):
+    words = ["train", "--data", "heart", "--rounds", "2", "-qq", "--ledger", "books"]
+    spent = []
+    for run in ("first", "second"):
+        assert main([*words, "--out", run]) == 0
+        spent.append([line for line in capsys.readouterr().out.splitlines() if line.startswith("ledgers")])
+    assert spent == [[], ["ledgers     epsilon 1.455 is spent over all runs, and no limit is set (tacit ledger limit)"]]
+    assert main([*words[:-1], "limited", "--limit", "3", "--out", "third"]) == 0
+    assert "ledgers     epsilon 1 is spent over all runs, of 3 allowed" in capsys.readouterr().out

@@ -25,9 +25,9 @@ def block(heading: str) -> list[str]:
     return found[1].splitlines()
 
 
-def patients(path: Path, seed: int) -> None:
+def patients(path: Path) -> None:
     with path.open("w") as file:
-        subprocess.run([sys.executable, str(ROOT / "examples" / "patients.py"), str(seed)], stdout=file, check=True)
+        subprocess.run([sys.executable, str(ROOT / "examples" / "patients.py")], stdout=file, check=True)
 
 
 def test_it_opens_with_what_it_does_the_two_commands_and_a_picture() -> None:
@@ -43,8 +43,7 @@ def test_it_opens_with_what_it_does_the_two_commands_and_a_picture() -> None:
 def test_own_data_takes_six_lines_and_training_waits_for_public_knowledge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    patients(tmp_path / "patients.csv", 0)
-    patients(tmp_path / "new_patients.csv", 1)
+    patients(tmp_path / "patients.csv")
     monkeypatch.chdir(tmp_path)
     lines = block("As a data scientist")
     assert len(lines) == 6

@@ -28,7 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `tacit report`."""
     about = "a run, a sweep, a comparison, or records; see below"
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help=about)
-    parser.add_argument("--out", type=Path, metavar="FILE", help="default report.html, or report-shared.html")
+    place = "default report.html; with --share, report-shared.html beside the run"
+    parser.add_argument("--out", type=Path, metavar="FILE", help=place)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write every chart as PNG and SVG too")
     add_sharing(parser)
     finish(parser, __doc__, run)
@@ -41,7 +42,9 @@ def run(options: argparse.Namespace) -> int:
     from tacit.report.source import read_all
 
     audience = Audience.of(options.share, options.test_is_public)
-    out = options.out or Path("report-shared.html" if audience.public else "report.html")
+    first = options.sources[0]
+    beside = first if audience.public and len(options.sources) == 1 and first.is_dir() else Path()
+    out = options.out or beside / ("report-shared.html" if audience.public else "report.html")
     output.write(options.sources, out, options.figures, audience)
     if options.json:
         found = read_all(options.sources, audience)

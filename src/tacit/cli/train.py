@@ -98,6 +98,7 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
         ("guarantee", summary["guarantee"]),
         ("risk", _risk(summary)),
         ("trust", summary.get("trust")),
+        ("ledgers", _ledgers(summary)),
         ("not covered", _not_covered(summary.get("not_covered") or (), out)),
         *(("note", note) for note in notes),
         ("time", f"{summary['seconds']:.1f} s"),
@@ -149,6 +150,19 @@ def _keys(spec: Spec) -> str:
             about = entry.constants.get(name, "a constant") if isinstance(entry, Entry) else "a constant"
             lines.append(f"method.{name:<19} {entry.grid[0][name]!s:<12} {entry.name}: {about}")
     return "\n".join(lines)
+
+
+def _ledgers(summary: Values) -> str:
+    """Say what the ledger that has spent most holds, if it knows other runs or has a limit."""
+    from tacit.privacy.budget import upward
+
+    totals = (summary.get("ledger_totals") or {}).values()
+    most = max(totals, key=lambda one: float(one["epsilon"]), default=None)
+    alone = summary["epsilon"]
+    if most is None or alone is None or not (most["limit"] or most["epsilon"] > alone * (1 + 1e-6)):
+        return ""
+    limit = f"of {most['limit']:g} allowed" if most["limit"] else "and no limit is set (tacit ledger limit)"
+    return f"epsilon {upward(most['epsilon'])} is spent over all runs, {limit}"
 
 
 def _not_covered(items: Sequence[str], out: Path) -> str:

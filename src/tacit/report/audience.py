@@ -26,12 +26,13 @@ class Audience(Enum):
         "this page. To share a page, write one with --share."
     )
     PUBLIC = (
-        "This page may be shared. It holds the guarantee, public facts and the released model, and nothing else that "
-        "was computed from records."
+        "This page may be shared. It holds the guarantee, the released model, and names and numbers of records, which "
+        "are taken to be public. No other number was computed from records."
     )
     PUBLIC_WITH_TESTS = (
-        "This page may be shared. The owners of the data have declared the test records public, and the test results "
-        "are exact. Nothing else was computed from records, except the released model."
+        "This page may be shared. It holds the guarantee, the released model, and names and numbers of records, which "
+        "are taken to be public. The owners of the data have declared the test records public, and the test results "
+        "are exact."
     )
 
     @classmethod

@@ -56,7 +56,8 @@ def trusted(summary: Mapping[str, Any]) -> tuple[str, str]:
         return "Whoever ran this", "One process held all records, and no ledger tells what it has released."
     _, found, whom = str(summary.get("guarantee", "")).partition("; trusts ")
     if not found:
-        return NOBODY
+        one_process = "" if summary.get("took_part") else " In this run, one process read all records."
+        return NOBODY[0], NOBODY[1] + one_process
     known = next((told for start, told in TRUSTED.items() if whom.startswith(start)), None)
     if known is None:
         return "Somebody", f"The method trusts {whom}."

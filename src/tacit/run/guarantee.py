@@ -224,7 +224,7 @@ def _trust(spec: Spec, promise: Promise, ledgers: Ledgers) -> str:
         return f"each agent {own} where its records are, and keeps its own ledger; {_adversary(promise)}"
     alone = "; the ledgers are of this run alone (with --ledger, of all runs)"
     added = "added at each agent" if promise.coalition is None else "shared out over the agents, who mask their answers"
-    told = f"noise is {added}; {_adversary(promise)}"
+    told = f"noise is {added}; {_adversary(promise)}; one process read all records"
     return told + alone if ledgers is Ledgers.OF_THE_RUN else told
 
 
