@@ -43,7 +43,8 @@ WRONG: dict[str, Any] = {
     "vector": NUMBERS[:, 0], "gaps": np.where(NUMBERS == NUMBER, np.nan, NUMBERS), "rows": FRAME.to_numpy().tolist(),
     "list": COLUMNS["job"], "whole": COLUMNS["age"], "pair": (NUMBER + 1, f"{TEXT}2"), "back": (NUMBER + 1, NUMBER),
     "set": {*COLUMNS["job"]}, "columns": COLUMNS, "column": {"age": NUMBERS[:, 0]}, "cell": {"age": [TEXT]},
-    "csv": CSV, "bytes": CSV.encode(), "federation": FEDERATION, "shard": SECRET, "array": FRAME["job"].to_numpy(),
+    "csv": CSV, "json": FRAME.to_json(), "bytes": CSV.encode(),
+    "federation": FEDERATION, "shard": SECRET, "array": FRAME["job"].to_numpy(),
     "ragged": [[NUMBER], [TEXT, NUMBER]], "frames": [FRAME],
 }  # fmt: skip
 SPELLED = {"classes": {*WRONG}, "class_names": {*WRONG}, "schema": {"columns"}}  # what declares is public, and shown

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from numbers import Real
 from pathlib import PurePath
 from typing import Any
 
-from tacit.errors import SpecError, printable
+from tacit.errors import SpecError, is_document, printable
 
 
 def path_text(name: str, value: object, takes: str = "a path") -> str:
     """Return a path that an argument was given as text; refuse anything else by its type."""
-    if not isinstance(value, str | PurePath) or len(str(value).splitlines()) > 1:
+    if not isinstance(value, str | PurePath) or (is_document(str(value)) and not os.path.exists(value)):
         raise SpecError(f"{name} takes {takes}, got {printable(value)}.")
     return str(value)
 

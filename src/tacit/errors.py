@@ -172,18 +172,22 @@ def missing_extra(problem: str, extra: str) -> MissingDependency:
 MOST_TEXT = 200  # characters of a text in an error
 
 
+def is_document(text: str) -> bool:
+    """Tell whether a text may hold records: it has several lines, or begins as JSON and XML do."""
+    return len(text.splitlines()) > 1 or text.lstrip()[:1] in ("{", "[", "<")
+
+
 def printable(value: object) -> str:
     """Return what an error may print of an argument: a number or a line of text, and of anything else only its type.
 
-    A container, a frame or a text of several lines given by mistake may hold records.
+    A container, a frame or a document given by mistake may hold records.
     """
-    if isinstance(value, str) and len(value.splitlines()) > 1:
-        return f"a text of {len(value.splitlines())} lines"
+    if isinstance(value, str) and (is_document(value) or len(value) > MOST_TEXT):
+        lines = len(value.splitlines())
+        return f"a text of {lines} lines" if lines > 1 else f"a text of {len(value)} characters"
     if isinstance(value, int) and value.bit_length() > 64:  # Python may refuse to print it
         return "a number that is too large"
-    if isinstance(value, str):
-        return repr(value if len(value) <= MOST_TEXT else f"{value[:MOST_TEXT]}...")
-    if value is None or isinstance(value, Number):
+    if value is None or isinstance(value, str | Number):
         return repr(value)
     if isinstance(value, type):
         return f"the type {value.__name__}"

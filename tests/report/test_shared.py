@@ -22,12 +22,12 @@ import pytest
 import tacit
 from tacit import PrivateFederatedClassifier, record
 from tacit.cli import main
-from tacit.errors import RepeatedFitWarning, TacitWarning
+from tacit.errors import RepeatedFitWarning, RunDirectoryError, TacitWarning
 from tacit.guarded import agent
 from tacit.guarded.masks.keys import RunKey
 from tacit.privacy import ledger
 from tacit.problem.loss import Loss
-from tacit.report.audience import SHARED, TEST_RESULTS, Audience, settings, shared
+from tacit.report.audience import SHARED, TEST_RESULTS, Audience, Placeholders, settings, shared
 from tacit.report.runs import Recorded
 from tacit.run import build, ranks, train
 from tacit.run import run as running
@@ -309,11 +309,14 @@ def test_a_shared_card_takes_no_audit(capsys):
 def test_what_a_later_version_stores_stays_out_of_a_shared_page():
     """The list names what may be seen, and not what must be hidden."""
     told = made.one(0.1, made.spec(), "run", simulated_noise=False, seal="s", rounds_hash="r", secret=0.123456)
-    run = Recorded("run", told["spec"], told, told["curve"] | {"secret": [0.1] * 3})
-    seen = shared(run, Audience.PUBLIC)
+    told |= {"ledger_totals": {"a": {"epsilon": 1.0, "secret": 2}}, "took_part": {"a": {"released": 1, "secret": 2}}}
+    run = Recorded("mine", told["spec"], told, told["curve"] | {"secret": [0.1] * 3})
+    seen = shared(run, Audience.PUBLIC, "run 1", Placeholders())
+    assert seen.name == "run 1"
+    assert "secret" not in repr(seen)
     assert set(seen.summary) <= set(SHARED)
     assert set(seen.curve) == {"t"}
-    tested = shared(run, Audience.PUBLIC_WITH_TESTS)
+    tested = shared(run, Audience.PUBLIC_WITH_TESTS, "run 1", Placeholders())
     assert set(tested.summary) <= {*SHARED, *TEST_RESULTS}
     hidden = {"objective", "consensus_violation", "seconds", "seal", "rounds_hash", "secret"}
     assert not hidden & {*seen.summary, *tested.summary, *tested.curve}
@@ -323,6 +326,62 @@ def test_what_a_later_version_stores_stays_out_of_a_shared_page():
 def test_settings_hold_no_path():
     paths = {key for key, field in keys().items() if field.metadata["path"]}
     assert paths == {"data.source", "data.test", "data.schema", "problem.domain_file", "privacy.ledger"}
-    values = Spec().values() | dict.fromkeys(paths, "/home/me/secret.csv") | {"data.unknown": "/home/me"}
-    assert not any("/home/me" in str(value) for value in settings(values).values())
-    assert settings(values | {"data.source": "mnist"})["data.source"] == "mnist"
+    values = Spec().values() | dict.fromkeys(paths, "/home/me/secret.csv") | {
+        "data.unknown": "/home/me", "privacy.data_id": "/home/me/a", "run.name": "C:\\home\\me", "method.x": "/home/me",
+    }  # fmt: skip
+    seen = settings(values, Placeholders())
+    assert "home" not in str(seen)
+    assert "data.unknown" not in seen
+    assert (seen["data.source"], seen["privacy.ledger"], seen["method.x"]) == ("source-1.csv", "ledger-1.csv", "x-1")
+    assert settings(values | {"data.source": "mnist"}, Placeholders())["data.source"] == "mnist"
+    given = settings({"data.source": "given in Python: /home/me/hearts"}, Placeholders())
+    assert given == {"data.source": "given in Python: hearts"}
+
+
+def test_a_shared_page_names_no_directory_and_keeps_runs_on_different_data_apart(capsys):
+    """A sweep over files names its runs by them, and a mean over different data is no mean over seeds."""
+    for place in ("north-secret", "south-secret"):
+        Path(place).mkdir()
+        Path(place, "train.csv").write_text("\n".join(TRAIN) + "\n")
+    Path("schema.toml").write_text(SCHEMA + LABEL["classes"])
+    source = json.dumps([f"{Path.cwd()}/{place}/train.csv" for place in ("north-secret", "south-secret")])
+    grid = f'[data]\nsource = {source}\nschema = "schema.toml"\n[privacy]\nnoise = "exact"\n[run]\nrounds = 2\n'
+    Path("grid.toml").write_text(grid)
+    assert command("sweep", "--config", "grid.toml", "--out", "grid-secret", "-qq") == 0
+    capsys.readouterr()
+    words = ["--share", "--test-is-public", "--out", "page.html", "--figures", "drawn", "--json"]
+    assert main(["report", "grid-secret", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)["comparison"]
+    assert [(row["seeds"], row["runs"]) for row in rows] == [(1, "source-1.csv"), (1, "source-2.csv")]
+    shown = Path("page.html").read_text() + json.dumps(rows) + " ".join(map(str, Path("drawn").iterdir()))
+    assert "secret" not in shown
+    assert str(Path.cwd()) not in shown
+    (member, *_) = (one for one in Path("grid-secret").iterdir() if one.is_dir())
+    assert main(["report", str(member), "--share", "--out", "one.html"]) == 0
+    assert "secret" not in Path("one.html").read_text()
+
+
+def test_a_model_that_cannot_be_read_is_an_error_for_the_owner_and_no_text_of_a_shared_page(capsys, monkeypatch):
+    Path("train.csv").write_text("\n".join(TRAIN) + "\n")
+    Path("test.csv").write_text("\n".join(TEST) + "\n")
+    tables("number")([])
+    Path("run").rename("secret-place")
+    monkeypatch.setattr(Model, "read", lambda path: (_ for _ in ()).throw(RunDirectoryError(f"{path} is damaged.")))
+    assert main(["card", "secret-place", "--share"]) == 2
+    assert "secret-place is damaged." in capsys.readouterr().err
+    assert main(["report", "secret-place", "--share", "--out", "page.html"]) == 0
+    assert "secret-place" not in Path("page.html").read_text()
+    assert not list(Path("secret-place").glob("*shared*"))
+
+
+def test_a_resumed_run_of_an_earlier_version_loses_its_training_objective(monkeypatch):
+    words = ("--data", "heart", "--rounds", 6, "--record-every", 1, "--out", "run")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(running, "measures_training", lambda _spec: True)
+        earlier.setattr(train, "KEPT_ROUNDS", 1)  # a checkpoint after every round
+        earlier.setattr(train.StopRequests, "found", lambda *_: True)  # and a stop after the first
+        assert command("train", *words, "-qq") != 0
+        assert json.loads(Path("run/rounds.jsonl").read_text().splitlines()[0])["objective"] is not None
+    assert command("train", "--resume", "run", "-qq") == 0
+    rows = [json.loads(line) for line in Path("run/rounds.jsonl").read_text().splitlines()]
+    assert [row["objective"] for row in rows] == [None] * 6

@@ -17,9 +17,10 @@ from tacit.measures import judge
 from tacit.privacy.budget import upward
 from tacit.privacy.risk import IF_EXACT
 from tacit.report import headline, source, words
-from tacit.report.audience import Audience
+from tacit.report.audience import Audience, Placeholders
 from tacit.report.runs import Recorded, text
 from tacit.report.tested import agent_records
+from tacit.run.model import Model
 from tacit.run.unread import unread
 
 LISTED = 50  # agents at most that a card lists by name
@@ -52,7 +53,10 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
         raise IncompatibleError(
             "an audit is no part of a shared card, because some attacks run on records: drop --audit, or --share."
         )
-    found = source.read(directory).shown_to(audience)
+    found = source.read(directory)
+    if audience.public:
+        Model.read(directory)  # an error of it names the directory: it is for the owner, and not for the card
+        found = found.shared(audience, 1, Placeholders())
     run = found.single
     if run is None or not (directory / "model.npz").is_file():
         raise RunDirectoryError(f"{directory} is no finished run: a card is of one run, the --out of `tacit train`.")
@@ -147,7 +151,7 @@ def _ledgers(told: Mapping[str, Any]) -> list[Block]:
     rows = [[str(name), *([_spent(totals.get(name))] if totals else []), str(head)]
             for name, head in list(heads.items())[:LISTED]]  # fmt: skip
     more = f", the first {LISTED} of {len(heads)}" if len(heads) > LISTED else ""
-    columns = ["agent", *(["spent over all runs in the ledger"] if totals else []), "head"]
+    columns = ["agent", *(["spent on these data over all runs"] if totals else []), "head"]
     return [Text("Each agent keeps a ledger of what it has released. Its head is a hash of the whole ledger: whoever "
                  "holds the ledger can show that it is the one of this run (tacit ledger)."),
             Table(f"Ledgers at the end of this run{more}", columns, rows)]  # fmt: skip
@@ -158,7 +162,8 @@ def _spent(one: object) -> str:
     if not isinstance(one, dict) or not isinstance(one.get("epsilon"), int | float):
         return "-"
     limit = f" of {one['limit']:g} allowed" if isinstance(one.get("limit"), int | float) else ""
-    return f"epsilon {upward(float(one['epsilon']))}{limit}"
+    delta = f" (delta {one['dp_delta']:g})" if isinstance(one.get("dp_delta"), int | float) else ""
+    return f"epsilon {upward(float(one['epsilon']))}{limit}{delta}"
 
 
 def _reproduce(directory: Path, run: Recorded) -> list[Block]:

@@ -3,13 +3,15 @@
 A page for the owners of the data shows all that a run recorded. A page that may be shared is built from an allow-list:
 the guarantee, public names and counts, settings without paths, the model, ledgers, and hashes of the model and the
 spec. Each of these is public or a function of releases. Whatever else a result holds, now or in a later version, stays
-out.
+out. Names of directories and files are those of the owner's machine, so placeholders stand for them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from tacit import measures, toml
@@ -57,32 +59,57 @@ LEDGERS = ("ledger_totals", "ledger_heads", "took_part")
 HASHES = ("model_hash", "spec_hash")
 SHARED = (*PUBLIC_FACTS, *GUARANTEE, *LEDGERS, *HASHES)
 TEST_RESULTS = (*measures.KEYS, "test")
-TOOK_PART = ("site", "released", "epsilon", "epsilon_at_most")  # of an agent in a federation
+OF_AN_AGENT = {  # of the tables with an entry for each agent
+    "took_part": ("site", "released", "epsilon", "epsilon_at_most"), "ledger_totals": ("epsilon", "dp_delta", "limit"),
+}  # fmt: skip
 
 
-def shared(run: Recorded, audience: Audience) -> Recorded:
-    """Return the run with what this audience may see; refuse to share a run that must not be released."""
-    if not audience.public:
-        return run
+@dataclass
+class Placeholders:
+    """Names that stand for paths on one page: the same path has the same name, and other paths have other names."""
+
+    known: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, key: str, path: str) -> str:
+        """Return the placeholder of a path, which keeps the ending of a table: data.source is source-1.csv."""
+        from tacit.data.formats import FORMATS, suffix_of  # only pages that are shared need these
+
+        number = 1 + sum(name == key for name, _ in self.known)
+        ending = suffix_of(Path(path))
+        named = f"{key.rpartition('.')[2]}-{number}{ending if ending in FORMATS else ''}"
+        return self.known.setdefault((key, path), named)
+
+
+def shared(run: Recorded, audience: Audience, name: str, paths: Placeholders) -> Recorded:
+    """Return the run under another name, with what everybody may see; refuse a run that must not be released."""
     _check_released(run)
     tests = TEST_RESULTS if audience is Audience.PUBLIC_WITH_TESTS else ()
     summary = {key: run.summary[key] for key in (*SHARED, *tests) if key in run.summary}
-    if isinstance(told := summary.get("took_part"), Mapping):
-        summary["took_part"] = {name: _counted(one) for name, one in told.items()}
+    for table, parts in OF_AN_AGENT.items():
+        if isinstance(told := summary.get(table), Mapping):
+            summary[table] = {agent: _parts(one, parts) for agent, one in told.items()}
+    if "dataset" in summary:
+        summary["dataset"] = PureWindowsPath(str(summary["dataset"])).name  # which knows both kinds of slashes
     curve = {key: run.curve[key] for key in ("t", *tests) if key in run.curve}
-    return Recorded(run.name, toml.text(settings(run.values)), summary, curve)
+    return Recorded(name, toml.text(settings(run.values, paths)), summary, curve)
 
 
-def settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a spec without paths: unknown keys, which may hold one, are left out too."""
-    from tacit.run.sources import GIVEN  # only pages that are shared need the keys of a spec
+def settings(values: Mapping[str, Any], paths: Placeholders) -> dict[str, Any]:
+    """Return the values of a spec with placeholders for paths; unknown keys, which may hold one, are left out."""
+    from tacit.run.sources import GIVEN  # as above
     from tacit.run.spec import keys
 
-    known = keys()
-    kept = {}
+    known, kept = keys(), {}
     for key, value in values.items():
-        named = key == "data.source" and (value in NAMED or str(value).startswith(GIVEN))  # bundled, or from Python
-        if key.startswith("method.") or (key in known and (named or not known[key].metadata["path"])):
+        if key not in known and not key.startswith("method."):
+            continue
+        if isinstance(value, str) and value.startswith(GIVEN):
+            kept[key] = GIVEN + PureWindowsPath(value.removeprefix(GIVEN)).name
+        elif isinstance(value, str) and value not in NAMED and (
+            (key in known and known[key].metadata["path"]) or "/" in value or "\\" in value
+        ):
+            kept[key] = paths.of(key, value)
+        else:
             kept[key] = value
     return kept
 
@@ -98,5 +125,5 @@ def _check_released(run: Recorded) -> None:
     )
 
 
-def _counted(one: Any) -> dict[str, Any]:
-    return {key: one[key] for key in TOOK_PART if key in one} if isinstance(one, Mapping) else {}
+def _parts(one: Any, parts: tuple[str, ...]) -> dict[str, Any]:
+    return {key: one[key] for key in parts if key in one} if isinstance(one, Mapping) else {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit import toml
+from tacit.arguments import path_text
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.report import figures
 from tacit.report.curves import standard
@@ -24,7 +25,7 @@ def plot(result: Result, path: Path | str | None = None) -> Any:
     curve = {name: [row.get(name) for row in result.rounds] for name in (result.rounds[0] if result.rounds else ())}
     figure = figures.figure_of(standard([Recorded(str(summary["dataset"]), spec, summary, curve)]), COLUMNS)
     if path is not None:
-        _write(figure, Path(path))
+        _write(figure, Path(path_text("path", path)))
     return figure
 
 

@@ -13,7 +13,7 @@ from tacit import measures, record, toml
 from tacit.errors import IncompatibleError, RecordError, RunDirectoryError
 from tacit.leaderboard.standing import is_compared
 from tacit.report import artefact_file, words
-from tacit.report.audience import Audience, shared
+from tacit.report.audience import Audience, Placeholders, shared
 from tacit.report.leaderboard import Board, boards
 from tacit.report.runs import Recorded, identity
 from tacit.report.shapes import Learnt, learnt
@@ -22,6 +22,9 @@ QUANTITIES = (
     *measures.KEYS, "objective", "consensus_violation", "noise_gradient_units", "noise_parameter_units",
     "binding", "rho",
 )  # fmt: skip
+
+
+NOT_DRAWN = "its score is not a sum of one effect per column, or the model cannot be read here."  # without a path
 
 
 @dataclass(frozen=True)
@@ -48,20 +51,26 @@ class Source:
             return words.title(self.single)
         return "; ".join(dict.fromkeys(board.title for board in self.boards)) or self.name
 
-    def shown_to(self, audience: Audience) -> Source:
-        """Return the source with what this audience may see; refuse to share what must not be released."""
-        if audience.public and (self.artefact is not None or self.boards):
+    def shared(self, audience: Audience, number: int, paths: Placeholders) -> Source:
+        """Return the source with what everybody may see; refuse to share what must not be released."""
+        if self.artefact is not None or self.boards:
             maker = "compare" if self.boards else "reproduce"
             raise IncompatibleError(
                 f"{self.name} cannot be shared: tacit {maker} simulates its noise. Write its page without --share."
             )
-        return replace(self, runs=tuple(shared(run, audience) for run in self.runs), audience=audience)
+        runs = tuple(shared(run, audience, f"run {n}", paths) for n, run in enumerate(self.runs, 1))
+        learnt = self.learnt and (replace(self.learnt, reason=NOT_DRAWN) if self.learnt.reason else self.learnt)
+        name = f"{'run' if self.single else 'sweep'} {number}"
+        return replace(self, name=name, runs=runs, learnt=learnt, audience=audience)
 
 
 def read_all(paths: Sequence[Path], audience: Audience = Audience.OWNERS) -> list[Source]:
     """Read the sources of these paths; the directory that `tacit reproduce` wrote stands for its artefacts."""
-    found = [one for path in paths for one in sorted(path.glob("*/artefact.json")) or [path]]
-    return [read(one).shown_to(audience) for one in found]
+    found = [read(one) for path in paths for one in sorted(path.glob("*/artefact.json")) or [path]]
+    if not audience.public:
+        return found
+    placeholders = Placeholders()
+    return [source.shared(audience, n, placeholders) for n, source in enumerate(found, 1)]
 
 
 def read(path: Path) -> Source:

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from typing import IO, Any
@@ -143,11 +143,17 @@ class RunDirectory:
         path = self.path / "checkpoint.npz"
         return fitting(path, load_npz(path), {"t": ("iu", ())} | dict(layout or {})) if path.exists() else None
 
-    def restore(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
-        """Return the last checkpoint and cut rounds.jsonl back to it; if there is no checkpoint, None and no rows."""
+    def restore(
+        self, layout: Mapping[str, Layout] | None = None, hidden: Collection[str] = ()
+    ) -> dict[str, Array] | None:
+        """Return the last checkpoint and cut rounds.jsonl back to it; if there is no checkpoint, None and no rows.
+
+        What an earlier version recorded under a `hidden` name becomes null.
+        """
         saved = self.saved(layout)
         last = int(saved["t"]) if saved else 0
-        kept = [row for row in self.rows() if row["t"] <= last]
+        kept = [{name: None if name in hidden else value for name, value in row.items()}
+                for row in self.rows() if row["t"] <= last]  # fmt: skip
         if last and not kept:  # the first round is always recorded
             raise _damaged(self.path / "rounds.jsonl", f"it lacks the rounds up to the checkpoint at {last}")
         text = "".join(jsontext.dumps(row) + "\n" for row in kept)

@@ -137,7 +137,8 @@ class Run:
         layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
         layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
         self.check_data()
-        saved = self.directory.restore(layout) if self.directory is not None else None
+        hidden = () if measures_training(self.spec) else ("objective",)
+        saved = self.directory.restore(layout, hidden) if self.directory is not None else None
         if self.directory is None or saved is None:
             return None
         own = {name: saved[f"server_{name}"] for name in self.state.own}

@@ -129,7 +129,11 @@ def check_list(name: str, values: tuple[str, ...], least: int) -> None:
         raise SpecError(f"{name} holds an empty text, which is how a missing cell reads: say `missing` for those.")
     value, times = Counter(values).most_common(1)[0]
     if times > 1:
-        raise SpecError(f"{name} holds {value!r} {times} times: list each once (3, 3.0 and '3' are the same).")
+        first, second, *_ = (n for n, one in enumerate(values, 1) if one == value)
+        raise SpecError(  # without the value: a list of a column's cells is a likely mistake
+            f"{name} lists one value {times} times, at places {first} and {second}: list each once (3, 3.0 and '3' are "
+            "the same)."
+        )
 
 
 def check_size(name: str, size: int, least: int, most: int = MOST_LEVELS) -> None:
