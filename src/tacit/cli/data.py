@@ -60,13 +60,14 @@ def run_describe(options: argparse.Namespace) -> int:
     if options.source:
         flags.setdefault("data.source", options.source)
     federation = build.federation(Spec().with_values(config | flags | assignments(options.set)).checked())
-    facts, text = describe(federation), table(federation)
     if options.json:
-        print(json.dumps(facts))
-    elif max(map(len, text.splitlines())) <= width():
+        print(json.dumps(describe(federation)))
+        return 0
+    text = table(federation)
+    if max(map(len, text.splitlines())) <= width():
         print(text)
     else:
-        say("\n".join(f"{name:<14}{value}" for name, value in facts.items()), hang=14)
+        say("\n".join(f"{name:<14}{value}" for name, value in describe(federation).items()), hang=14)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Fold what a command prints at the width of the terminal: at spaces only, under a hanging indent."""
+"""Fold printed lines at the width of the terminal: at spaces only, under a hanging indent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def say(text: str, hang: int | None = None, file: TextIO | None = None) -> None:
 
 
 def fold(text: str, columns: int, hang: int | None = None) -> str:
-    """Fold each line that is longer than so many columns; no word is broken, whatever its length.
+    """Fold each line that is longer than so many columns; no word is broken, however long.
 
     A line is continued under its last column, or `hang` letters from the left. If that leaves less than half of the
     columns, the last column begins on a line of its own.
@@ -75,7 +75,8 @@ class HelpFormatter(argparse.HelpFormatter):
     """The help of a command: paragraphs are filled, and lines that are indented stay lines."""
 
     def _fill_text(self, text: str, columns: int, indent: str) -> str:
-        return "\n".join(fold(indent + line, columns) for line in _unfolded(text))
+        lines = _unfolded(text)
+        return "\n".join(fold(indent + line, columns, None if line.startswith(" ") else 0) for line in lines)
 
     def _split_lines(self, text: str, columns: int) -> list[str]:
         return fold(" ".join(text.split()), columns, hang=0).split("\n")
