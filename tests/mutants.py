@@ -1,4 +1,4 @@
-"""Faults put into deployed agents, runs and pages on purpose, one at a time: each must be found by the test beside it.
+"""Faults put into agents, audits, runs and pages on purpose, one at a time: the test beside each must find it.
 
     make mutants                       every fault, about a second or two each
     python -m tests.mutants gate ...   those whose name holds one of these words

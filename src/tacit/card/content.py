@@ -51,7 +51,7 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
     """Return the card of a finished run."""
     if audience.public and filled.audit is not None:
         raise IncompatibleError(
-            "an audit is no part of a shared card, because some attacks run on records: drop --audit, or --share."
+            "a shared card has no audit, because some attacks run on records: drop --audit, or --share."
         )
     found = source.read(directory)
     if audience.public:

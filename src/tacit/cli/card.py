@@ -5,6 +5,7 @@ examples:
   tacit card runs/patients --purpose "Helps to plan beds, not to decide about patients." --contact "the ward's office"
   tacit audit --config runs/patients/spec.toml --what mechanism --json > audit.json
   tacit card runs/patients --audit audit.json --out cards
+  tacit card runs/patients --share                        card-shared.md and card-shared.html, for everybody
 
 A card says what the model predicts and from what, who took part, what is guaranteed against whom, what an audit found,
 how good the model is and for whom, what each column does, what is not covered, and how to train it again. It is made
@@ -26,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--purpose", default="", metavar="TEXT", help="what the model is for, in your own words")
     parser.add_argument("--contact", default="", metavar="TEXT", help="who answers questions")
     parser.add_argument("--audit", type=Path, metavar="FILE", help="the output of tacit audit --json")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where card.md and card.html go (default: the run)")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the card (default: the run)")
     add_sharing(parser)
     finish(parser, __doc__, run)
 

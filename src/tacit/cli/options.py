@@ -56,7 +56,7 @@ RUN_FLAGS: Flags = (
     ("--seed", "run.seed", int, "N", "simulate the noise, from this seed (default 0 where noise is simulated)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
     ("--measure-training", "run.measure_training", bool, "", "with exact noise: also record the training objective. It "
-     "is exact: with the model, it tells whether a given record was used. Keep the run's files, except the model"),
+     "is exact: with the model, it tells whether a given record was used. Then release only the model, no other file"),
     ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain, torch, or mpi (over the "
      "ranks of mpiexec), which simulate noise"),
     ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
@@ -101,12 +101,12 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say who may read a page."""
     parser.add_argument(
         "--share", action="store_true",
-        help="write a page that may leave its owners: guarantee, public facts, settings without paths, the released "
-        "model and ledgers; no test result, no training curve",
+        help="write a page that may be shared: guarantee, public facts, settings without paths, the released model, "
+        "totals and heads of ledgers; no test result, no training curve",
     )  # fmt: skip
     parser.add_argument(
         "--test-is-public", action="store_true",
-        help="with --share: you declare the test records public; exact test results are shown, and the page says so",
+        help="with --share: declare the test records public; the page then shows exact test results, and says so",
     )  # fmt: skip
 
 

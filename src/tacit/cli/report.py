@@ -3,6 +3,7 @@
 examples:
   tacit report runs/patients                              one run
   tacit report runs/compare-heart                         the leaderboard of a comparison
+  tacit report runs/patients --share                      report-shared.html, a page for everybody
   tacit report runs/grid runs/other --out both.html       sweeps side by side
   tacit report records/paper.jsonl --figures figures      and every chart as PNG and SVG (needs matplotlib)
 
