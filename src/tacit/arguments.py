@@ -1,4 +1,4 @@
-"""Check arguments that Python code gives. An error says what is wrong with the type, and prints no contents."""
+"""Check arguments of the Python API. An error names the type of a wrong argument, and never prints its contents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tacit.errors import SpecError, is_document, printable
 
 
 def path_text(name: str, value: object, takes: str = "a path") -> str:
-    """Return a path that an argument was given as text; refuse anything else by its type."""
+    """Return a path argument as text; refuse anything else by its type."""
     if not isinstance(value, str | PurePath) or (is_document(str(value)) and not os.path.exists(value)):
         raise SpecError(f"{name} takes {takes}, got {printable(value)}.")
     return str(value)

@@ -39,7 +39,7 @@ def blocks(n_rows: int) -> Iterator[slice]:
 
 
 def numbers(what: str, values: Any, dtype: Any = np.float64) -> Array:
-    """Return values as an array; NumPy's own error would print a value that is no number."""
+    """Return values as an array; NumPy's own error would print a value that is not a number."""
     try:
         return np.ascontiguousarray(values, dtype=dtype)
     except (TypeError, ValueError):

@@ -14,8 +14,8 @@ from tacit import record
 from tacit.cli import main
 from tacit.compare import comparison, tune
 from tacit.compare.job import Job, guarantee
+from tacit.compare.markdown import markdown
 from tacit.compare.plan import plan, read
-from tacit.compare.table import markdown
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.leaderboard import table

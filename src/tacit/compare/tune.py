@@ -16,6 +16,7 @@ from tacit.types import Federation
 
 HELD_OUT = 6  # one in six of each agent's records tunes
 
+
 def capped(grid: Sequence[Choice], rounds: int | None) -> list[Choice]:
     """The choices of a grid, none of them with more rounds than these."""
     return [

@@ -19,6 +19,7 @@ HELD_OUT = {"data.source": ("heart", "tables"), "data.test": (None,)}
 WITHOUT_SCHEMA = {"data.source": ("tables",), "data.schema": (None,)}
 LEAF, SYNTHETIC, RESCALED = {"data.source": ("LEAF",)}, {"data.source": ("synthetic",)}, {"data.row_norm": tuple(NORMS)}
 
+
 @dataclass(frozen=True)
 class DataSpec:
     """The records that a run is about, as plain values."""

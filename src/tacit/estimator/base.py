@@ -166,23 +166,12 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         for name in ("epsilon", "dp_delta"):  # None is no budget, and must not become that of the preset
             if getattr(self, name) is None:
                 raise SpecError(f"{name} takes a number, got None.")
-        seed = self.random_state
-        if not isinstance(seed, int | np.integer | np.random.RandomState | ModuleType | None):
-            raise SpecError(f"random_state takes None, a whole number or a RandomState, got {printable(seed)}.")
-        if seed is not None and not isinstance(seed, int | np.integer):
-            seed = check_random_state(seed).randint(np.iinfo(np.int32).max)
-        shape = self.image_shape
-        whole = isinstance(shape, tuple | list) and len(shape) <= 3 and all(isinstance(n, Integral) for n in shape)
-        if not (shape is None or isinstance(shape, str) or whole):
-            raise SpecError(f"image_shape takes (height, width) or (height, width, channels), got {printable(shape)}.")
         asked = {
             "privacy.epsilon": self.epsilon, "privacy.dp_delta": self.dp_delta, "privacy.adjacency": self.adjacency,
             "privacy.trust": "sum" if self.trust == "sum" else None, "privacy.colluding": self.colluding,
             "privacy.ledger": None if self.ledger is None else path_text("ledger", self.ledger, "a directory"),
-            "privacy.limit": self.limit,
-            "privacy.data_id": self.data_id, "run.rounds": self.rounds, "run.seed": None if seed is None else int(seed),
-            "features.map": self.features,
-            "features.shape": shape if shape is None or isinstance(shape, str) else "x".join(map(str, shape)),
+            "privacy.limit": self.limit, "privacy.data_id": self.data_id, "run.rounds": self.rounds,
+            "run.seed": self._seed(), "features.map": self.features, "features.shape": self._shape(),
         }  # fmt: skip
         values = {key: _plain(value) for key, value in asked.items() if value is not None}
         values["data.intercept"] = bool(self.fit_intercept) and self.features == "none"  # maps bring their own
@@ -191,6 +180,24 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         options = dict(self.options or {})
         refuse_unread(options, ESTIMATOR)
         return preset("sound", self.algorithm).with_values(values | options).checked()
+
+    def _seed(self) -> int | None:
+        """Return the seed of simulated noise; None for exact noise."""
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer | np.random.RandomState | ModuleType | None):
+            raise SpecError(f"random_state takes None, a whole number or a RandomState, got {printable(seed)}.")
+        if seed is None or isinstance(seed, int | np.integer):
+            return None if seed is None else int(seed)
+        return int(check_random_state(seed).randint(np.iinfo(np.int32).max))
+
+    def _shape(self) -> str | None:
+        """Return the shape of an image as a spec writes it, such as 8x8."""
+        shape = self.image_shape
+        if shape is None or isinstance(shape, str):
+            return shape
+        if not (isinstance(shape, tuple | list) and len(shape) <= 3 and all(isinstance(n, Integral) for n in shape)):
+            raise SpecError(f"image_shape takes (height, width) or (height, width, channels), got {printable(shape)}.")
+        return "x".join(map(str, shape))
 
     def _cost(self) -> repeated.Cost:
         """Return what a fit with these parameters costs."""
