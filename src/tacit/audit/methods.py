@@ -1,7 +1,7 @@
 """Audit of any method: compare what untrusted parties see of short runs with a worst-case unit and without it.
 
 The method is a black box. Pilot draws shape the attacks, and further draws are scored (tacit.audit.pilots). A draw has
-the same seed with either data set: where the noise is then the same, the pilots see the difference of the means without
+the same seed with either data set: if the noise is then the same, the pilots see the difference of the means without
 noise, and a pair of draws says more than two independent draws. A run has two rounds, because what an agent keeps in
 the first may leak in the second, and because noise must be new in every round. The other records are short, so that a
 scale read from the data changes with the unit. An absent unit has zero records: they move no gradient and no public

@@ -14,7 +14,7 @@ from tacit.run.presets import preset
 from tacit.run.sources import ESTIMATOR, GIVEN
 from tacit.run.unread import unread
 
-PARAMETERS = {  # parameter of an estimator -> the key of the spec that it sets, where `tacit.train` calls it otherwise
+PARAMETERS = {  # parameter of an estimator -> the key that it sets, if `tacit.train` has another name for it
     "random_state": "run.seed", "image_shape": "features.shape", "data_id": "privacy.data_id",
 }  # fmt: skip
 SAME = ("epsilon", "dp_delta", "adjacency", "trust", "colluding", "ledger", "limit", "rounds", "features")
@@ -80,7 +80,7 @@ def _settings(run: Recorded, names: Mapping[str, str]) -> tuple[dict[str, Any], 
 
 
 def _outcome(model: Model) -> str:
-    """Write what is declared of y where there is no schema."""
+    """Write the declaration of y, if there is no schema."""
     if model.target is not None:
         return f"target_bounds=({model.target.lo!r}, {model.target.hi!r})"
     numbers = all(name.removeprefix("-").isdecimal() for name in model.classes)

@@ -17,8 +17,8 @@ what is printed:
   at least        the lower bound that a test certifies, and the test; "of E" where the test is of another epsilon, such
                   as that of the one Gaussian release which dominates all that is attacked. The test "noise" is no
                   attack: its epsilon is that of the claimed release with noise as small as was measured, and it is
-                  printed where it alone refutes the claim. For --method, "w0" says that runs start at a model that
-                  steers the record, and "whitened" that noise which cancels between rounds is seen
+                  printed where it alone refutes the claim. For --method, "w0" marks runs that start at a model
+                  which steers the record, and "whitened" an attack that sees noise which cancels between rounds
   detects         x 0.85: these very draws would have refuted the claim, had their noise been 0.85 of what is claimed
                   (of what it is, for --method), or any smaller factor that was tried, down to 0.1
 

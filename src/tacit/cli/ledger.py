@@ -115,7 +115,7 @@ def _open(file: str) -> Ledger:
 
 
 def _risk(account: Account, history: History) -> Risk:
-    """What all runs on a data set together mean for one record."""
+    """Return what all runs on a data set together mean for one record."""
     from tacit.privacy.budget import best_guess, total
     from tacit.privacy.risk import stated
     from tacit.run.compose import kept_delta

@@ -110,7 +110,7 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
 
 
 def _risk(summary: Values) -> str:
-    """What the guarantee means for one record; nothing without a guarantee."""
+    """Return what the guarantee means for one record; "" without a guarantee."""
     from tacit.privacy import risk
 
     if summary.get("epsilon") is None:

@@ -100,7 +100,7 @@ def _named(measure: Measure) -> Values:
 
 
 def completed(one: Values, where: str) -> Values:
-    """Return a record with every key that [data] and [problem] have by now; refuse a record of no comparison."""
+    """Return a record with every key that [data] and [problem] have by now; refuse one that is not of a comparison."""
     check_role(one, where)
     values = toml.parsed(one["spec"], where)
     same = shared(values)

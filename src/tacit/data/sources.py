@@ -103,7 +103,7 @@ def _check_same(federation: Federation, share: Share, source: str) -> None:
 
 
 def may_be(source: str) -> set[str]:
-    """Return what a source can be by its name alone: its own name, or the titles of what may lie at a path."""
+    """Return what a source can be, judged only by its name: the name itself, or the titles of what a path may hold."""
     if source in NAMED:
         return {source}
     return {"tables"} if suffix_of(Path(source)) in FORMATS else {candidate.title for candidate in AT_PATHS}

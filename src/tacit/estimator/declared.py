@@ -135,7 +135,7 @@ def _texts(columns: Mapping[str, Array]) -> list[str]:
 
 
 def by_bounds(given: Any, names: Sequence[str | int], outcome: Outcome) -> Declared:
-    """Return what `feature_bounds` declares of features with these names, or numbers where they have no names."""
+    """Return what `feature_bounds` declares of features with these names, or positions if they have no names."""
     low, high = _ends_by_name(given, names) if isinstance(given, Mapping) else _ends(given, names)
     wrong = np.flatnonzero(~((low < high) & np.isfinite(low) & np.isfinite(high)))
     if len(wrong):
@@ -201,8 +201,7 @@ def _ends_by_name(given: Mapping[Any, Any], names: Sequence[str | int]) -> tuple
 def by_schema(given: Any, outcome: Outcome | None, read: Callable[[], Outcome]) -> Declared:
     """Return what a schema declares: a path, the text of a schema.toml, or a dictionary of its tables or columns.
 
-    Where the schema does not say what is to be predicted, `outcome` does; where nobody does, it is `read` from the
-    labels.
+    If the schema does not declare the outcome, `outcome` does. Without either, it is `read` from the labels.
     """
     tables, source, text = _tables(given)
     columns = tables.get("columns")

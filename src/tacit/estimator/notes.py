@@ -47,7 +47,7 @@ def simulated_because(spec: Spec, options: Mapping[str, Any], random_state: obje
 
 
 def weak_because(summary: Mapping[str, Any]) -> str:
-    """Say that the protection of a fit is weak, and why; nothing if it is not, or if there is no guarantee."""
+    """Say that the protection of a fit is weak, and why; "" if it is not, or if there is no guarantee."""
     if summary["epsilon"] is None:
         return ""
     found = risk.stated(summary)

@@ -1,1 +1,1 @@
-"""The leaderboard of a comparison: one row per method, from the records of its trials and runs alone."""
+"""The leaderboard of a comparison: one row per method, only from the records of its trials and runs."""

@@ -41,7 +41,7 @@ def shared(values: Values) -> Values:
 
 
 def check_role(one: Values, where: str) -> None:
-    """Refuse a record of no comparison."""
+    """Refuse a record that is not of a comparison."""
     if str(one.get("role")) not in SPLIT:
         raise RecordError(f"{where} holds records that are none of a comparison: name another --out.")
 
@@ -69,7 +69,7 @@ def read(records: Sequence[Values], where: str) -> list[list[Standing]]:
 def _checked(one: Values, where: str) -> Values:
     """Return the spec of a record; refuse a record that no row can be made of, or that is not of its spec."""
     told = str(one.get("name", "a record"))
-    again = f"Remove it, and run the same `tacit compare` again: it repeats {told} alone."
+    again = f"Remove it, and run the same `tacit compare` again: it repeats only {told}."
     check_role(one, where)
     spec = toml.parsed(one["spec"], where)
     for key, kinds in _KINDS.items():

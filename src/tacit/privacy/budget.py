@@ -211,9 +211,9 @@ def _renyi(release: Release, alpha: Array) -> Array:
 
 
 def _gaussian_mean(events: Events) -> float:
-    """mu of one Gaussian release that reveals no less than all of these; infinite where none is known.
+    """mu of one Gaussian release that reveals no less than all of these; infinite if none is known.
 
-    mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only where there is Laplace noise.
+    mu^2 = sum (|s|_2 / noise)^2 + (2/3) max|s_j| / b, the last term only if there is Laplace noise.
     """
     residue = square = 0.0
     for r, n in events:

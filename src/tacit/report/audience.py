@@ -1,9 +1,9 @@
-"""Who may read a page, and what a page for everybody may hold.
+"""Audiences of a page, and the allow-list of a page that may be shared.
 
 A page for the owners of the data shows all that a run recorded. A page that may be shared is built from an allow-list:
 the guarantee, public names and counts, settings without paths, the model, ledgers, and hashes of the model and the
-spec. Each of these is public or a function of releases. Whatever else a result holds, now or in a later version, stays
-out. Names of directories and files are those of the owner's machine, so placeholders stand for them.
+spec. Each of these is public or a function of releases. Any other key of a result, now or in a later version, is left
+out. Placeholders stand for names of directories and files, which are those of the owner's machine.
 """
 
 from __future__ import annotations

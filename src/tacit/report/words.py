@@ -82,7 +82,7 @@ def status(run: Recorded, page_is_public: bool = False) -> Status:
         return Status("A simulation", "The noise came from a seed, and whoever knows the seed can take it off again. "
                       "Nothing of this run is for release.", "simulated")  # fmt: skip
     if run.weak:
-        return Status("Weak protection", f"{_sentence(run.weak)} Whoever releases the model should know that.", "weak")
+        return Status("Weak protection", f"{_sentence(run.weak)} Consider that before you release the model.", "weak")
     if "simulated_noise" not in run.summary:
         return Status("Private", "The record does not say where the noise came from.", "private")
     page = "" if page_is_public else " This page may not be released: its measurements are exact."

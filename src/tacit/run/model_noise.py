@@ -1,4 +1,4 @@
-"""How much of a model can be noise, from public numbers alone, and which runs and agents the noise outweighs."""
+"""Noise in a model, estimated only from public numbers, and the runs and agents that the noise outweighs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys of a spec its run does not read: those of other sources, of other methods and of other rules."""
+"""Keys of a spec that its run does not read: those of other sources, other methods and other rules."""
 
 from __future__ import annotations
 
