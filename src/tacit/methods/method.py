@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,8 +16,7 @@ from tacit.errors import IncompatibleError, SpecError
 from tacit.methods.behind_sum import NeedsSums
 from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
-from tacit.privacy.budget import calibrate
-from tacit.privacy.release import GaussianRelease
+from tacit.privacy.budget import multiplier_of
 from tacit.privacy.summed import InSum
 from tacit.rounds import Info, State, rounds
 from tacit.types import Array
@@ -210,14 +209,7 @@ class Budget:
 
     def multiplier(self, releases: int, rate: float = 1.0) -> float:
         """The multiplier of Gaussian noise with which `releases` releases spend the budget; 0 without a budget."""
-        return _multiplier(self.epsilon, self.dp_delta, releases, rate) if self.private else 0.0
-
-
-@lru_cache(maxsize=1024)
-def _multiplier(epsilon: float, dp_delta: float, releases: int, rate: float) -> float:
-    found = calibrate(GaussianRelease(1.0, rate), epsilon, dp_delta, releases)
-    assert isinstance(found, GaussianRelease)
-    return found.multiplier
+        return multiplier_of(self.epsilon, self.dp_delta, releases, rate) if self.private else 0.0
 
 
 TRIALS = 4

@@ -151,10 +151,10 @@ def calibrate(
     return release.quieter(_sharpen(low, lambda factor: spent(factor, pld=True), target_epsilon))
 
 
-@lru_cache(maxsize=256)
-def multiplier_of(epsilon: float, dp_delta: float) -> float:
-    """Return the noise multiplier 1 / mu of the one Gaussian release that costs (epsilon, dp_delta)."""
-    found = calibrate(GaussianRelease(1.0), epsilon, dp_delta, 1)
+@lru_cache(maxsize=1024)
+def multiplier_of(epsilon: float, dp_delta: float, releases: int = 1, rate: float = 1.0) -> float:
+    """Return the noise multiplier with which Gaussian releases together cost (epsilon, dp_delta); 1 / mu for one."""
+    found = calibrate(GaussianRelease(1.0, rate), epsilon, dp_delta, releases)
     assert isinstance(found, GaussianRelease)
     return found.multiplier
 
