@@ -44,12 +44,13 @@ from __future__ import annotations
 import argparse
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext, record
-from tacit.cli.folding import say, width
+from tacit.cli.finding_table import FindingTable
+from tacit.cli.folding import say
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
@@ -92,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = options.what or ("none" if options.control or options.method else "mechanism" if only else "all")
     attacks = [what for what in WHAT if chosen in (what, "all")]
     picture = _picture(options.picture) if "reconstruction" in attacks else None
-    show = _Table(options.json)
+    show = FindingTable(options.json)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TacitWarning)  # what training would warn of is what the audit measures
         spec, federation = _target(spec, options, attacks)
@@ -234,51 +235,6 @@ def _seed(options: argparse.Namespace) -> int:
     return getattr(options, "run.seed") or 0
 
 
-class _Table:
-    """A table that prints its rows as they come; with `silent`, nothing."""
-
-    def __init__(self, silent: bool) -> None:
-        self.silent, self.begun = silent, False
-
-    def findings(self, found: Iterable[Finding]) -> list[Finding]:
-        """The findings, each printed as soon as it is made."""
-        return [self._finding(one) for one in found]
-
-    def _finding(self, one: Finding) -> Finding:
-        if not self.begun:
-            self._line("attack", "what", "claimed", "at least", "detects", "verdict")
-            self.begun = True
-        claim = f"({one.claim.epsilon:.4g}, {one.claim.dp_delta:g})"
-        tested = one.checks[one.by].claimed
-        other = "" if tested == one.claim.epsilon else f" of {tested:.3f}"
-        detects = "" if one.violated else "nothing" if one.detects is None else f"x {one.detects:g}"
-        verdict = one.verdict
-        if one.attack == "control":
-            verdict += ": caught" if one.violated else ": NOT CAUGHT"
-        self._line(one.attack, one.name, claim, f"{one.measured:.3f}{other} {one.by}", detects, verdict)
-        if one.claim.note:
-            self._line("", one.claim.note)
-        return one
-
-    def recovered(self, recovered: list[Recovery], picture: Path | None) -> None:
-        """Print how near the server came to the records that it tried to see."""
-        for one in recovered:
-            seen = f"cosine to the record {one.cosines.mean():.3f} on average, {one.cosines.max():.3f} at best"
-            self._line("recovery", f"{one}: {seen}")
-        see = "" if picture is None else f"; see {picture}"
-        self._line("", f"a random guess has a cosine near {recovered[0].chance:.3f}{see}")
-
-    def _line(
-        self, attack: str, what: str, claim: str = "", measured: str = "", detects: str = "", verdict: str = ""
-    ) -> None:
-        if self.silent:
-            return
-        line = f"{attack:<10} {what:<58} {claim:<14} {measured:<29} {detects:<8} {verdict}".rstrip()
-        if len(line) > width():  # then the numbers stand below what they are of
-            line = f"{attack:<10} {what}\n{'':<10} {'  '.join(filter(None, (claim, measured, detects, verdict)))}"
-        say(line, hang=11)
-
-
 def _picture(asked: Path | None) -> Path | None:
     """Where to draw. Without matplotlib, a picture that was asked for is refused, before the attacks start."""
     try:
@@ -291,7 +247,7 @@ def _picture(asked: Path | None) -> Path | None:
     return asked or Path("audit.png")
 
 
-def _reconstruct(spec: Spec, federation: Federation | None, picture: Path | None, show: _Table) -> list[Recovery]:
+def _reconstruct(spec: Spec, federation: Federation | None, picture: Path | None, show: FindingTable) -> list[Recovery]:
     """Try to see records, and draw a row for each: the record, and what the server made of it at each epsilon.
 
     Images are attacked as pixels, without the default map: features show people nothing.
