@@ -12,7 +12,7 @@ from tacit.problem.domain import DOMAINS, Ball, Box, Everywhere, from_values, ne
 from tacit.problem.dykstra import dykstra
 from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
-from tacit.run.spec import ProblemSpec
+from tacit.run.sections import ProblemSpec
 from tests.problem.domains import SETS, SHAPE, rising, skew
 
 every_domain = pytest.mark.parametrize("domain", SETS.values(), ids=SETS)

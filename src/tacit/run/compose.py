@@ -35,7 +35,8 @@ from tacit.problem.sensitivity import (
 )
 from tacit.run import rules
 from tacit.run.in_sum import check as check_sum
-from tacit.run.spec import ScheduleSpec, Spec
+from tacit.run.sections import ScheduleSpec
+from tacit.run.spec import Spec
 from tacit.schedule import (
     LARGEST_STEP,
     RADII,
