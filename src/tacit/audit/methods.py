@@ -197,5 +197,5 @@ def views(method: Method, of: Task, draws: int, stream: int, start: Array | None
 
 def _moved(kept: Own, start: Array) -> Own:
     """Return what is kept, with the local models, which methods call z, at `start`."""
-    models = {name for name, each in kept.items() if name == "z" and each.shape[-2:] == start.shape}
-    return {name: np.zeros(each.shape) + start if name in models else each for name, each in kept.items()}
+    z = kept.get("z")
+    return kept if z is None or z.shape[-2:] != start.shape else {**kept, "z": np.zeros(z.shape) + start}

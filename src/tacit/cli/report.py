@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `tacit report`."""
     about = "a run, a sweep, a comparison, or records; see below"
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help=about)
-    place = "default report.html; with --share, report-shared.html beside the run"
+    place = "default report.html; with --share, report-shared.html in the directory of the run"
     parser.add_argument("--out", type=Path, metavar="FILE", help=place)
     parser.add_argument("--figures", type=Path, metavar="DIR", help="write every chart as PNG and SVG too")
     add_sharing(parser)

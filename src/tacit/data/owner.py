@@ -51,10 +51,9 @@ def unfit_columns(counts: Counts, schema: Schema) -> str:
 
 def unknown_labels(federation: Federation, known: Sequence[Array], in_test: Array, why: str) -> str:
     """Say how many labels are not `known`, one mask per agent; "" if all are. `why` says what is wrong with them."""
-    # the process that holds an agent's records tells of that agent
-    here = [mask for mask, shard in zip(known, federation.shards, strict=True) if shard.here]
-    names = [name for name, shard in zip(federation.agents, federation.shards, strict=True) if shard.here]
-    counts = {agent: int((~mask).sum()) for agent, mask in zip(names, here, strict=True)}
+    agents = zip(federation.agents, known, federation.shards, strict=True)
+    here = {agent: mask for agent, mask, shard in agents if shard.here}  # other processes report on their own agents
+    counts = {agent: int((~mask).sum()) for agent, mask in here.items()}
     told = [f"{_records(n)} of agent {agent!r}" for agent, n in counts.items() if n]
     if len(told) > MOST_NAMED:
         told = [*told[:MOST_NAMED], f"those of {len(told) - MOST_NAMED} more agents"]
@@ -62,7 +61,7 @@ def unknown_labels(federation: Federation, known: Sequence[Array], in_test: Arra
         told.append(_records(int((~in_test).sum()), "test record"))
     if not told:
         return ""
-    unread, total = sum(counts.values()), sum(map(len, here))
+    unread, total = sum(counts.values()), sum(map(len, here.values()))
     every = "ALL " if unread == total else ""
     target, classes = federation.target, some(federation.classes)
     declared = classes if target is None else f"a number from {target.lo:g} to {target.hi:g}"
