@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from tacit.data.columns.encoding import Counts
 from tacit.data.schema import Schema
-from tacit.data.table import some
+from tacit.data.table import counted, some
 from tacit.errors import OwnerWarning
 from tacit.types import Array, Federation
 
@@ -54,11 +54,11 @@ def unknown_labels(federation: Federation, known: Sequence[Array], in_test: Arra
     agents = zip(federation.agents, known, federation.shards, strict=True)
     here = {agent: mask for agent, mask, shard in agents if shard.here}  # other processes report on their own agents
     counts = {agent: int((~mask).sum()) for agent, mask in here.items()}
-    told = [f"{_records(n)} of agent {agent!r}" for agent, n in counts.items() if n]
+    told = [f"{counted(n)} of agent {agent!r}" for agent, n in counts.items() if n]
     if len(told) > MOST_NAMED:
         told = [*told[:MOST_NAMED], f"those of {len(told) - MOST_NAMED} more agents"]
     if not in_test.all():
-        told.append(_records(int((~in_test).sum()), "test record"))
+        told.append(counted(int((~in_test).sum()), "test record"))
     if not told:
         return ""
     unread, total = sum(counts.values()), sum(map(len, here.values()))
@@ -70,7 +70,3 @@ def unknown_labels(federation: Federation, known: Sequence[Array], in_test: Arra
         "count as absent in training and are left out of the test. Mend or drop them (with a schema, tacit data check "
         "counts them)."
     )
-
-
-def _records(n: int, what: str = "record") -> str:
-    return f"{n} {what}{'s' if n > 1 else ''}"

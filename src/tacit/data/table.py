@@ -81,3 +81,8 @@ def missing_column(source: str, column: str, columns: Sequence[str], what_to_do:
 def some(columns: Sequence[str]) -> str:
     """List the first few names, and say how many more there are."""
     return ", ".join(map(repr, columns[:8])) + (f" and {len(columns) - 8} more" if len(columns) > 8 else "")
+
+
+def counted(n: int, what: str = "record") -> str:
+    """Write how many there are: 1 record, 2 records."""
+    return f"{n} {what}{'' if n == 1 else 's'}"

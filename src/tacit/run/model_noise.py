@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Point, Prox
-from tacit.data.table import some
+from tacit.data.table import counted, some
 from tacit.errors import SpecError
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import multiplier_of, upward
@@ -80,7 +80,7 @@ def prospects(spec: Spec, federation: Federation, promise: Promise) -> tuple[str
     found = []
     if whole >= TOO_NOISY * federation.n_records:
         found.append(
-            f"{_counted(federation.n_records)}{f' of {federation.n_agents} agents' if each else ''} at epsilon "
+            f"{counted(federation.n_records)}{f' of {federation.n_agents} agents' if each else ''} at epsilon "
             f"{upward(spec.privacy.epsilon)} are too few: the noise weighs as much as {whole:.2g} records that all "
             "pull the same way. Unless the signal is very strong, expect a model close to chance: use more records, or "
             "a larger epsilon."
@@ -89,14 +89,10 @@ def prospects(spec: Spec, federation: Federation, promise: Promise) -> tuple[str
     small = {name: n for name, n in small.items() if n <= alone} if each else {}
     if small:
         has = "has" if len(small) == 1 else "have"
-        most = _counted(max(small.values())) + ("" if len(small) == 1 else " or fewer")
+        most = counted(max(small.values())) + ("" if len(small) == 1 else " or fewer")
         found.append(
             f"{len(small)} of {federation.n_agents} agents ({some([*small])}) {has} {most}, and every agent adds the "
             f"same noise, which weighs as much as {alone:.2g} records: pool such agents, leave them out, or, with "
             "three agents or more, share the noise behind a secure sum (docs/secure-sum.md)."
         )
     return tuple(found)
-
-
-def _counted(n: int) -> str:
-    return f"{n} record{'' if n == 1 else 's'}"
