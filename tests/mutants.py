@@ -105,7 +105,7 @@ MUTANTS = (
            PROBLEMS + "test_methods_that_are_proved_for_smooth_problems_refuse_kinks"),
     Mutant("a map sees blocks of any size", "features/map.py",
            "if len(rows) < n:", "if False:",
-           MAPS + "test_a_product_in_float32_has_the_same_bits_for_a_record_alone_and_among_others"),
+           MAPS + "test_a_product_in_float32_has_the_same_bits_in_one_place_of_a_block_whatever_records_are_around_it"),
     Mutant("an absent record gets features", "data/transform.py",
            "own[~one.present] = 0", "pass",
            MAPPED + "test_an_absent_record_has_no_features_after_the_map"),

@@ -12,7 +12,7 @@ import pytest
 from tacit import record
 from tacit.audit import finding
 from tacit.card import audited, content, drawing, markdown, output
-from tacit.card.blocks import Card, Code, Section, Table, Text
+from tacit.card.blocks import Card, Code, Notice, Section, Table, Text
 from tacit.card.content import Filled
 from tacit.errors import RecordError
 from tacit.report.chart import Chart, Line
@@ -175,7 +175,7 @@ def test_a_path_is_its_last_part(line: str, shown: str) -> None:
 
 
 def test_a_fence_cannot_be_ended_by_what_it_holds() -> None:
-    written = markdown.write(Card("t", "", "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
+    written = markdown.write(Card("t", Notice("n", True), "", [Section("s", [Code("a\n````\n# b\x1b[31m")])]))
     assert "`````text\na\n````\n# b [31m\n`````" in written
 
 
@@ -341,8 +341,8 @@ def test_drawings_hold_their_points() -> None:
 
 
 def test_a_text_that_is_empty_is_nothing() -> None:
-    assert markdown.write(Card("t", "", "", [Section("s", [Text(""), Table("", ["a"], [["b"]])])])) == (
-        "# t\n\n## s\n\n| a |\n| --- |\n| b |\n")  # fmt: skip
+    assert markdown.write(Card("t", Notice("n", True), "", [Section("s", [Text(""), Table("", ["a"], [["b"]])])])) == (
+        "# t\n\n**n**\n\n## s\n\n| a |\n| --- |\n| b |\n")  # fmt: skip
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium")

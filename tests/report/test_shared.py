@@ -13,6 +13,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -279,6 +280,12 @@ def test_with_the_model_the_objective_on_a_page_tells_whether_any_record_of_hear
 
 def per_record(loss: Loss, scores: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return np.array([loss.value(scores[i : i + 1], labels[i : i + 1]) for i in range(len(scores))])
+
+
+def test_the_live_page_has_the_line_of_a_page_for_owners():
+    page = files("tacit.ui").joinpath("ui.html").read_text()
+    (line,) = re.findall(r'<p class="notice owners">(.*?)</p>', page, re.S)
+    assert " ".join(re.sub(r"</?code>", "", line).split()) == Audience.OWNERS.notice()
 
 
 def test_only_what_may_be_released_can_be_shared(capsys):

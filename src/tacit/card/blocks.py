@@ -94,10 +94,18 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Notice:
+    """The line at the top of a card, which says who may read it: everybody if it is `public`."""
+
+    text: str
+    public: bool
+
+
+@dataclass(frozen=True)
 class Card:
-    """A whole card; the notice says who may read it."""
+    """A whole card."""
 
     title: str
-    notice: str
+    notice: Notice
     about: str
     sections: Sequence[Section]

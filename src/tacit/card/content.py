@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit import toml
 from tacit.card import audited, data_section, quality
-from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Section, Signatures, Table, Text
+from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Notice, Section, Signatures, Table, Text
 from tacit.card.python_call import is_given, python_call
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.measures import judge
@@ -75,7 +75,7 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
         Section("Signatures", [Text("Whoever signs has read this card and its limits."), Signatures(ROLES)]),
         Section("Appendix: how to reproduce", _reproduce(directory, run)),
     ]  # fmt: skip
-    notice = audience.value.replace("this page", "this card").replace("This page", "This card")
+    notice = Notice(audience.notice("card", "tacit card"), audience.public)
     return Card(f"Model card: {found.title[0].lower()}{found.title[1:]}", notice, headline.about(run), sections)
 
 

@@ -17,7 +17,7 @@ _NO_CODE = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]")
 
 def write(card: Card) -> str:
     """Return the card as text."""
-    parts = [f"# {plain(card.title)}", f"**{plain(card.notice)}**" if card.notice else "", plain(card.about)]
+    parts = [f"# {plain(card.title)}", f"**{plain(card.notice.text)}**", plain(card.about)]
     for section in card.sections:
         parts += [f"## {plain(section.title)}", *(_block(block) for block in section.blocks)]
     return "\n\n".join(part for part in parts if part) + "\n"

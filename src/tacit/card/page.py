@@ -26,7 +26,7 @@ def write(card: Card) -> str:
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>{html(card.title)}</title><style>
 {Raw(style)}</style></head><body class="card"><header><h1>{html(card.title)}</h1></header>
-<main><p class="notice">{html(card.notice)}</p>
+<main><p class="notice{"" if card.notice.public else " owners"}">{html(card.notice.text)}</p>
 <p class="lead">{html(card.about)}</p>
 {body}</main></body></html>
 """

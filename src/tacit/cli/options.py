@@ -55,11 +55,15 @@ RUN_FLAGS: Flags = (
     ("--rounds", "run.rounds", int, "T", "number of rounds (default: the method's own; 100 under paper, released)"),
     ("--seed", "run.seed", int, "N", "simulate the noise, from this seed (default 0 where noise is simulated)"),
     ("--record-every", "run.record_every", int, "N", "rounds between two records (default: about 100 in all)"),
-    ("--measure-training", "run.measure_training", bool, "", "with exact noise: also record the training objective. It "
-     "is exact: with the model, it tells whether a given record was used. Then release only the model, no other file"),
     ("--engine", "run.engine", str, "NAME", "who computes a round: fast (default); plain, torch, or mpi (over the "
      "ranks of mpiexec), which simulate noise"),
     ("--device", "run.device", str, "NAME", "where the torch engine computes: cpu (default), cuda or mps"),
+)  # fmt: skip
+
+TRAIN_FLAGS: Flags = (
+    *RUN_FLAGS,
+    ("--measure-training", "run.measure_training", bool, "", "with exact noise: also record the training objective. It "
+     "is exact: with the model, it tells whether a given record was used. Then release only the model, no other file"),
 )  # fmt: skip
 
 
@@ -112,7 +116,7 @@ def add_sharing(parser: argparse.ArgumentParser) -> None:
 
 def given(options: argparse.Namespace, flags: Flags) -> Values:
     """The spec values that were given as flags."""
-    values = {key: getattr(options, key) for _, key, *_ in flags}
+    values = {key: getattr(options, key, None) for _, key, *_ in flags}  # a command may lack a flag
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -139,7 +143,7 @@ def spec_of(options: argparse.Namespace) -> Spec:
             raise SpecError(f"{options.config}: {key} takes a name, got {said!r}.")
         if key in config and bundle.get(key, said) != said:
             raise SpecError(f"{options.config} was made for {key} = {said}: drop {flag}, or that file.")
-    said = given(options, DATA_FLAGS + RUN_FLAGS) | sets
+    said = given(options, DATA_FLAGS + TRAIN_FLAGS) | sets
     values = _with_other_noise(config, said) | said
     start = {"run.preset": "sound", "algorithm.name": "objt", "data.source": "mnist"} | values | bundle
     if not isinstance(start["data.source"], str):

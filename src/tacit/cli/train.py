@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.folding import say
-from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
+from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, TRAIN_FLAGS, add_spec_flags, finish, given, spec_of
 from tacit.cli.progress import Progress
 from tacit.errors import SpecError
 from tacit.jsontext import Values
@@ -34,7 +34,7 @@ from tacit.measures import JUDGES, MEASURES, Measure
 if TYPE_CHECKING:
     from tacit.run.spec import Spec
 
-FLAGS = DATA_FLAGS + BUNDLE_FLAGS + RUN_FLAGS
+FLAGS = DATA_FLAGS + BUNDLE_FLAGS + TRAIN_FLAGS
 LABEL = 12  # columns of the names in a result
 MOST = 320  # letters about what a guarantee does not cover: the whole of it is in result.json
 

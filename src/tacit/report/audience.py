@@ -21,20 +21,20 @@ from tacit.report.runs import Recorded
 
 
 class Audience(Enum):
-    """The readers of a page; the value is the line at its top."""
+    """The readers of a page; the value is the line at its top, for a page and the command that writes it."""
 
     OWNERS = (
-        "For the owners of the data: this page shows exact measurements on private records. Release the model, not "
-        "this page. To share a page, write one with --share."
+        "For the owners of the data: this {page} shows exact measurements on private records. Release the model, not "
+        "this {page}. To share a {page}, write one with {command} --share."
     )
     PUBLIC = (
-        "This page may be shared. It holds the guarantee, the released model, and names and numbers of records, which "
-        "are taken to be public. No other number was computed from records."
+        "This {page} may be shared. It holds the guarantee, the released model, and names and numbers of records, "
+        "which are taken to be public. No other number was computed from records."
     )
     PUBLIC_WITH_TESTS = (
-        "This page may be shared. It holds the guarantee, the released model, and names and numbers of records, which "
-        "are taken to be public. The owners of the data have declared the test records public, and the test results "
-        "are exact."
+        "This {page} may be shared. It holds the guarantee, the released model, and names and numbers of records, "
+        "which are taken to be public. The owners of the data have declared the test records public, and the test "
+        "results are exact."
     )
 
     @classmethod
@@ -48,6 +48,10 @@ class Audience(Enum):
     def public(self) -> bool:
         """Whether everybody may read the page."""
         return self is not Audience.OWNERS
+
+    def notice(self, page: str = "page", command: str = "tacit report") -> str:
+        """Return the line at the top of a page, or of a card."""
+        return str(self.value).format(page=page, command=command)
 
 
 GUARANTEE = (

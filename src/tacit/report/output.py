@@ -123,7 +123,7 @@ def _page(sources: dict[str, Source]) -> str:
     head = f'<nav aria-label="Contents"><h2>Contents</h2><ul>{contents}</ul></nav>' if len(titles) > 1 else ""
     sections = "\n".join(section(source, key) for key, source in sources.items())
     notices = dict.fromkeys(source.audience for source in sources.values())
-    notice = "".join(f'<p class="notice {one.name.lower()}">{html(one.value)}</p>' for one in notices)
+    notice = "".join(f'<p class="notice {one.name.lower()}">{html(one.notice())}</p>' for one in notices)
     alone = len(titles) == 1 and next(iter(sources.values())).single is not None
     compared = "" if alone else _comparison(comparison(sources.values()))
     return f"""<!doctype html>
