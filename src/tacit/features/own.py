@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.errors import IncompatibleError, SpecError
+from tacit.errors import IncompatibleError, SpecError, is_document, printable
 from tacit.features.map import BLOCK, PublicFacts
 from tacit.features.spec import FeatureSpec
 from tacit.types import Array, ColumnFeatures
@@ -79,6 +79,8 @@ class OwnMap:
 
 def find(where: str) -> Callable[[Array], Array]:
     """Import the function "module:function"; modules of the current directory are found, as in `python -m`."""
+    if is_document(where):
+        raise SpecError(f"features.map takes module:function, got {printable(where)}.")
     module, _, name = where.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)

@@ -159,7 +159,8 @@ def _comparison(rows: Sequence[Row]) -> str:
                "guarantee", "rounds", "seeds", " or ".join(labels), "20 to 80 %", "seconds"]  # fmt: skip
     lines = [[row["runs"], *([row["source"]] if several else []), *_cells(row)] for row in rows]
     timed = "; seconds are those of one run" if any(row["seconds"] for row in rows) else ""
-    rows_of_all = sparse_table(f"Means over seeds{timed}", columns, lines)
+    exact = "; test results are exact" if any(row[_judge(row).key] for row in rows) else ""
+    rows_of_all = sparse_table(f"Means over seeds{exact}{timed}", columns, lines)
     return "<h2>Comparison</h2>" + (rows_of_all if len(rows) <= MANY else folded(f"{len(rows)} settings", rows_of_all))
 
 

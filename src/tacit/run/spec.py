@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit import toml
 from tacit.data.spec import DataSpec
-from tacit.errors import SpecError, is_document, nearest, printable, unknown
+from tacit.errors import SpecError, nearest, printable, unknown
 from tacit.features.spec import FeatureSpec
 from tacit.methods.method import check_constant, own_constants
 from tacit.methods.registry import METHODS
@@ -161,8 +161,6 @@ def _checked(key: str, value: Any) -> Any:
     value = _RENAMED.get((key, value), value) if isinstance(value, str) else value
     if value is None and types.NoneType in kinds:
         return None
-    if isinstance(value, str) and is_document(value):
-        raise SpecError(f"{key} takes one line of text, got {printable(value)}.")
     if isinstance(value, str) and not is_unicode(value):
         raise SpecError(f"{key}: {value!r} is not UTF-8, as spec.toml must be: rename it.")
     choices = found.metadata["choices"]
