@@ -729,7 +729,7 @@ MUTANTS = (
            AGREED + "test_a_text_that_is_too_long_is_not_parsed"),
     Mutant("a site reads keys that are nested without end", "federation/agreement.py",
            "if not _LINE.fullmatch(line):", "if False:",
-           AGREED + "test_a_text_that_is_no_spec_is_refused_at_once"),
+           AGREED + "test_nested_keys_are_not_parsed"),
     Mutant("a site joins whatever hash the coordinator has", "federation/service.py",
            "if facts.agreed(spec, self.public, join.agents, federation, setup) != join.agreed:", "if False:",
            AGREED + "test_the_hash_of_both_sides_is_one_or_the_run_is_refused"),

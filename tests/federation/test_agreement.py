@@ -249,6 +249,14 @@ def test_a_text_that_is_no_spec_is_refused_at_once(site, text):
     assert time.process_time() - start < 1
 
 
+@pytest.mark.parametrize("name", ["nested", "tables", "dots", "inline"])
+def test_nested_keys_are_not_parsed(monkeypatch, name):
+    """A parser takes seconds for them on some machines, and fails early on others."""
+    monkeypatch.setattr(agreement, "toml", None)
+    with pytest.raises(Unfit, match="of the spec is neither"):
+        spec_of(TEXTS[name])
+
+
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch):
     monkeypatch.setattr(agreement, "toml", None)
     with pytest.raises(Unfit, match="a spec has at most"):

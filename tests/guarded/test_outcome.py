@@ -16,7 +16,7 @@ def trained(tmp_path, name, cell, loss, features, times=1):
     return main([
         "train", "--data", str(path), "--classes", "2", "--rounds", "5", "--noise", "exact", "--dp-delta", "1e-3",
         "--set", "data.row_norm=none", "--set", "data.test_fraction=0", "--set", f"problem.loss={loss}",
-        "--features", features,
+        "--features", features, "--measure-training",  # which passes over the records once more
         "--out", str(tmp_path / f"run-{name}"), "-qq",
     ])  # fmt: skip
 
