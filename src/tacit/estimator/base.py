@@ -205,7 +205,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
-        spec = self._spec()
+        spec, out = self._spec(), None if self.out is None else path_text("out", self.out, "a directory")
         self.notes_: list[str] = []
         if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
             self.notes_.append(GAINS[spec.features.map])
@@ -213,7 +213,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         records, cost = repeated.hashed(raw), _cost(spec)
         repeated.tell(records, cost, PrivateFederated)
         with repeated.counted(records, cost):
-            result = trainer.train(spec, federation, self.out)
+            result = trainer.train(spec, federation, out)
         self.notes_ += result.notes
         simulated = bool(result.summary["simulated_noise"])
         if simulated:

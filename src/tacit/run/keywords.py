@@ -71,6 +71,8 @@ def train(
         given["data.schema"] = path_text("schema", schema, "the path of a schema.toml (a dictionary: the estimators)")
     if ledger is not None:
         given["privacy.ledger"] = path_text("ledger", ledger, "a directory")
+    if out is not None:
+        out = path_text("out", out, "a directory")
     given |= _outcome(classes, target)
     if isinstance(data, Federation):
         if federation is not None:

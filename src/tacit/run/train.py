@@ -84,7 +84,7 @@ def train(
     run = Run(spec, federation, build.setup(spec, federation))
     if out is None:
         return together([run], listener)[0]
-    run.directory = RunDirectory.create(Path(path_text("out", out, "a directory")), spec)
+    run.directory = RunDirectory.create(Path(out), spec)
     try:
         return _alone(run, run.directory, listener)
     except InputError:
