@@ -409,7 +409,7 @@ MUTANTS = (
     Mutant("the audit of a method starts at zero only", "audit/methods.py",
            '{"": None, "w0": steering(of)}', '{"": None}',
            METHOD_AUDIT + "test_a_broken_method_is_caught_by_one_kind_of_attack_alone"),
-    Mutant("the audit of a method leaves local models at zero", "audit/methods.py",
+    Mutant("the audit of a method leaves local models at zero", "methods/method.py",
            "exchange.own = _moved(exchange.own, start)", "pass",
            METHOD_AUDIT + "test_an_agent_that_answers_from_its_local_model_is_steered_too"),
     Mutant("each attack of the audit of a method has the whole risk of error", "audit/finding.py",

@@ -23,12 +23,11 @@ from tacit.audit import mechanism
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh_all
 from tacit.audit.pilots import BASES, Sides, fitted
 from tacit.errors import SpecError, unknown
-from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Coordinator, Entry, Here, Method, Own, choice_of
+from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, choice_of, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
-from tacit.rounds import rounds
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -186,16 +185,4 @@ def views(method: Method, of: Task, draws: int, stream: int, start: Array | None
     """
     for n in range(draws):
         own = replace(of, seed=(stream << 32) + n)
-        server = Coordinator(method, own.facts)
-        exchange, state = Here(server, own), server.start()
-        if start is not None:
-            exchange.own = _moved(exchange.own, start)
-            state = replace(state, w=start, own=_moved(state.own, start))
-        run = rounds([server], [state], exchange)
-        yield np.concatenate([np.ravel(part) for ((_, info),) in run for part in info.seen])
-
-
-def _moved(kept: Own, start: Array) -> Own:
-    """Return what is kept, with the local models, which methods call z, at `start`."""
-    z = kept.get("z")
-    return kept if z is None or z.shape[-2:] != start.shape else {**kept, "z": np.zeros(z.shape) + start}
+        yield np.concatenate([np.ravel(part) for _, info in simulate(method, own, start) for part in info.seen])

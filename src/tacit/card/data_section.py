@@ -20,8 +20,7 @@ NAMES = 24  # features at most that a card names where there is no schema
 def blocks(directory: Path, run: Recorded) -> list[Block]:
     """Return the data section."""
     told = run.summary
-    where = run.values.get("data.source")  # a path stays out of a card that is shared
-    pairs = [*([("source", str(where))] if where else []), ("name", str(told.get("dataset", "-")))]
+    pairs = [("source", str(run.values.get("data.source", "-"))), ("name", str(told.get("dataset", "-")))]
     try:
         model = Model.read(directory)
         schema = model.known

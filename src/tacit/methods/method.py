@@ -185,11 +185,24 @@ class Here:
         return [reaching(self.server.promise, answers)]
 
 
-def simulate(method: Method, task: Task) -> Iterator[tuple[State, Info]]:
-    """The state and the info after each round of a run whose agents are all in this process."""
+def simulate(method: Method, task: Task, start: Array | None = None) -> Iterator[tuple[State, Info]]:
+    """Yield the state and the info after each round of a run whose agents are all in this process.
+
+    The models of the server and of the agents start at `start`, or as the method has it.
+    """
     server = Coordinator(method, task.facts)
-    for (ended,) in rounds([server], [server.start()], Here(server, task)):
+    exchange, state = Here(server, task), server.start()
+    if start is not None:
+        exchange.own = _moved(exchange.own, start)
+        state = replace(state, w=start, own=_moved(state.own, start))
+    for (ended,) in rounds([server], [state], exchange):
         yield ended
+
+
+def _moved(kept: Own, start: Array) -> Own:
+    """Return what is kept, with the local models, which methods call z, at `start`."""
+    z = kept.get("z")
+    return kept if z is None or z.shape[-2:] != start.shape else {**kept, "z": np.zeros(z.shape) + start}
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class _Followed:
     def row(self, info: Info, after: Array) -> Values:
         """The round as it is measured, with the merit of the means and how much of the trust region is in use."""
         run, state, rule = self.run, self.run.state, rule_of(self.run)
-        found = measure(state, info, run.setup, run.federation, run.clock)
+        found = measure(state, info, run.setup, run.federation, run.clock, training=True)
         found |= {"merit": self.merit(self.total / state.t, state.average), "inverse_rho": self.inverse_rho}
         if isinstance(rule, Trust):
             found["region_binding"] = trust.region_binding(rule, run.setup.problem.domain, state.t, self.z, after)

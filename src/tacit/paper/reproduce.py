@@ -92,7 +92,7 @@ def pace(runs: Sequence[Run]) -> tuple[float, float]:
     for ended in islice(going, TIMED):
         done, (state, info) = done + 1, ended[-1]
     end = perf_counter()
-    measure(state, info, runs[-1].setup, runs[-1].federation, runs[-1].clock)
+    measure(state, info, runs[-1].setup, runs[-1].federation, runs[-1].clock, training=True)
     return (end - start) / max(done, 1), perf_counter() - end
 
 

@@ -165,7 +165,7 @@ def _without(spec: str, keys: Sequence[str]) -> str:
 
 
 def _download(runs: Sequence[Recorded], key: str) -> str:
-    if not any(key in run.curve for run in runs for key in QUANTITIES):
+    if not any(quantity in run.curve for run in runs for quantity in QUANTITIES):
         return ""
     link = f"data:text/csv;charset=utf-8;base64,{base64.b64encode(_curves_csv(runs).encode()).decode()}"
     return f'<p class="download"><a download="{key}.csv" href="{link}">Curves as CSV (exact)</a></p>'

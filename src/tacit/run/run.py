@@ -58,7 +58,7 @@ class Clock:
 
 
 def measure(
-    state: State, info: Info, setup: Setup, federation: Federation, clock: Clock, training: bool = True
+    state: State, info: Info, setup: Setup, federation: Federation, clock: Clock, *, training: bool
 ) -> dict[str, Any]:
     """Return one row of rounds.jsonl; without `training`, every number is a function of releases or of test records.
 
@@ -192,7 +192,8 @@ class Run:
         check_finite(self, info)
         if self.state.t % self.every and self.state.t not in (1, self.spec.run.rounds):
             return None
-        row = measure(self.state, info, self.setup, self.federation, self.clock, measures_training(self.spec))
+        training = measures_training(self.spec)
+        row = measure(self.state, info, self.setup, self.federation, self.clock, training=training)
         self.rows.append(row)
         if self.directory is not None:
             self.directory.append(row)
