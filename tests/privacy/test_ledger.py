@@ -33,7 +33,7 @@ from tacit.message import fingerprint
 from tacit.privacy import chain
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
-from tacit.privacy.terms import Terms
+from tacit.privacy.terms import Place, Terms
 
 from .rounds import GAUSSIAN, LIMIT, asked, noisy, price
 
@@ -186,6 +186,53 @@ def test_a_run_gets_the_rounds_it_agreed_to_in_order_and_no_other_release(path):
         answer(ledger, 3, make=never)
         answer(ledger, 5)
         assert ledger.verify().releases == 3
+
+
+def test_a_run_that_has_ended_answers_no_later_round(path):
+    with Ledger.open(path, price) as ledger:
+        ledger.join("data", terms(rounds=5))
+        answer(ledger, 1)
+        assert not ledger.end("data", "another run", "closed")
+        assert ledger.end("data", "run", "closed by its owner")
+        assert not ledger.end("data", "run", "again")
+    with Ledger.open(path, price) as ledger:
+        with pytest.raises(TermsChanged, match="has ended here \\(closed by its owner\\)"):
+            answer(ledger, 2, make=never)
+        answer(ledger, 1, make=never)  # on record, and sent again at no cost
+        assert ledger.verify().entries == 4
+
+
+@given(st.integers(1, 4), st.integers(0, 3), st.data())
+def test_the_remaining_releases_of_a_run_are_the_most_that_its_terms_allow(rounds, again, data):
+    """Whatever was answered, no sequence of later attempts is longer than what is counted as remaining."""
+    place = Place(terms(rounds=rounds, repetitions=again))
+    while True:
+        assert _longest(place, rounds, again) == place.remaining
+        fitting = [key for key in _attempts(rounds, again) if _fits(place, key)]
+        if not fitting or data.draw(st.booleans()):
+            break
+        place.count(data.draw(st.sampled_from(fitting)))
+
+
+def _attempts(rounds, again):
+    return [Key("data", "run", t, step) for t in range(1, rounds + 1) for step in range(again + 1)]
+
+
+def _fits(place, key):
+    try:
+        place.check_next(key, GAUSSIAN, "zero_out")
+    except TermsChanged:
+        return False
+    return True
+
+
+def _longest(place, rounds, again):
+    """The number of attempts that are answered if every one is asked, in order."""
+    later = replace(place)
+    for key in _attempts(rounds, again):
+        if _fits(later, key):
+            later.count(key)
+    return later.releases - place.releases
 
 
 def test_a_ledger_of_an_earlier_version_is_read_and_goes_on(path):

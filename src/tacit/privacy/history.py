@@ -72,6 +72,8 @@ class History:
         elif body["kind"] == "run":
             terms = Terms.restored(body["terms"])
             self.place(body["data"], terms.run).terms = terms
+        elif body["kind"] == "end":
+            self.place(body["data"], body["run"]).ended = str(body["why"])
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
             release = restored(body["release"])

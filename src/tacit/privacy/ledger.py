@@ -174,6 +174,16 @@ class Ledger:
             raise Refused(f"round {key.round} of run {key.run!r} was never answered: there is nothing to go on from.")
         return answer
 
+    def end(self, data_id: str, run: str, why: str) -> bool:
+        """End a run for good: no later round is answered. Return False if it has ended before, or was never joined."""
+        with self._chain.transaction():
+            place = self._current().places.get((data_id, run))
+            if place is None or place.ended:
+                return False
+            body = {"kind": "end", "data": data_id, "run": run, "why": why, "at": _now()}
+            self._history.add(self._chain.append(f"end {canonical([data_id, run])}", body))
+            return True
+
     def set_limit(self, limit: Limit | None) -> None:
         """Put another limit in force; the change is an entry like any other."""
         with self._chain.transaction():

@@ -90,6 +90,19 @@ class Place:
     terms: Terms | None = None
     releases: int = 0
     last: tuple[int, int] = (0, 0)  # round and attempt
+    ended: str = ""  # why the run has ended here, if it has: then no round is answered any more
+
+    @property
+    def remaining(self) -> int:
+        """The most releases that the run may still make: T + R less those made, and of later attempts only.
+
+        After attempt k at round t come at most R - k more attempts at t, and R + 1 at each later round.
+        """
+        if self.terms is None or self.ended:
+            return 0
+        (t, attempt), again = self.last, self.terms.repetitions
+        later = (self.terms.rounds - t) * (again + 1) + (again - attempt if t else 0)
+        return max(0, min(self.terms.releases - self.releases, later))
 
     def agreed(self, terms: Terms) -> bool:
         """Whether these terms are in force already. Other terms under the same name are refused."""
@@ -102,6 +115,11 @@ class Place:
 
     def check_next(self, key: Key, release: Release, adjacency: str) -> None:
         """Refuse a new release that was not agreed: of another kind, out of order, or beyond the last round."""
+        if self.ended:
+            raise TermsChanged(
+                f"run {key.run!r} has ended here ({self.ended}): round {key.round} is not answered. Start a run with a "
+                "new name."
+            )
         terms = self.terms
         if terms is None:
             return
