@@ -307,7 +307,7 @@ MUTANTS = (
            "run.checkpoint(engine.save(r))\n",
            "deploy.forget(run.spec, run.guarded, run.state.t)\n            run.checkpoint(engine.save(r))\n",
            RUNS + "test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget"),
-    Mutant("a checkpoint may lose its name", "run/directory.py",
+    Mutant("a checkpoint may lose its name", "machine.py",
            "    sync_folder(path.parent)\n", "    pass\n",
            RUNS + "test_a_checkpoint_is_on_disk_with_its_name_before_a_ledger_is_told_to_forget"),
     Mutant("ledgers keep every answer", "run/train.py",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import IO, Any
 
 
 def cores() -> int:
@@ -69,3 +71,17 @@ def sync_folder(folder: Path) -> None:
             os.fsync(number)
         finally:
             os.close(number)
+
+
+def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
+    """Write a draft beside the file, flush the draft to disk, rename it: a crash leaves the old file or the new one.
+
+    On return the new one is there for good: ledgers then forget what only the old one would have asked for.
+    """
+    draft = path.with_name(f".{path.name}.draft")
+    with draft.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_folder(path.parent)

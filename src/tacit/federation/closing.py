@@ -19,7 +19,8 @@ from tacit.federation import messages
 from tacit.federation.log import Log
 from tacit.federation.messages import Close, Closed, Join, Meet, Refusal, Signed, Unjoined
 from tacit.federation.opening import Gathered, Opening
-from tacit.run.directory import RunDirectory, write_whole
+from tacit.machine import write_whole
+from tacit.run.directory import RunDirectory
 
 KEYS = "keys.json"
 CLOSING = 20.0  # seconds that sites have to hear that a run has ended, where they took part in its last round

@@ -22,7 +22,8 @@ from tacit.federation.coordinator import RUNS, next_run, unfinished
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
 from tacit.federation.plan import read_plan
 from tacit.lock import locked
-from tacit.run.directory import RunDirectory, write_whole
+from tacit.machine import write_whole
+from tacit.run.directory import RunDirectory
 
 LOG = "log.jsonl"
 STATE, LOCK = "app.json", "app.lock"

@@ -11,7 +11,7 @@ from typing import Any
 from tacit.errors import SpecError, TacitError
 from tacit.federation import certificates, commands, folders
 from tacit.federation.plan import FEDERATION, read_plan
-from tacit.run.directory import write_whole
+from tacit.machine import write_whole
 
 LINK = "coordinator"  # the name of the connection in Flower's config
 

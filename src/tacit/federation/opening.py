@@ -31,7 +31,8 @@ from tacit.federation.messages import (
     Unjoined,
 )
 from tacit.federation.plan import Faults, Plan, Site
-from tacit.run.directory import RunDirectory, write_whole
+from tacit.machine import write_whole
+from tacit.run.directory import RunDirectory
 
 FILE = "federation.json"
 AT_MOST = 1.0  # seconds between two looks at the clock

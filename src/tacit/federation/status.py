@@ -18,12 +18,12 @@ from tacit.federation.plan import Plan
 from tacit.federation.remote import Remote
 from tacit.federation.sum_remote import SumRemote
 from tacit.jsontext import Values
+from tacit.machine import write_whole
 from tacit.measures import MEASURES, measured
 from tacit.privacy.budget import upward
 from tacit.privacy.release import Release
 from tacit.run import deploy
 from tacit.run.compose import AdmmSetup
-from tacit.run.directory import write_whole
 from tacit.run.run import Run
 from tacit.run.train import Listener
 

@@ -17,6 +17,7 @@ from time import perf_counter
 from tacit import jsontext, record
 from tacit.errors import RecordError, RunDirectoryError
 from tacit.jsontext import Values
+from tacit.machine import write_whole
 from tacit.paper import convergence
 from tacit.paper.archive import Archive, key_of, select
 from tacit.paper.artefact import Artefact, Scale, named
@@ -24,7 +25,7 @@ from tacit.paper.one_weight import ONE_WEIGHT, on_one_weight
 from tacit.paper.tables import TABLES, Given
 from tacit.rounds import rounds
 from tacit.run import processes, sweep
-from tacit.run.directory import RunDirectory, write_whole
+from tacit.run.directory import RunDirectory
 from tacit.run.run import Run, measure
 from tacit.run.sources import FEMNIST, Sources
 from tacit.run.sweep import Load, Member

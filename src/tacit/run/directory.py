@@ -12,17 +12,17 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from tacit import jsontext, record, toml
 from tacit.errors import RunDirectoryError, SpecError
 from tacit.lock import locked
-from tacit.machine import sync_folder
+from tacit.machine import write_whole
 from tacit.measures import ERROR, judge
 from tacit.npz import read_arrays
 from tacit.run.spec import Spec
@@ -184,20 +184,6 @@ class RunDirectory:
             raise _damaged(path, f"it has no {missing[0]}")
         record.check_result(self.path, found)
         return dict(found)
-
-
-def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
-    """Write a draft beside the file, flush the draft to disk, rename it: a crash leaves the old file or the new one.
-
-    On return the new one is there for good: ledgers then forget what only the old one would have asked for.
-    """
-    draft = path.with_name(f".{path.name}.draft")
-    with draft.open("wb") as file:
-        write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    sync_folder(path.parent)
 
 
 def load_npz(path: Path) -> dict[str, Array]:

@@ -19,9 +19,10 @@ from tacit.engine.fast import fusable
 from tacit.engine.passes import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
+from tacit.machine import write_whole
 from tacit.run import build, deploy, ranks
 from tacit.run.compose import AdmmSetup
-from tacit.run.directory import RunDirectory, write_whole
+from tacit.run.directory import RunDirectory
 from tacit.run.evaluation import LONG
 from tacit.run.noise import check_seed, simulated
 from tacit.run.presets import fitted, preset
