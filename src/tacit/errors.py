@@ -6,6 +6,7 @@
     │   ├── SpecError            an unknown key, a bad value, a number out of range
     │   ├── IncompatibleError    two choices that do not go together
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
+    │   ├── LedgerMissing        a ledger or its witness is not where it should be
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
     │   ├── Rejected             what an estimator was given cannot be used; a ValueError too, as scikit-learn expects
     │   └── MissingDependency    an optional package that the request needs; an ImportError too
@@ -61,6 +62,10 @@ class IncompatibleError(InputError):
 
 class RunDirectoryError(InputError):
     """An output directory that cannot be used or resumed."""
+
+
+class LedgerMissing(InputError):
+    """A ledger or its witness is not where it should be: without it, nothing shows what was released before."""
 
 
 class RecordError(InputError):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.federation import facts
+from tacit.federation import facts, ledger_files
 from tacit.federation.messages import REPLIES, Ask, Hello, Join, read, written
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
@@ -42,14 +42,19 @@ def site_text(name: str, agents, agree: str = "", limit: float = 3.0, extra: str
     return "\n".join([*lines, f"[agree]\n{agree}\n"])
 
 
-def make(folder: Path, agents=("north",), change=None, name=None, **options) -> Path:
-    """A folder with a site file; `change` edits the records (x, y) of each agent before they are written."""
+def make(folder: Path, agents=("north",), change=None, name=None, ledgers=True, **options) -> Path:
+    """A folder with a site file, and ledgers unless a test is about their absence.
+
+    `change` edits the records (x, y) of each agent before they are written.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for who in agents:
         x, y = records(who)
         write_table(folder / f"{who}.csv", *((x, y) if change is None else change(x, y)))
     path = folder / "site.toml"
     path.write_text(site_text(name or "-".join(agents), agents, **options))
+    if ledgers:
+        ledger_files.init(read_site(path, with_data=False))
     return path
 
 

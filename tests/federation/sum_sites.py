@@ -32,7 +32,9 @@ def key_of(folder: Path, agent: str) -> str:
     return (files.signing_key(path) if path.exists() else files.new_signing_key(path)).public.hex()
 
 
-def make(folder: Path, sites=SITES, agree: str = TRUST, pin=None, change=None, limit=3.0, **section) -> dict[str, Path]:
+def make(
+    folder: Path, sites=SITES, agree: str = TRUST, pin=None, change=None, limit=3.0, ledgers=True, **section
+) -> dict[str, Path]:
     """The site files, each with the keys of all others; `pin` edits what a site pins."""
     keys = {who: key_of(folder / site, who) for site, agents in sites.items() for who in agents}
     found = {}
@@ -40,7 +42,7 @@ def make(folder: Path, sites=SITES, agree: str = TRUST, pin=None, change=None, l
         peers = {who: key for who, key in keys.items() if who not in agents}
         peers = peers if pin is None else pin(site, peers)
         text = agree + sum_section(peers, **section)
-        found[site] = small.make(folder / site, agents, change, name=site, agree=text, limit=limit)
+        found[site] = small.make(folder / site, agents, change, name=site, ledgers=ledgers, agree=text, limit=limit)
     return found
 
 

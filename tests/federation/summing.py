@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.federation import ledger_files
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.guarded.masks import files
@@ -41,6 +42,7 @@ def make(path: Path, sites=SITES, agree: str = AGREE) -> dict[str, Path]:
         peers = "".join(f'{who} = "{key}"\n' for who, key in public.items() if who not in agents)
         found[site] = path / site / "site.toml"
         found[site].write_text(small.site_text(site, agents, agree=agree + peers))
+        ledger_files.init(read_site(found[site]))
     return found
 
 

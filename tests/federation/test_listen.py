@@ -314,7 +314,8 @@ def test_the_process_ends_with_sigterm_and_starts_again_after_a_kill(folder, twi
 
     def started():
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        assert json.loads(process.stderr.readline())["event"] == "listening"
+        told = [json.loads(process.stderr.readline())["event"] for _ in range(3)]
+        assert told == ["account", "account", "listening"]
         return process
 
     first, process = join(twin), started()
@@ -333,7 +334,7 @@ def test_the_process_ends_with_sigterm_and_starts_again_after_a_kill(folder, twi
     _, log = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     events = [json.loads(line)["event"] for line in log.splitlines()]
-    assert events[-1] == "ended"
+    assert events[-3:] == ["account", "account", "ended"]
     assert not site.socket.exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import DataError, SpecError
-from tacit.federation import facts
+from tacit.federation import facts, ledger_files
 from tacit.federation import service as services_module
 from tacit.federation.messages import Ask, AskSum, Close, Closed, Meet, Met, Refusal, Shares, Signed, Unjoined, written
 from tacit.federation.service import Service
@@ -344,8 +344,10 @@ def test_what_was_met_stays_and_the_owner_is_told_of_other_keys(tmp_path):
         assert told(one, party.meet(signed=party.signed[::-1])) == Met("r1")
         before = dict(one._runs["r1"].agents)
         party["pair"].close()
-        for file in party["pair"].site.ledger.iterdir():
+        site = party["pair"].site
+        for file in (*site.ledger.iterdir(), *site.witness.iterdir()):
             file.unlink()  # the keys of the others are lost, and what their ledgers knew of the run
+        ledger_files.init(site)
         lost = party.reopened("pair")
         fresh = {each.agent: each for each in told(lost, party.join).signed}
         other = tuple(fresh.get(each.agent, each) for each in party.signed)
@@ -710,10 +712,10 @@ def test_own_agents_among_the_peers_have_their_own_key(tmp_path):
     own = key_of(tmp_path / "alone", "north")
     path = make(tmp_path, pin=lambda _, peers: {"north": own} | peers)["alone"]
     Service(read_site(path)).close()  # the same key again is no harm
-    path = make(tmp_path, pin=lambda _, peers: peers | {"north": SigningKey.new().public.hex()})["alone"]
+    path = make(tmp_path, pin=lambda _, peers: peers | {"north": SigningKey.new().public.hex()}, ledgers=False)["alone"]
     with pytest.raises(SpecError, match="pins agent north, which is one of this site, to another key"):
         Service(read_site(path))
-    path = make(tmp_path, pin=lambda _, peers: peers | {"west": own})["alone"]
+    path = make(tmp_path, pin=lambda _, peers: peers | {"west": own}, ledgers=False)["alone"]
     with pytest.raises(SpecError, match="west and north are pinned to one key"):
         Service(read_site(path))
 

@@ -11,9 +11,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
+from tacit.cli import agent_files
 from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.jsontext import Values
+
+NOT_RESTARTED = 78  # the units that tacit writes do not start a service again that exits with this code
 
 if TYPE_CHECKING:
     from tacit.federation.site import Site
@@ -28,6 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="load everything, say what would be answered, and touch nothing")
     key = actions.add_parser("key", help="draw the signing keys of the agents, for secure sums, where they are missing")
     key.add_argument("--forget-runs", action="store_true", help="delete the keys of all runs instead (see below)")
+    agent_files.add_actions(actions)
     for action, run in ((serve, run_serve), (check, run_check), (key, run_key)):
         action.add_argument("file", metavar="SITE.toml", help="the site file")
         finish(action, run.__doc__, run)
@@ -36,12 +40,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run_serve(options: argparse.Namespace) -> int:
     """Load the records of a site file, open the ledgers of its agents, and answer the accounts that the file names.
     The log goes to stderr: it says why something was refused, and the caller is not told.
+
+    The service makes no ledger. If a ledger or its witness is missing, or if they do not agree, it exits with code 78,
+    after which its unit does not start it again: a person has to decide.
     """
+    from tacit.errors import LedgerCorrupt, LedgerMissing
     from tacit.federation import log
     from tacit.federation.listen import serve
     from tacit.federation.site import read
 
-    serve(read(options.file), log.to(sys.stderr, as_json=options.log_json))
+    try:
+        serve(read(options.file), log.to(sys.stderr, as_json=options.log_json))
+    except (LedgerMissing, LedgerCorrupt) as error:
+        say(f"tacit: {error}", file=sys.stderr)
+        return NOT_RESTARTED
     return 0
 
 
@@ -197,7 +209,7 @@ def _spent(site: Site, agent: str) -> str:
     with ExitStack() as opened:
         ledger = _ledger(site, agent, opened)
         if ledger is None:
-            return "no ledger yet"
+            return "no ledger yet: tacit agent init makes it"
         spent = [f"{one.data_id!r} spent {upward(one.epsilon)}" for one in ledger.show()]
     return ", ".join(spent) or "nothing released"
 

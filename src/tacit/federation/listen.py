@@ -22,11 +22,11 @@ from pathlib import Path
 
 from tacit.errors import IncompatibleError, SpecError
 from tacit.federation import wire
+from tacit.federation.ledger_files import alone
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Refusal, written
 from tacit.federation.service import Service
 from tacit.federation.site import Site
-from tacit.lock import locked
 from tacit.run.train import Patience
 
 SECONDS = 20.0  # for a message to arrive, and for its reply to leave
@@ -39,19 +39,17 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group
 def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) -> None:
     """Answer on the socket of a site until SIGTERM, SIGINT or `stop`; an answer on its way is finished first."""
     allowed, stop = users(site), stop or threading.Event()
-    site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with locked(site.ledger, wait=False) as alone:
-        if not alone:
-            raise IncompatibleError(f"another service holds {site.ledger}: stop it first.")
-        with Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
-            who = ", ".join(site.callers) or "its own account"
-            service.log(f"listens at {site.socket} for {who}", event="listening")
-            desk = _Desk(service, allowed)
-            try:
-                desk.attend(door, lambda: stop.is_set() or patience.asked)
-            finally:
-                desk.finish()
-            service.log("ends: no answer is on its way", event="ended")
+    with alone(site), Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
+        service.log_accounts("start")
+        who = ", ".join(site.callers) or "its own account"
+        service.log(f"listens at {site.socket} for {who}", event="listening")
+        desk = _Desk(service, allowed)
+        try:
+            desk.attend(door, lambda: stop.is_set() or patience.asked)
+        finally:
+            desk.finish()
+        service.log_accounts("end")
+        service.log("ends: no answer is on its way", event="ended")
 
 
 def users(site: Site) -> set[int]:

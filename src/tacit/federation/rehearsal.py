@@ -16,9 +16,10 @@ from pathlib import Path
 from types import FrameType, TracebackType
 
 from tacit.errors import TacitError
-from tacit.federation import commands, control, folders, nodes
+from tacit.federation import commands, control, folders, ledger_files, nodes
 from tacit.federation.commands import LOOPBACK, Command
 from tacit.federation.plan import read_plan
+from tacit.federation.site import read
 
 READY = 60.0  # seconds that a process has to answer
 LOGS = "logs"
@@ -82,6 +83,8 @@ class Rehearsal:
 
     def begin(self, show: control.Show) -> None:
         """Start everything, the coordinator first: nodes are let in once their keys are registered."""
+        for site in self.sites:
+            ledger_files.init(read(self.folder / site / "agent" / "site.toml", with_data=False))
         for name in ("superlink", "door"):
             self.start(name)
         for site in self.sites:

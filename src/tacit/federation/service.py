@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tacit.engine.side_by_side import THREADS
-from tacit.errors import Unfit
-from tacit.federation import facts, wire
+from tacit.errors import TacitError, Unfit
+from tacit.federation import facts, ledger_files, wire
 from tacit.federation.agreement import spec_of
 from tacit.federation.log import Log, counted, reason, silent
 from tacit.federation.mapped import MappedRecords
@@ -44,12 +44,13 @@ from tacit.federation.site import Holding, Site, load
 from tacit.guarded.agent import Guarded, Resident
 from tacit.guarded.half import AdmmHalf
 from tacit.machine import cores
+from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.summed import Summed
 from tacit.privacy.terms import Terms
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
-from tacit.run.ledgers import allow_files, file_of
+from tacit.run.ledgers import allow_files
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -213,14 +214,25 @@ class Service:
             return self._runs.get(name)
 
     def _ledger(self, one: Holding) -> Ledger:
-        self.site.ledger.mkdir(parents=True, exist_ok=True, mode=0o700)
-        file = self.site.ledger / file_of(one.name)
-        ledger = self._files.enter_context(Ledger.open(file, deploy.price, self.site.limit))
+        ledger = self._files.enter_context(ledger_files.opened(self.site, one))
         others = sorted(set(ledger.history().spent) - {one.data_id})
         if others:
             known = f"the ledger of agent {one.name} has answered for {', '.join(map(repr, others))} too"
             self.log(f"{known}: {one.data_id!r} has a budget of its own, and must share no record with them")
         return ledger
+
+    def log_accounts(self, when: str) -> None:
+        """Log the entries, head and spent budget of each ledger, so that the log is a second witness."""
+        for one in self.site.agents:
+            try:
+                history = self._ledgers[one.name].history()
+            except TacitError as error:
+                self.log(f"{when}: agent {one.name}: {reason(error)}", event="account", agent=one.name)
+                continue
+            (entries, head), limit = history.tip, self.site.limit
+            spent = deploy.price(tuple(history.spent.get(one.data_id, {}).items()), limit.dp_delta)
+            text = f"{when}: agent {one.name} has spent {upward(spent)} of {limit}; {entries} entries, head {head}"
+            self.log(text, event="account", agent=one.name, entries=entries, head=head, epsilon=spent)
 
 
 def _sums(site: Site, office: Office) -> Sums:

@@ -1,6 +1,7 @@
 """The site file: what an institution holds, what it gives away at most, and what it agrees to.
 
-    [site]      name, socket, ledger (a directory); callers: accounts that may connect; group: of the socket; pace
+    [site]      name, socket, ledger and witness (directories); callers: accounts that may connect; group: of the
+                socket; pace
     [limit]     epsilon and dp_delta that the ledger of each agent allows over all runs
     [data]      keys of the section [data] of a spec that all agents of the site share: schema, class_names, ...
     [[agent]]   name, data (a file or folder), data_id (the name of the data in the ledger, for good)
@@ -55,6 +56,7 @@ class Site:
     name: str
     socket: Path
     ledger: Path
+    witness: Path  # outside of `ledger`, and on another disk if the owner has one
     callers: tuple[str, ...]  # accounts that may connect; none named: that of the service
     group: str | None
     pace: float
@@ -70,11 +72,18 @@ def read(path: str | Path, with_data: bool = True) -> Site:
     source, folder = str(path), Path(path).absolute().parent
     document = toml.loads(toml.text_of(path), source)
     _known(source, "section", document, ("site", "limit", "data", "agent", "agree", "sum"))
-    site = _section(source, document, "site", ("name", "socket", "ledger", "callers", "group", "pace"))
+    site = _section(source, document, "site", ("name", "socket", "ledger", "witness", "callers", "group", "pace"))
     limit = _section(source, document, "limit", ("epsilon", "dp_delta"))
     socket = folder / _text(source, "site.socket", site.get("socket"))
     if len(str(socket).encode()) > LONGEST_SOCKET:
         raise SpecError(f"{source}: {socket} is longer than the {LONGEST_SOCKET} bytes of a socket: name a short path.")
+    ledger = folder / _text(source, "site.ledger", site.get("ledger"))
+    witness = folder / _text(source, "site.witness", site.get("witness", "witness"))
+    if _within(witness, ledger) or _within(ledger, witness):
+        raise SpecError(
+            f"{source}: site.witness shows that site.ledger was put back, so that the two cannot be one directory, nor "
+            "one inside the other: name a directory beside it, or on another disk."
+        )
     agree = agreement(_section(source, document, "agree"), source)
     room = sum_room(_section(source, document, "sum", KEYS), source, folder) if "sum" in document else None
     if room is None and "sum" in agree.values.get("privacy.trust", ()):
@@ -82,7 +91,8 @@ def read(path: str | Path, with_data: bool = True) -> Site:
     return Site(
         name=_text(source, "site.name", site.get("name")),
         socket=socket,
-        ledger=folder / _text(source, "site.ledger", site.get("ledger")),
+        ledger=ledger,
+        witness=witness,
         callers=_texts(source, "site.callers", site["callers"]) if "callers" in site else (),
         group=None if "group" not in site else _text(source, "site.group", site["group"]),
         pace=_number(source, "site.pace", site.get("pace", 0.25), LONGEST_PACE),
@@ -121,6 +131,10 @@ def _loaded(site: Site, holding: Holding) -> Federation:
         several = f"{holding.data} names {found.n_agents} agents"
         raise DataError(f"agent {holding.name}: {several}: give each agent a file of its own.")
     return found
+
+
+def _within(inner: Path, outer: Path) -> bool:
+    return inner.resolve().is_relative_to(outer.resolve())
 
 
 def _data(source: str, folder: Path, section: Values, there: bool) -> DataSpec:

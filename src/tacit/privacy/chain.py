@@ -7,7 +7,11 @@ JSON; its payload (what the entry is about, by sha256) stands beside it and may 
 chain. The number of entries and the last hash are kept too, so a missing tail shows.
 
 The hashes carry no secret: they reveal an accident, a partial edit or a stale index, not an owner who rewrites the
-whole file, deletes it or puts an old copy back. For that the head must stand elsewhere: results of runs hold it.
+whole file, deletes it or puts an old copy back. For that the head must stand elsewhere: the results of runs hold it,
+and so does the witness of an agent service (tacit.privacy.witness).
+
+A commit is in the log (FILE-wal) first. `checkpoint` moves the log into the file. A copy of the file alone then holds
+every entry so far.
 """
 
 from __future__ import annotations
@@ -35,12 +39,12 @@ _TABLES = (
     "CREATE TABLE payload (n INTEGER PRIMARY KEY REFERENCES entry, data BLOB NOT NULL)",
     "CREATE TABLE tip (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL, hash TEXT NOT NULL)",
 )
-# A commit waits for one fsync, of the log (FILE-wal); every so many pages of the log go into the file, which takes two
-# more, and all of them when the last one who has the ledger open closes it. Until then the log is a part of the ledger,
-# and a copy of the file alone is behind by the answers of that many pages.
+# A commit waits for one fsync, of the log; a checkpoint waits for two more. SQLite makes one by itself whenever the log
+# has this many pages, and when the last process that has the ledger open closes it.
 _LOG_PAGES = 256  # of 4 KB: a dozen answers of the size of MNIST's model
 _SETTINGS = f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_LOG_PAGES}"
 _PATIENCE = 60.0  # seconds that a process waits for the others
+_BUSY = 10.0  # seconds for which a checkpoint is tried again while another process reads the file
 START = "0" * 64
 
 
@@ -115,6 +119,35 @@ class Chain:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+
+    def checkpoint(self) -> None:
+        """Move all that was committed into the file, so that a copy of the file alone holds every entry.
+
+        Raise Refused if another process reads the file for so long that this is not possible.
+        """
+        with self._lock, self._explained():
+            self._connection.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY)}")
+            try:
+                busy, logged, moved = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+            finally:
+                self._connection.execute(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
+            if busy or moved != logged:
+                raise Refused(
+                    f"another process has been reading {self.path} for {_BUSY:g} s, so that its newest entries are not "
+                    "in the file yet. What was answered is on record: it is sent when it is asked for again."
+                )
+            self._check_in_place()
+            self._size = max(self._size, _identity(self.path)[1])
+
+    def backup(self, to: Path) -> None:
+        """Write a copy of the file as it is now, whether others use it or not. `to` is a new file of mode 0600."""
+        with self._lock, self._explained():
+            os.close(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            with closing(_connect(to)) as copy:
+                self._connection.backup(copy)
+            with to.open("rb") as file:
+                os.fsync(file.fileno())
+            sync_folder(to.parent)
 
     def _check_in_place(self) -> None:
         """Refuse to go on where the file at the path is not the file that is open: an entry would be lost with it."""

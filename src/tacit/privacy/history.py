@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 from tacit.errors import Refused, SpecError
+from tacit.jsontext import Values
 from tacit.privacy.chain import ChainEntry
-from tacit.privacy.release import Release, restored, spell
+from tacit.privacy.release import Release, describe, restored, spell
 from tacit.privacy.terms import ZERO_OUT, Key, Place, Terms
 
 _RENAMED = {"add_remove": ZERO_OUT}  # as ledgers of 0.1 and 0.2 say it
+LOST = "(entered by the owner)"  # what stands for the name of a run that no entry names
 UNRECORDED = "an adjacency that was not recorded"  # ledgers of 0.1.0
 Price: TypeAlias = Callable[[Sequence[tuple[Release, int]], float], float]
 
@@ -48,6 +50,26 @@ class Answer:
     head: str  # of the ledger, once this answer was its last entry
 
 
+@dataclass(frozen=True)
+class Charge:
+    """Releases that count as made although the ledger has no answers of them, and the run that they end, if any."""
+
+    data_id: str
+    run: str | None
+    release: Release
+    count: int
+    adjacency: str
+
+    def described(self) -> Values:
+        """Return the charge as JSON."""
+        return asdict(self) | {"release": describe(self.release)}
+
+    @classmethod
+    def restored(cls, description: Values) -> Charge:
+        """Return the charge that `described` described."""
+        return cls(**{**description, "release": restored(description["release"])})
+
+
 @dataclass
 class History:
     """A chain as read: answers by key, runs, releases and their adjacency by data set, the limit in force."""
@@ -59,6 +81,7 @@ class History:
     spent: dict[str, Counter[Release]] = field(default_factory=dict)
     adjacency: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, str], Place] = field(default_factory=dict)  # by data set and run
+    charges: list[Charge] = field(default_factory=list)
 
     def place(self, data_id: str, run: str) -> Place:
         """The place in a run; an empty place where the agent has none yet."""
@@ -72,6 +95,9 @@ class History:
         elif body["kind"] == "run":
             terms = Terms.restored(body["terms"])
             self.place(body["data"], terms.run).terms = terms
+        elif body["kind"] == "charge":
+            for one in body["charges"]:
+                self._charge(Charge.restored(one), str(body["why"]))
         elif body["kind"] == "end":
             self.place(body["data"], body["run"]).ended = str(body["why"])
         elif body["kind"] == "release":
@@ -85,6 +111,13 @@ class History:
         else:
             raise KeyError(body["kind"])
         self.tip, self.first = (entry.n, entry.hash), self.first or entry.hash
+
+    def _charge(self, charge: Charge, why: str) -> None:
+        self.charges.append(charge)
+        self.spent.setdefault(charge.data_id, Counter())[charge.release] += charge.count
+        self.adjacency.setdefault(charge.data_id, charge.adjacency)
+        if charge.run is not None:
+            self.place(charge.data_id, charge.run).ended = why
 
     def check_adjacency(self, data_id: str, adjacency: str) -> None:
         """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
@@ -100,11 +133,18 @@ class History:
         limit = self.limit.epsilon if self.limit is not None and self.limit.dp_delta == dp_delta else None
         found = []
         for data_id, spent in self.spent.items():
-            runs: dict[str, list[Answer]] = {}
+            rounds: dict[str, set[int]] = {}
+            made: dict[str, Counter[Release]] = {}
             for answer in self.answers.values():
                 if answer.key.data_id == data_id:
-                    runs.setdefault(answer.key.run, []).append(answer)
-            told = tuple(RunSpent.of(run, answers, price, dp_delta) for run, answers in runs.items())
+                    rounds.setdefault(answer.key.run, set()).add(answer.key.round)
+                    made.setdefault(answer.key.run, Counter())[answer.release] += 1
+            for charge in self.charges:
+                if charge.data_id == data_id and charge.count:
+                    made.setdefault(charge.run or LOST, Counter())[charge.release] += charge.count
+            told = tuple(
+                RunSpent.of(run, len(rounds.get(run, ())), of_run, price, dp_delta) for run, of_run in made.items()
+            )
             epsilon = price(tuple(spent.items()), dp_delta)
             left = None if limit is None else max(0.0, limit - epsilon)
             adjacency = self.adjacency[data_id]
@@ -123,11 +163,9 @@ class RunSpent:
     epsilon: float
 
     @classmethod
-    def of(cls, run: str, answers: Sequence[Answer], price: Price, dp_delta: float) -> RunSpent:
-        """What the answers of a run cost together."""
-        made = Counter(answer.release for answer in answers)
-        rounds = len({answer.key.round for answer in answers})
-        return cls(run, rounds, len(answers), tuple(map(spell, made)), price(tuple(made.items()), dp_delta))
+    def of(cls, run: str, rounds: int, made: Counter[Release], price: Price, dp_delta: float) -> RunSpent:
+        """Return what the releases of a run cost together, of which `rounds` rounds have answers on record."""
+        return cls(run, rounds, made.total(), tuple(map(spell, made)), price(tuple(made.items()), dp_delta))
 
 
 @dataclass(frozen=True)

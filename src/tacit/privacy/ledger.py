@@ -2,7 +2,8 @@
 
 A release is asked for by key (data, run, round, attempt) and question. One transaction looks the key up, composes all
 releases ever made from the same data, compares with the agent's own limit, computes the answer, and writes the
-answer together with its price; only after the commit is on disk does the answer leave. So
+answer together with its price. The answer leaves after the commit is on disk, in the ledger's file and in its witness
+if it has one. So
 
 * no release leaves without an entry, and no entry is free;
 * killed before the commit, nothing has left, nothing is charged, and the noise drawn is lost with the memory;
@@ -22,8 +23,10 @@ import hashlib
 import io
 import json
 import secrets
+import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,9 +37,10 @@ from tacit.errors import BudgetExhausted, IncompatibleError, Refused, SpecError
 from tacit.jsontext import Values
 from tacit.privacy.budget import upward
 from tacit.privacy.chain import Chain, canonical
-from tacit.privacy.history import Account, Answer, History, Limit, Price
+from tacit.privacy.history import Account, Answer, Charge, History, Limit, Price
 from tacit.privacy.release import Release, describe
 from tacit.privacy.terms import ZERO_OUT, Key, Terms, sent_again
+from tacit.privacy.witness import Position, Witness
 from tacit.types import Array
 
 
@@ -51,11 +55,19 @@ class Verified:
 
 
 class Ledger:
-    """The open ledger of one agent. `price` composes releases into an epsilon at a dp_delta."""
+    """The open ledger of one agent. `price` composes releases into an epsilon at a dp_delta.
 
-    def __init__(self, chain: Chain, price: Price) -> None:
-        self._chain, self._price = chain, price
+    After every `settled_every` commits, the file is complete without its log, and the witness knows of all of them.
+    """
+
+    def __init__(
+        self, chain: Chain, price: Price, witness: Witness | None = None, settled_every: int = 1
+    ) -> None:
+        self._chain, self._price, self._witness = chain, price, witness
+        self._settled_every, self._commits, self._settling = settled_every, 0, threading.Lock()
         self._history, self._version = History(), -1  # as of this version of the file
+        noted = None if witness is None else witness.read()
+        self._seen = (0, "") if noted is None else (noted.entries, noted.head)  # the chain goes through it, for good
         self._safe: tuple[str, Limit, Counter[Release]] | None = None
         self._due: dict[str, int] = {}  # by run: answers to earlier rounds go with the next release
 
@@ -71,11 +83,22 @@ class Ledger:
             return canonical([self._current().first, data_id])
 
     @classmethod
-    def open(cls, path: str | Path, price: Price, limit: Limit | None = None, create: bool = True) -> Ledger:
-        """Open and check the ledger at `path`; make a new one, with this limit, where there is none."""
+    def open(
+        cls,
+        path: str | Path,
+        price: Price,
+        limit: Limit | None = None,
+        create: bool = True,
+        witness: Witness | None = None,
+        settled_every: int = 1,
+    ) -> Ledger:
+        """Open and check the ledger at `path`; make a new one, with this limit, if there is none and `create`.
+
+        With a `witness`, the ledger must have the entry that the witness holds.
+        """
         chain = Chain(Path(path), ("limit 0", _limit_body(limit)) if create else None)
-        ledger = cls(chain, price)
         try:
+            ledger = cls(chain, price, witness, settled_every)
             ledger.verify()
             held = ledger._history.limit
             if limit is not None and limit != held:
@@ -89,7 +112,10 @@ class Ledger:
         return ledger
 
     def close(self) -> None:
-        """Release the file."""
+        """Settle what was committed, and release the file."""
+        with suppress(Refused):  # it is on record all the same
+            if self._commits:
+                self.settle()
         self._chain.close()
 
     def __enter__(self) -> Ledger:
@@ -108,6 +134,7 @@ class Ledger:
             if not self._agreed(data_id, terms):
                 body = {"kind": "run", "data": data_id, "terms": terms.described(), "at": _now()}
                 self._history.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+        self._committed()
 
     def check_terms(self, data_id: str, terms: Terms) -> None:
         """Refuse what `join` would refuse, and write nothing."""
@@ -132,6 +159,11 @@ class Ledger:
         `make` computes value and noise. It runs while the file is locked, and must not use the ledger. Prices hold for
         one `adjacency`: data whose answers were priced for another are refused.
         """
+        made = self._made(key, asked, release, make, adjacency)
+        self._committed()  # an answer that is sent again may be one whose process was killed here
+        return made
+
+    def _made(self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str) -> Array:
         with self._chain.transaction():
             history = self._current()
             history.check_adjacency(key.data_id, adjacency)
@@ -182,13 +214,67 @@ class Ledger:
                 return False
             body = {"kind": "end", "data": data_id, "run": run, "why": why, "at": _now()}
             self._history.add(self._chain.append(f"end {canonical([data_id, run])}", body))
-            return True
+        self._committed()
+        return True
+
+    def charge(self, data_id: str, releases: Sequence[Release], why: str) -> None:
+        """Count releases that the ledger does not know of, as its owner states them."""
+        with self._chain.transaction():
+            self._charge([self._stated(data_id, release) for release in releases], why)
+        self._committed()
+
+    def mark_restored(self, data_id: str, lost: Sequence[Release] = ()) -> None:
+        """Count every open run as answered to the end of its terms, and end it; count what was `lost` besides.
+
+        A copy that is put back does not know what was released after it was made. These runs may have gone on.
+        """
+        with self._chain.transaction():
+            charges = [
+                Charge(data, run, place.terms.release, place.remaining, place.terms.adjacency)
+                for (data, run), place in self._current().places.items()
+                if place.terms is not None and not place.ended
+            ]
+            self._charge(charges + [self._stated(data_id, release) for release in lost], "restored from a backup")
+        self._committed()
+
+    def _stated(self, data_id: str, release: Release) -> Charge:
+        return Charge(data_id, None, release, 1, self._current().adjacency.get(data_id, ZERO_OUT))
+
+    def _charge(self, charges: Sequence[Charge], why: str) -> None:
+        history = self._current()
+        body = {"kind": "charge", "why": why, "charges": [one.described() for one in charges], "at": _now()}
+        history.add(self._chain.append(f"charge {history.tip[0]}", body))
+
+    def attest(self, witness: Witness) -> None:
+        """Write a witness of this ledger as it is now, wherever an earlier one was, and keep it from now on."""
+        self._witness = witness
+        self.settle()
 
     def set_limit(self, limit: Limit | None) -> None:
         """Put another limit in force; the change is an entry like any other."""
         with self._chain.transaction():
             history = self._current()
             history.add(self._chain.append(f"limit {history.tip[0]}", _limit_body(limit)))
+        self._committed()
+
+    def settle(self) -> None:
+        """Complete the file, so that a copy of it alone holds every entry, and then its witness; or raise Refused."""
+        with self._settling:  # a witness never goes back
+            with self._chain.transaction():
+                (n, head), first = self._chain.tip(), self._current().first
+            self._chain.checkpoint()
+            if self._witness is not None:
+                self._witness.write(Position(self._witness.agent, first, n, head))
+            self._commits = 0
+
+    def _committed(self) -> None:
+        self._commits += 1
+        if self._commits >= self._settled_every:
+            self.settle()
+
+    def backup(self, to: Path) -> None:
+        """Write a copy of the ledger as it is now into a new file."""
+        self._chain.backup(to)
 
     def forget(self, run: str, before: int) -> int:
         """Drop the stored answers of a run to rounds < before, which can then never be sent again, and count them."""
@@ -236,15 +322,25 @@ class Ledger:
         version = self._chain.changed_by_others()
         if version != self._version or self._history.tip != self._chain.tip():
             self._history, self._version = self._read(), version
+        self._seen = self._history.tip
         return self._history
 
     def _read(self) -> History:
-        history = History()
+        """Read the chain, which must go through the last entry that was seen of it, here or by the witness."""
+        history, (n, head) = History(), self._seen
+        goes_through = not n
         for entry in self._chain.entries():
             try:
                 history.add(entry)
             except (KeyError, TypeError, ValueError, SpecError) as error:
                 raise self._chain.corrupt(f"entry {entry.n} is of no kind this version of tacit knows") from error
+            goes_through |= (entry.n, entry.hash) == (n, head)
+        if not goes_through:
+            seen_by = "when it was last read" if self._witness is None else f"when {self._witness.path} was written"
+            raise self._chain.corrupt(
+                f"it does not have the entry {n} that it had {seen_by}. It is an older copy or another ledger, and "
+                "answers have left that it does not count"
+            )
         return history
 
     def _stored(self, answer: Answer) -> bytes | None:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tacit.guarded.summand import Summand
 
 Deployed: TypeAlias = "Guarded | Summand"
+SETTLED_EVERY = 10  # rounds: every one would cost a run 11 to 28 %, every tenth 1 to 4 % (benchmarks/settling.py)
 
 
 def wanted(spec: Spec) -> bool:
@@ -193,16 +194,17 @@ def _stores(
     limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
     files = [ledgers / file_of(name) for name in names]
     held: dict[Path, Ledger] = {}
+    opened = partial(Ledger.open, price=price, settled_every=SETTLED_EVERY)
     for name, file, data_id, (half, ours) in zip(names, files, data_ids, agreed, strict=True):
         if file.exists():
-            held[file] = open_files.enter_context(Ledger.open(file, price, limit, create=False))
+            held[file] = open_files.enter_context(opened(file, limit=limit, create=False))
             check_ledger(name, held[file], data_id, half, ours, spec, started)
         elif started:
             raise DataError(
                 f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
             )
     ledgers.mkdir(parents=True, exist_ok=True)
-    return [held.get(file) or open_files.enter_context(Ledger.open(file, price, limit)) for file in files]
+    return [held.get(file) or open_files.enter_context(opened(file, limit=limit)) for file in files]
 
 
 def check_ledger(

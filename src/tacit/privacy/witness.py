@@ -1,0 +1,82 @@
+"""A witness: a small file that says how far a ledger has come, kept outside the folder of the ledger.
+
+It holds the agent, the hash of the ledger's first entry, the number of entries and the last hash (the head). It is
+written after each commit and before the answer leaves. So a ledger that does not have that head at that entry is
+another ledger or an older copy: answers have left that it does not know. A ledger that has more entries than its
+witness is normal: the process was stopped between the commit and the witness.
+
+A witness does not help if somebody puts back ledger and witness together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tacit.errors import LedgerCorrupt, LedgerMissing, Refused
+from tacit.machine import write_whole
+
+_HEAD_DIGITS = 64
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far the ledger of an agent has come."""
+
+    agent: str
+    first: str  # the hash of the first entry, which no other ledger has
+    entries: int
+    head: str  # the hash of the last entry
+
+
+class Witness:
+    """The file of one agent. Only the process that holds the ledger's folder writes it."""
+
+    def __init__(self, path: Path, agent: str) -> None:
+        self.path, self.agent = path, agent
+        self._written: Position | None = None
+
+    def read(self) -> Position:
+        """Return what the file says."""
+        try:
+            found = json.loads(self.path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise LedgerMissing(
+                f"the witness of agent {self.agent} is not at {self.path}, so that nothing shows whether its ledger is "
+                "complete. Put the file back. If the ledger is of an earlier version of tacit, or if you vouch for it, "
+                "tacit agent init SITE.toml makes a witness."
+            ) from None
+        except (OSError, ValueError) as error:
+            raise self._damaged(str(error)) from None
+        kinds = {"agent": str, "first": str, "entries": int, "head": str}
+        if not isinstance(found, dict) or {key: type(value) for key, value in found.items()} != kinds:
+            raise self._damaged("it needs agent, first, entries and head")
+        position = Position(**found)
+        if position.agent != self.agent:
+            raise self._damaged(f"it is the witness of agent {position.agent!r}")
+        if position.entries < 1 or len(position.head) != _HEAD_DIGITS:
+            raise self._damaged("its numbers cannot be those of a ledger")
+        self._written = position
+        return position
+
+    def write(self, position: Position) -> None:
+        """Replace the file: it is on disk when this returns. Raise Refused if that fails."""
+        if position == self._written:
+            return
+        text = json.dumps(asdict(position), indent=1) + "\n"
+        try:
+            write_whole(self.path, lambda file: file.write(text.encode()))
+        except OSError as error:
+            raise Refused(
+                f"the witness {self.path} cannot be written ({os.strerror(error.errno or 0)}), so that nothing leaves. "
+                "What was answered is on record: it is sent when it is asked for again."
+            ) from None
+        self._written = position
+
+    def _damaged(self, why: str) -> LedgerCorrupt:
+        return LedgerCorrupt(
+            f"the witness {self.path} of agent {self.agent} cannot be used ({why}). Put it back, or restore ledger and "
+            "witness from a backup: tacit agent restore SITE.toml BACKUP."
+        )
