@@ -20,10 +20,11 @@ from tacit.errors import BudgetExhausted
 from tacit.message import fingerprint
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease
+from tacit.privacy.witness import Witness
 
 GAUSSIAN = GaussianRelease(10.0)
 LIMIT = Limit(3.0, 1e-6)
-CODE = tuple(f"privacy/{name}.py" for name in ("ledger", "chain", "history", "terms"))
+CODE = tuple(f"privacy/{name}.py" for name in ("ledger", "chain", "history", "terms", "witness"))
 
 
 def price(events, dp_delta):
@@ -63,8 +64,9 @@ def killed_at(line, act):
 
 def answer_everywhere(folder):
     """A ledger with two rounds; then, for each line, a copy of it in which the third round is killed there."""
-    first = folder / "first.ledger"
+    first, seen = folder / "first.ledger", folder / "first.witness"
     with Ledger.open(first, price, LIMIT) as ledger:
+        ledger.attest(Witness(seen, "north"))
         for t in (1, 2):
             ledger.release(Key("data", "run", t), asked(t), GAUSSIAN, noisy)
     lived, line = False, 0
@@ -73,11 +75,12 @@ def answer_everywhere(folder):
         place = folder / f"{line:04d}"
         place.mkdir()
         shutil.copy(first, place / "ledger")
+        shutil.copy(seen, place / "witness")
         lived = killed_at(line, lambda place=place: answer(place))
 
 
 def answer(place):
-    ledger = Ledger.open(place / "ledger", price)
+    ledger = Ledger.open(place / "ledger", price, witness=Witness(place / "witness", "north"))
     ledger.forget_later("run", before=2)
     (place / "sent").write_bytes(ledger.release(Key("data", "run", 3), asked(3), GAUSSIAN, noisy).tobytes())
     ledger.close()

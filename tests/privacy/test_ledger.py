@@ -34,6 +34,7 @@ from tacit.privacy import chain
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Place, Terms
+from tacit.privacy.witness import Witness
 
 from .rounds import GAUSSIAN, LIMIT, asked, noisy, price
 
@@ -509,7 +510,9 @@ def test_a_round_killed_at_any_line_is_either_not_made_or_on_record(fast):
     recorded_unsent = 0
     for place in places:
         made = []
-        with Ledger.open(place / "ledger", price) as ledger:  # whole, wherever it was killed
+        shutil.copy(place / "ledger", place / "alone")  # without its log
+        # whole, wherever it was killed, and not behind its witness
+        with Ledger.open(place / "ledger", price, witness=Witness(place / "witness", "north")) as ledger:
             releases = ledger.verify().releases
             assert ledger.verify().forgotten == releases - 2  # the first answer goes with the third, or stays
             again = answer(ledger, 3, make=lambda made=made: made.append(noisy()) or made[-1])
@@ -517,6 +520,8 @@ def test_a_round_killed_at_any_line_is_either_not_made_or_on_record(fast):
             assert len(made) == 3 - releases  # an entry: the stored answer, no new noise; no entry: one answer, charged
         if (place / "sent").exists():
             assert releases == 3
+            with Ledger.open(place / "alone", price, create=False) as copy:
+                assert copy.verify().releases == 3
             assert (place / "sent").read_bytes() in (b"", again.tobytes())  # b"": killed between open and write
         recorded_unsent += releases == 3 and not (place / "sent").exists()
     assert recorded_unsent > 0  # the case in which the stored answer matters did occur
