@@ -496,3 +496,14 @@ def test_what_a_ledger_cannot_guard_is_refused(tmp_path, values, says):
 def test_a_limit_needs_a_ledger():
     with pytest.raises(IncompatibleError, match="kept in a ledger"):
         train(preset("sound", "objt").with_values(EXACT | {"privacy.limit": 1.0}))
+
+
+def test_a_run_that_makes_its_ledgers_says_so_and_the_next_run_does_not(tmp_path, capsys):
+    command = ["train", "--data", "heart", "--rounds", "2", "--ledger", str(tmp_path / "ledgers"), "--out"]
+    for name, made in (("first", True), ("second", False)):
+        assert main([*command, str(tmp_path / name)]) == 0
+        assert ("new ledger  made for cleveland" in capsys.readouterr().out) == made
+        totals = RunDirectory.open(tmp_path / name).result()["ledger_totals"]
+        assert {one["new"] for one in totals.values()} == {made}
+    assert main(["train", "--data", "heart", "--rounds", "2", "--out", str(tmp_path / "own")]) == 0
+    assert "new ledger" not in capsys.readouterr().out  # ledgers of one run are always new

@@ -99,6 +99,7 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
         ("risk", _risk(summary)),
         ("trust", summary.get("trust")),
         ("ledgers", _ledgers(summary)),
+        ("new ledger", _new_ledgers(summary)),
         ("not covered", _not_covered(summary.get("not_covered") or (), out)),
         *(("note", note) for note in notes),
         ("time", f"{summary['seconds']:.1f} s"),
@@ -163,6 +164,15 @@ def _ledgers(summary: Values) -> str:
         return ""
     limit = f"of {most['limit']:g} allowed" if most["limit"] else "and no limit is set (tacit ledger limit)"
     return f"epsilon {upward(most['epsilon'])} is spent over all runs, {limit}"
+
+
+def _new_ledgers(summary: Values) -> str:
+    """Name the agents for which this run has made a ledger of all runs."""
+    new = [agent for agent, one in (summary.get("ledger_totals") or {}).items() if one.get("new")]
+    if not new:
+        return ""
+    some = f"{', '.join(new[:3])}{f' and {len(new) - 3} more' if len(new) > 3 else ''}"
+    return f"made for {some}; runs before this one are not counted: if there were any, put their ledgers back"
 
 
 def _not_covered(items: Sequence[str], out: Path) -> str:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tacit.guarded.summand import Summand
 
 Deployed: TypeAlias = "Guarded | Summand"
-SETTLED_EVERY = 10  # rounds: every one would cost a run 11 to 28 %, every tenth 1 to 4 % (benchmarks/settling.py)
+SETTLED_EVERY = 10  # rounds: every one costs a run 4 to 32 %, every tenth at most 4 % (benchmarks/settling.py)
 
 
 def wanted(spec: Spec) -> bool:
@@ -278,15 +278,22 @@ def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:
     return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None
 
 
-def ledger_totals(agents: Sequence[Deployed], dp_delta: float) -> dict[str, dict[str, float | None]] | None:
-    """Return what each agent's ledger has spent on its data over all runs, at the delta of its limit or of this run."""
+def ledger_totals(spec: Spec, agents: Sequence[Deployed]) -> dict[str, dict[str, float | None]] | None:
+    """Return what each agent's ledger has spent on its data over all runs, at the delta of its limit or of this run.
+
+    `new` tells that this run made a ledger that was to count all runs: no earlier run is counted in it.
+    """
     found: dict[str, dict[str, float | None]] = {}
     for agent in agents:
         if isinstance(agent.store, Ledger):
             book = agent.store.history()
-            limit, delta = (None, dp_delta) if book.limit is None else (book.limit.epsilon, book.limit.dp_delta)
+            limit, delta = (None, spec.privacy.dp_delta) if book.limit is None else (
+                book.limit.epsilon, book.limit.dp_delta
+            )
             spent = frozenset(book.spent.get(agent.data_id, {}).items())
-            found[agent.name] = {"epsilon": _total(spent, delta), "dp_delta": delta, "limit": limit}
+            first_run = next(iter(book.places))
+            new = spec.privacy.ledger is not None and first_run == (agent.data_id, agent.terms.run)
+            found[agent.name] = {"epsilon": _total(spent, delta), "dp_delta": delta, "limit": limit, "new": new}
     return found or None
 
 

@@ -205,7 +205,7 @@ class Run:
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
         summary |= {
             "sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded),
-            "ledger_totals": deploy.ledger_totals(self.guarded, self.spec.privacy.dp_delta),
+            "ledger_totals": deploy.ledger_totals(self.spec, self.guarded),
         } | self.told_by_host()  # fmt: skip
         summary |= {} if self.domain_sha256 is None else {"domain_sha256": self.domain_sha256}
         model = self._model(w, average)
