@@ -100,6 +100,7 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
         ("trust", summary.get("trust")),
         ("ledgers", _ledgers(summary)),
         ("new ledger", _new_ledgers(summary)),
+        ("took part", _missed(summary)),
         ("not covered", _not_covered(summary.get("not_covered") or (), out)),
         *(("note", note) for note in notes),
         ("time", f"{summary['seconds']:.1f} s"),
@@ -108,6 +109,13 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
     for name, text in rows:
         if text:
             say(f"{name:<{LABEL}}{text}".replace("\n", "\n" + " " * LABEL), hang=LABEL)
+
+
+def _missed(summary: Values) -> str:
+    """Return how many rounds the agents answered that missed some; "" if all of them answered every round."""
+    rounds, took_part = summary["rounds"], summary.get("took_part") or {}
+    answered = {name: counts["answered"] for name, counts in took_part.items()}
+    return "; ".join(f"{name} answered {n} of {rounds} rounds" for name, n in answered.items() if n < rounds)
 
 
 def _risk(summary: Values) -> str:
