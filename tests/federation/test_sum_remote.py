@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tacit import toml
+from tacit.cli import main
 from tacit.errors import IncompatibleError, RunDirectoryError, Suspended
 from tacit.federation import status
 from tacit.federation.attendance import SumAttendance
-from tacit.federation.closing import KEYS, Kept
+from tacit.federation.closing import FILE, Kept
 from tacit.federation.coordinator import close_all
 from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Given, Refusal, Unjoined, read, written
@@ -136,7 +137,8 @@ def test_attempts_are_counted_as_the_ledgers_have_them(run):
             told = result.summary["took_part"][name]
             assert told["released"] == len(found[name])
             assert told["epsilon"] == pytest.approx(ledger.show()[0].epsilon)
-            assert result.summary["ledger_heads"][name] == ledger.head
+            ledger.verify(result.summary["ledger_heads"][name])
+            assert [run.state for run in ledger.runs()] == ["ended"]
             assert told["epsilon_at_most"] <= 1.0
     north, east = result.summary["took_part"]["north"], result.summary["took_part"]["east"]
     assert (north["answered"], north["missed"], north["dropped"], north["asked"]) == (4, 2, 1, 5)
@@ -553,7 +555,7 @@ def test_a_service_that_is_started_again_between_join_and_meet_joins_again(run):
 def test_keys_end_with_the_run_and_what_the_coordinator_keeps_of_them_is_public(run, quick):
     _, room = run()
     assert not list(quick.rglob("*.runkey"))
-    (path,) = (room.where / "runs").glob(f"*/{KEYS}")
+    (path,) = (room.where / "runs").glob(f"*/{FILE}")
     told = path.read_text()
     assert all(who in told for who in EVERYBODY)
     for file in quick.rglob("keys/*.key"):
@@ -681,9 +683,9 @@ def test_a_site_that_does_not_say_that_it_has_closed_has_not(run, reply):
 def test_keys_that_are_damaged_are_named(run):
     with pytest.raises(Suspended):
         run(down("alone", [3]), repetitions=0)
-    (path,) = (run.room.where / "runs").glob(f"*/{KEYS}")
+    (path,) = (run.room.where / "runs").glob(f"*/{FILE}")
     path.write_text("[{}]")
-    with pytest.raises(RunDirectoryError, match=r"keys\.json is damaged"):
+    with pytest.raises(RunDirectoryError, match=r"closing\.json is damaged"):
         run(room=run.room, repetitions=0)
 
 
@@ -699,3 +701,36 @@ def test_a_run_that_counts_on_fewer_colluding_agents_than_a_site_has_says_so_in_
     lines = []
     run(rounds=1, said=lines)
     assert any("which know all of each other, and privacy.colluding = 1 counts on fewer" in line for line in lines)
+
+
+def test_a_ledger_that_went_back_with_its_witness_during_a_run_is_found_by_the_numbers_of_the_run(run, capsys):
+    """The service cannot notice that both went back. The run ends well, with more releases than the ledger has."""
+
+    def fate(way, who, header):
+        if (way, who, header.get("t"), header.get("kind")) == ("to", "alone", 4, "ask sum") and "early" in kept:
+            one, early = run.room.services["alone"], kept.pop("early")
+            one.close()
+            for path, data in early.items():
+                path.write_bytes(data)
+            run.room.services["alone"] = Service(one.site)
+        if (way, who, header.get("t")) == ("from", "alone", 1):
+            one = run.room.services["alone"]
+            kept.setdefault("early", {path: path.read_bytes() for path in files_of_account(one.site)})
+        return [QUICK]
+
+    def files_of_account(site):
+        return [site.ledger / "north.ledger", site.witness / "north.witness"]
+
+    kept = {}
+    result, room = run(fate)
+    assert paid(room)["north"] == [(1, 0), (4, 0), (5, 0), (6, 0)]
+    assert result.summary["took_part"]["north"]["released"] == ROUNDS
+    (path,) = (room.where / "runs").iterdir()
+    for who, status_of in (("north", 1), ("south", 0)):
+        site = "alone" if who == "north" else "pair"
+        ledger = room.services[site].site.ledger / f"{who}.ledger"
+        assert main(["ledger", "verify", str(ledger), "--run", str(path)]) == status_of
+    out, err = capsys.readouterr()
+    assert "has 4 releases of run" in err
+    assert "but the server has 6, and asked for at most 6. If the ledger has too few, it is an older copy" in err
+    assert "6 releases of run" in " ".join(out.split())

@@ -523,14 +523,15 @@ def test_a_run_of_releases_takes_no_part_in_sums_nor_a_run_of_sums_in_releases(t
         signed = told(one, small.join(one, chosen=spec())).signed
         name = plain.run, plain.agreed
         w = np.zeros(small.shape_of(one, "plain"))
-        for message in (AskSum(*name, 2, 0, PEERS, w), Meet(*name, signed), Close(*name)):
+        for message in (AskSum(*name, 2, 0, PEERS, w), Meet(*name, signed)):
             assert told(one, message) == Refusal("plain")
         assert told(one, small.ask(one, plain, 2)).kind == "answer"
         question = small.ask(one, plain, 3)
     with Service(one.site) as one:
-        told(one, Close(*name))
         told(one, plain)
         assert told(one, question).kind == "answer"  # it goes on from what its ledger holds
+        assert told(one, Close(*name)) == Closed("plain")
+        assert told(one, plain) == Refusal("plain")
 
 
 def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeypatch):

@@ -99,6 +99,35 @@ def test_a_second_run_beyond_the_limit_is_refused_before_its_first_round(tmp_pat
     assert [spent(tmp_path, agent).releases for agent in "012"] == [12, 12, 12]
 
 
+def test_an_interrupted_run_holds_its_budget_until_it_is_resumed_or_closed(tmp_path, capsys):
+    def stop(done, _row):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    own = {"privacy.limit": 1.2}
+    with pytest.raises(Interrupted, match="stopped after 2 of 6 rounds"):
+        train(spec(tmp_path, **own), out=tmp_path / "first", listener=stop)
+    with pytest.raises(IncompatibleError, match=r"6 more releases .* beside 4 that open runs hold, would bring"):
+        train(spec(tmp_path, **own), out=tmp_path / "second")
+    assert resume(tmp_path / "first").summary["rounds"] == 6
+    with pytest.raises(IncompatibleError, match=r"agent 0: 6 more releases of 'synthetic: 0' in run '\w+' would bring"):
+        train(spec(tmp_path, **own), out=tmp_path / "second")
+    with Ledger.open(tmp_path / "ledgers" / "0.ledger", deploy.price) as ledger:
+        (release,) = ledger.history().spent["synthetic: 0"]
+    allow(tmp_path, Limit(deploy.price([(release, 15)], 1e-6), 1e-6))  # two runs and a half
+    with pytest.raises(Interrupted):
+        train(spec(tmp_path), out=tmp_path / "third", listener=stop)
+    name = RunDirectory.open(tmp_path / "third").spec().run.name
+    with pytest.raises(IncompatibleError, match="beside 4 that open runs hold"):
+        train(spec(tmp_path), out=tmp_path / "fourth")
+    for agent in "012":
+        assert main(["ledger", "close", str(tmp_path / "ledgers" / f"{agent}.ledger"), name]) == 0
+    assert f"closed      run {name} on synthetic: 0" in capsys.readouterr().out
+    assert train(spec(tmp_path), out=tmp_path / "fourth").summary["rounds"] == 6
+    with pytest.raises(Refused, match="has ended here"):
+        resume(tmp_path / "third")
+
+
 def test_no_agent_joins_a_run_that_another_one_refuses(tmp_path):
     train(spec(tmp_path), out=tmp_path / "first")
     with Ledger.open(tmp_path / "ledgers" / "2.ledger", deploy.price) as ledger:

@@ -24,7 +24,7 @@ from tacit.privacy.witness import Witness
 
 GAUSSIAN = GaussianRelease(10.0)
 LIMIT = Limit(3.0, 1e-6)
-CODE = tuple(f"privacy/{name}.py" for name in ("ledger", "chain", "history", "terms", "witness"))
+CODE = tuple(f"privacy/{name}.py" for name in ("ledger", "admission", "chain", "history", "terms", "witness"))
 
 
 def price(events, dp_delta):

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tacit import jsontext
-from tacit.cli import agent_files
+from tacit.cli import agent_files, agent_runs
 from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.jsontext import Values
@@ -32,6 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     key = actions.add_parser("key", help="draw the signing keys of the agents, for secure sums, where they are missing")
     key.add_argument("--forget-runs", action="store_true", help="delete the keys of all runs instead (see below)")
     agent_files.add_actions(actions)
+    agent_runs.add_actions(actions)
     for action, run in ((serve, run_serve), (check, run_check), (key, run_key)):
         action.add_argument("file", metavar="SITE.toml", help="the site file")
         finish(action, run.__doc__, run)

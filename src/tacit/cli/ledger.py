@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,11 @@ from tacit import jsontext
 from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.cli.table import table
-from tacit.errors import DataError, SpecError
+from tacit.data.table import counted
+from tacit.errors import DataError, LedgerCorrupt, SpecError
 
 if TYPE_CHECKING:
-    from tacit.privacy.history import Account, History
+    from tacit.privacy.history import Account, History, RunState
     from tacit.privacy.ledger import Ledger
     from tacit.privacy.risk import Risk
 
@@ -32,9 +33,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     limit = actions.add_parser("limit", help="put another limit in force")
     limit.add_argument("--epsilon", type=float, required=True, metavar="E", help="the new limit; inf for none")
     limit.add_argument("--dp-delta", type=float, default=1e-6, metavar="D", help="its delta (default 1e-6)")
-    for action, run in ((show, run_show), (verify, run_verify), (limit, run_limit)):
+    close = actions.add_parser("close", help="end a run, and free the budget that it holds")
+    for action, run in ((show, run_show), (verify, run_verify), (limit, run_limit), (close, run_close)):
         action.add_argument("file", metavar="FILE", help="the ledger of an agent")
         finish(action, run.__doc__, run)
+    close.add_argument("name", metavar="RUN", help="the name of the run (tacit ledger show lists open runs)")
 
 
 def run_show(options: argparse.Namespace) -> int:
@@ -43,16 +46,20 @@ def run_show(options: argparse.Namespace) -> int:
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
         accounts, history = ledger.show(options.dp_delta), ledger.history()
+        open_runs = [run for run in ledger.runs() if run.state not in ("ended", "finished")]
     limit, risks = history.limit, [_risk(account, history) for account in accounts]
     if options.json:
         told = [asdict(account) | {"best_guess": found.guess} for account, found in zip(accounts, risks, strict=True)]
-        print(jsontext.dumps({"limit": None if limit is None else asdict(limit), "data": told}))
+        shown = {"limit": None if limit is None else asdict(limit), "data": told}
+        print(jsontext.dumps(shown | {"open_runs": [asdict(run) for run in open_runs]}))
         return 0
     own = f"{limit} over all runs on the same data" if limit else "none: a run gets what it agreed on"
     say(f"limit       {own}")
     for account, found in zip(accounts, risks, strict=True):
         _say(account)
         say("\n".join([f"risk: {found}", *filter(None, [found.verdict])]))
+    for run in open_runs:
+        say(f"open        run {run.run} of {run.data_id}: {in_words(run)}")
     if not accounts:
         say("nothing has been released")
     return 0
@@ -61,34 +68,112 @@ def run_show(options: argparse.Namespace) -> int:
 def run_verify(options: argparse.Namespace) -> int:
     """Check every entry and stored answer, and print the head. The file alone shows damage and partial edits; a file
     that was rewritten from end to end, or put back from an old copy, shows only beside a head that was noted elsewhere:
-    give one to --head, or to --run the directory of a run, whose result holds the heads of its agents. Exit code 1 if
-    the ledger is not whole.
+    give one to --head, or to --run the directory of a run, whose result holds the heads of its agents and how often
+    each was asked and has answered. Exit code 1 if the ledger is not whole, or has other numbers.
     """
-    head = _noted(options.noted_by, options.file) if options.noted_by else options.head
+    noted = _noted(options.noted_by, options.file) if options.noted_by else None
+    head = noted.head if noted else options.head
     with _open(options.file) as ledger:
         found = ledger.verify(head)
+        of_run = noted.compared(ledger.history(), options.file) if noted else None
     if options.json:
-        print(jsontext.dumps({"whole": True, "compared_with": head, **asdict(found)}))
+        print(jsontext.dumps({"whole": True, "compared_with": head, "releases_of_run": of_run, **asdict(found)}))
         return 0
     say(f"unbroken    {found.entries} entries, {found.releases} releases, {found.forgotten} answers forgotten")
     say(f"head        {found.head}")
     if head:
         say(f"compared    it goes through the head noted elsewhere, {head[:12]}...")
+        if noted:
+            say(f"            {counted(of_run or 0, 'release')} of run {noted.run!r}: {noted.said}")
     else:
         say("compared    with nothing: a file rewritten as a whole looks the same (give --run or --head)")
     return 0
 
 
-def _noted(run: Path, file: str) -> str:
-    """The head that the result of a run holds for the agent of a ledger."""
+@dataclass(frozen=True)
+class _Noted:
+    """What the result of a run says of the ledger of one of its agents."""
+
+    head: str
+    run: str
+    released: int  # answers that the server has
+    asked: int  # questions: the agent has answered no more
+
+    @property
+    def said(self) -> str:
+        return f"the server has {self.released}, and asked for at most {self.asked}"
+
+    def compared(self, history: History, file: str) -> int:
+        """Return the releases of the run on record; raise LedgerCorrupt if the server has more, or asked for fewer.
+
+        Releases that a restored ledger counts for the run need no answer on record.
+        """
+        made = sum(key.run == self.run for key in history.answers)
+        charged = sum(one.count for one in history.charges if one.run == self.run)
+        if not self.released <= made + charged or not made <= self.asked:
+            raise LedgerCorrupt(
+                f"{file} has {counted(made, 'release')} of run {self.run!r}, but {self.said}. If the ledger has too "
+                "few, it is an older copy: restore it (tacit agent restore). If it has too many, somebody else asked "
+                "under the name of this run, or the result is of another run."
+            )
+        return made
+
+
+def _noted(path: Path, file: str) -> _Noted:
+    """Return what the result of a run says of the agent of a ledger."""
+    from tacit.run.deploy import run_name
     from tacit.run.directory import RunDirectory
     from tacit.run.ledgers import file_of
 
-    heads = RunDirectory.open(run).result().get("ledger_heads") or {}
-    for agent, head in heads.items():
+    directory = RunDirectory.open(path)
+    result, spec = directory.result(), directory.spec()
+    for agent, head in (result.get("ledger_heads") or {}).items():
         if file_of(agent) == Path(file).name:
-            return str(head)
-    raise DataError(f"the result of {run} notes no head of {Path(file).name}: name a run of this agent with ledgers.")
+            rounds = int(result["rounds"])  # in one process every agent answers every round
+            took = (result.get("took_part") or {}).get(agent) or {}
+            most = rounds + (spec.privacy.repetitions or 0)
+            return _Noted(str(head), run_name(spec), int(took.get("released", rounds)), int(took.get("asked", most)))
+    raise DataError(f"the result of {path} notes no head of {Path(file).name}: name a run of this agent with ledgers.")
+
+
+def run_close(options: argparse.Namespace) -> int:
+    """End a run in a ledger: it answers no later question of the run, and the budget that the run holds is free. What
+    was released stays spent. The file may be in use; the coordinator of the run is not told.
+    """
+    with _open(options.file) as ledger:
+        closed = close_run(ledger, options.name)
+        head = ledger.verify().head
+    if options.json:
+        print(jsontext.dumps({"closed": closed, "head": head}))
+    else:
+        say(f"closed      run {options.name} on {', '.join(closed)}\nhead        {head}")
+    return 0
+
+
+def in_words(run: RunState) -> str:
+    """Return the state of a run in words."""
+    at = f"round {run.round} of {run.rounds}, {counted(run.releases, 'release')}"
+    if run.state == "ended":
+        return f"ended ({run.why}) after {at}"
+    if run.state == "finished":
+        return f"finished, {at}"
+    holds = {
+        "open": f"holds budget for {run.remaining} more until {run.held_until}, and longer with each answer",
+        "lapsed": f"silent until {run.held_until}: {run.remaining} more hold no budget, and need room at the next one",
+        "unreserved": f"joined with an earlier version: {run.remaining} more hold no budget",
+    }
+    return f"{run.state}, {at}; {holds[run.state]}"
+
+
+def close_run(ledger: Ledger, run: str) -> list[str]:
+    """End a run on all data sets of a ledger, and return these; DataError if it is open on none."""
+    runs = ledger.runs()
+    closed = [one.data_id for one in runs if one.run == run and ledger.end(one.data_id, run, "its owner has closed it")]
+    if not closed:
+        states = [f"is {one.state}" for one in runs if one.run == run] or ["was never joined"]
+        open_runs = ", ".join(one.run for one in runs if one.state not in ("ended", "finished")) or "none"
+        raise DataError(f"run {run!r} {states[0]}, so that there is nothing to close. Open runs: {open_runs}.")
+    return closed
 
 
 def run_limit(options: argparse.Namespace) -> int:

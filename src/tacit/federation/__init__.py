@@ -15,7 +15,7 @@ plan, asked   the coordinator's folder: its sites and faults, and the run that i
 opening       before the first round: sites introduce themselves and join
 remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
 sum_remote    the same behind a secure sum; stage is what its checkpoint holds, sum_stops why it is suspended
-closing       after the last round of a sum: sites delete their keys
+closing       the end of a run at its sites: budget is freed, keys are deleted
 exchange      who is asked and who has answered, over a carrier that promises nothing
 account       what the server knows of each agent: arithmetic alone; attendance counts who took part
 coordinator   one run, from the folder to the result; status says where it stands

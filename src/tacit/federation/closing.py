@@ -1,15 +1,16 @@
-"""After the last round of a secure sum: every site is told, until it says so, that it may delete its keys of the run.
+"""The end of a run at its sites: they free the budget that the run holds and delete their keys of a secure sum.
 
-The signed keys of all agents are public, and stay in the directory of the run beside the names of the sites that have
-closed it. A coordinator that is killed before the end, or a site that is down, leaves keys at sites; the next run of
-the folder begins with what is left to close.
+A run is closed after its last round, and if it cannot begin because a site refuses it. A site whose agents have made
+all releases of their terms holds nothing: it is not asked. The directory of the run has the names of the sites that
+have closed it and, for a secure sum, the signed keys of all agents, which are public. A coordinator that is killed
+before the end, or a site that is down, leaves something to close; the next run of the folder begins with that.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,13 +23,13 @@ from tacit.federation.opening import Gathered, Opening
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
-KEYS = "keys.json"
+FILE, EARLIER = "closing.json", "keys.json"  # the second one in directories of version 0.2, for secure sums only
 CLOSING = 20.0  # seconds that sites have to hear that a run has ended, where they took part in its last round
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What a run's directory has of the keys: those that all agents were told, and who has deleted its own."""
+    """What a run's directory has for its end: the signed keys of a sum, none otherwise, and which sites closed it."""
 
     meet: Meet
     closed: tuple[str, ...] = ()
@@ -36,18 +37,19 @@ class Kept:
     def write(self, path: Path) -> None:
         """Keep it in the directory of the run, which is resumed with the same keys."""
         text = jsontext.dumps({**dataclasses.asdict(self.meet), "closed": self.closed}, indent=1) + "\n"
-        write_whole(path / KEYS, lambda file: file.write(text.encode()))
+        write_whole(path / FILE, lambda file: file.write(text.encode()))
 
     @classmethod
     def read(cls, path: Path) -> Kept:
         """Read what `write` wrote."""
+        file = path / (FILE if (path / FILE).exists() else EARLIER)
         try:
-            found = json.loads((path / KEYS).read_text(encoding="utf-8"))
+            found = json.loads(file.read_text(encoding="utf-8"))
             signed = tuple(Signed(**one) for one in found["signed"])
             meet = Meet(str(found["run"]), str(found["agreed"]), signed)
             return cls(meet, tuple(str(site) for site in found["closed"]))
         except (OSError, ValueError, TypeError, KeyError) as error:
-            raise RunDirectoryError(f"{path / KEYS} is damaged ({error}): restore it, or start anew.") from None
+            raise RunDirectoryError(f"{file} is damaged ({error}): restore it, or start anew.") from None
 
 
 def read_meet(join: Join, path: Path) -> Meet:
@@ -55,25 +57,40 @@ def read_meet(join: Join, path: Path) -> Meet:
     return replace(Kept.read(path).meet, run=join.run, agreed=join.agreed)
 
 
-def close(opening: Opening, path: Path, awaited: Collection[str]) -> None:
-    """Tell every site that has not closed a run that it has ended, and wait for those of `awaited`."""
+def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable[str] = ()) -> None:
+    """Ask every site that has not closed a run to close it, and wait for those of `awaited`.
+
+    The run is `over` at sites where it holds nothing: they count as closed.
+    """
     kept = Kept.read(path)
-    end, left = Close(kept.meet.run, kept.meet.agreed), set(Gathered.read(path).sites) - set(kept.closed)
-    for name in sorted(left - set(awaited)):
-        opening.carrier.send(name, *messages.written(end))
-    closed = list(kept.closed)
-    for name, reply in opening.replies(sorted(left & set(awaited)), end, (Closed, Refusal, Unjoined), CLOSING):
-        if isinstance(reply, Closed):
-            closed.append(name)
-            opening.log(f"site {name} has closed the run {kept.meet.run}, and deleted its keys", site=name)
-        else:
-            opening.log(f"site {name} knows nothing of the run {kept.meet.run}, which has ended", site=name)
+    closed = set(kept.closed) | set(over)
+    left = set(Gathered.read(path).sites) - closed
+    closed |= _closed(opening, Close(kept.meet.run, kept.meet.agreed), left, left & set(awaited))
     replace(kept, closed=tuple(sorted(closed))).write(path)
+
+
+def withdraw(opening: Opening, join: Join, sites: Collection[str]) -> None:
+    """Close a run that does not begin at all sites, so that it holds no budget where it was joined."""
+    _closed(opening, Close(join.run, join.agreed), sites, sites)
+
+
+def _closed(opening: Opening, end: Close, sites: Collection[str], awaited: Collection[str]) -> set[str]:
+    """Ask sites to close a run, wait for some of them, and return those that have."""
+    for name in sorted(set(sites) - set(awaited)):
+        opening.carrier.send(name, *messages.written(end))
+    closed = set()
+    for name, reply in opening.replies(sorted(awaited), end, (Closed, Refusal, Unjoined), CLOSING):
+        if isinstance(reply, Closed):
+            closed.add(name)
+            opening.log(f"site {name} has closed the run {end.run}", site=name)
+        else:
+            opening.log(f"site {name} knows nothing of the run {end.run}, which has ended", site=name)
+    return closed
 
 
 def close_finished(opening: Opening, runs: Path, sites: Collection[str], log: Log) -> None:
     """Close the runs of a folder that are finished, at those of these sites that have not closed them."""
-    for path in sorted(found.parent for found in runs.glob(f"[!.]*/{KEYS}")):
+    for path in sorted({found.parent for name in (FILE, EARLIER) for found in runs.glob(f"[!.]*/{name}")}):
         try:
             left = set(Gathered.read(path).sites) - set(Kept.read(path).closed)
             if RunDirectory(path).finished and left & set(sites):

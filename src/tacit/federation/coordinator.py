@@ -18,9 +18,9 @@ from tacit.admm.messages import Broadcast
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import asked, facts, sum_files
 from tacit.federation.carrier import Carrier
-from tacit.federation.closing import Kept, close, close_finished, read_meet
+from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Join
+from tacit.federation.messages import Join, Meet
 from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
@@ -80,8 +80,8 @@ def train(
             run = Run(case.spec, case.federation, case.setup, directory)
             host = partial(_host, case, opening, board)
             result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
-            if isinstance(board.remote, SumRemote):
-                close(opening, directory.path, board.remote.present)
+            assert board.remote is not None  # the host of the run
+            close(opening, directory.path, board.remote.present, board.remote.over)
         except InputError as error:
             directory.discard()  # unless a round was done
             board.ended(f"stopped: {error}")
@@ -184,17 +184,24 @@ def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _file
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
     run.check_data()
-    remote = (_remote if case.setup.in_sum is None else _sum_remote)(case, opening, board, run)
+    try:
+        remote = (_remote if case.setup.in_sum is None else _sum_remote)(case, opening, board, run)
+    except InputError:  # a site refuses
+        withdraw(opening, case.join, case.sites)
+        raise
     board.begin(run, remote)
     run.told_by_host = partial(board.told, remote)
     return remote
 
 
 def _remote(case: Case, opening: Opening, board: Board, run: Run) -> Remote:
-    if not (run.directory and run.directory.saved()):
-        opening.joined(case.join, case.sites)
+    assert run.directory is not None
+    join = case.join
+    if not run.directory.saved():
+        opening.joined(join, case.sites)
+        Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
     return Remote(
-        case.join, case.sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier,
+        join, case.sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier,
         case.plan.faults, opening.log, board.asking, opening.clock,
     )  # fmt: skip
 

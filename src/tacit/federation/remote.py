@@ -68,6 +68,17 @@ class Remote:
             carrier, join, faults.resend, log, clock, Answer, {}, {}, dict.fromkeys(self.sites, 0), {}
         )
 
+    @property
+    def present(self) -> list[str]:
+        """The sites that were heard of."""
+        return list(self.post.seen)
+
+    @property
+    def over(self) -> list[str]:
+        """The sites all of whose agents have answered the last round that was asked: they can release no more."""
+        done = self.account.accepted == self.t
+        return [site for site, agents in self.sites.items() if all(done[self.place[name]] for name in agents)]
+
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask all sites; Suspended where the rule of [faults] says that the run cannot go on."""
         (msg,) = msgs

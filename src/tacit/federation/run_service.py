@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.errors import Unfit
 from tacit.federation.log import Log, reason
-from tacit.federation.messages import Answer, Ask, AskSum, Join, Message, Refusal, Released, Signed
+from tacit.federation.messages import Answer, Ask, AskSum, Close, Join, Message, Refusal, Released, Signed
 from tacit.guarded.agent import Resident
 from tacit.guarded.gate import Question
 from tacit.privacy.ledger import Ledger
@@ -28,9 +28,10 @@ Given = TypeVar("Given")
 
 @dataclass(frozen=True, eq=False)
 class Office:
-    """What the runs of a service share: the ledgers of its agents by name, threads, and the log of the owner."""
+    """What the runs of a service share: ledgers and data ids of its agents by name, threads, and the owner's log."""
 
     ledgers: Mapping[str, Ledger]
+    data_ids: Mapping[str, str]
     threads: ThreadPoolExecutor
     log: Log
 
@@ -56,6 +57,25 @@ class Office:
         return given, refused
 
 
+    def ended(self, close: Close) -> bool:
+        """End a run in every ledger that knows it, and drop its stored answers; return False if its terms are others.
+
+        What the answers cost stays on record.
+        """
+        known = {
+            name: place.terms
+            for name, data_id in self.data_ids.items()
+            if (place := self.ledgers[name].history().places.get((data_id, close.run))) is not None
+        }
+        if any(terms is None or terms.spec != close.agreed for terms in known.values()):
+            return False
+        for name, terms in known.items():
+            assert terms is not None  # checked above
+            self.ledgers[name].end(self.data_ids[name], close.run, "its coordinator has closed it")
+            self.ledgers[name].forget(close.run, terms.rounds + 1)
+        return True
+
+
 class Loaded(Protocol):
     """A run that the agents of this site have joined; `lock` lets one message in at a time."""
 
@@ -73,6 +93,8 @@ class Loaded(Protocol):
         """Their keys for a secure sum."""
     def reply(self, message: Message) -> Message:
         """The reply to a message of the run."""
+    def end(self) -> None:
+        """Answer no more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +111,9 @@ class JoinedRun:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.agents)
+
+    def end(self) -> None:
+        """Do nothing: the ledgers refuse later questions."""
 
     def reply(self, message: Message) -> Message:
         """The answers of all agents that are asked."""

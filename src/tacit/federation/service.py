@@ -11,7 +11,7 @@ import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,7 +75,8 @@ class Service:
             allow_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
-            self._office = Office(self._ledgers, threads, self.log)
+            data_ids = {one.name: one.data_id for one in site.agents}
+            self._office = Office(self._ledgers, data_ids, threads, self.log)
             self._sums = None if site.sum is None else _sums(site, self._office)
         except BaseException:
             self._files.close()
@@ -134,14 +135,30 @@ class Service:
                 return self._joined(message)
         assert isinstance(message, Ask | Meet | AskSum | Close)
         run = self._found(message.run)
+        if isinstance(message, Close):
+            return self._closed(message, run)
         if run is None:
-            closed = self._sums.closed(message) if self._sums and isinstance(message, Close) else None
-            return closed or self._unjoined(message.run)
+            return self._unjoined(message.run)
         with run.lock:
-            reply = run.reply(message)
-        if isinstance(reply, Closed):
-            self._drop(run)
-        return reply
+            return run.reply(message)
+
+    def _closed(self, close: Close, run: Loaded | None) -> Closed | Unjoined:
+        """End a run: its agents answer no more, it holds no budget, and its keys are deleted.
+
+        If no ledger knows the run, there is nothing to lose but keys.
+        """
+        if run is not None and close.agreed != run.join.agreed:
+            raise Unfit(f"a message of run {close.run!r} has the hash of another agreement.")
+        with run.lock if run else nullcontext():
+            if not self._office.ended(close):
+                return self._unjoined(close.run)
+            if run is not None:
+                run.end()
+                self._drop(run)
+        if self._sums is not None:
+            self._sums.forget_keys(close.run)
+        self.log(f"run {close.run!r} has ended: it holds no budget and no keys", event="closed", run=close.run)
+        return Closed(close.run)
 
     def _unjoined(self, run: str) -> Unjoined:
         self.log(f"was asked in run {run!r}, which is not loaded", event="unjoined", run=run)
@@ -176,9 +193,8 @@ class Service:
         numbers = None if setup.in_sum is None else deploy.summed(spec, setup)
         agreed = self._agreed(join, spec, federation, setup, numbers)
         if setup.in_sum is None or numbers is None:
-            data_ids = {one.name: one.data_id for one in self.site.agents}
             agents = {
-                name: Resident(Guarded(name, half, terms, data_ids[name], self._ledgers[name]))
+                name: Resident(Guarded(name, half, terms, self._office.data_ids[name], self._ledgers[name]))
                 for name, (half, terms) in agreed.items()
             }
             return JoinedRun(join, setup.shape, agents, self._office)
@@ -191,8 +207,7 @@ class Service:
         """What the agents of this site agree to. All of their ledgers are asked before the first agent joins."""
         here = [p for p, shard in enumerate(federation.shards) if shard.here]
         halves = deploy.halves(spec, replace(setup, agents=tuple(setup.agents[p] for p in here)))
-        data_ids = {one.name: one.data_id for one in self.site.agents}
-        agreed = {}
+        data_ids, agreed = self._office.data_ids, {}
         for name, half in zip([federation.agents[p] for p in here], halves, strict=True):
             terms = deploy.terms(spec, half) if numbers is None else deploy.sum_terms(spec, half, numbers)
             agreed[name] = half, replace(terms, spec=join.agreed)

@@ -79,6 +79,11 @@ class SumRemote:
         """The sites with agents in the set."""
         return [site for site, agents in self.sites.items() if set(agents) & set(self.stage.peers)]
 
+    @property
+    def over(self) -> list[str]:
+        """The sites where nothing is left to close: none, because all of them have keys of the run."""
+        return []
+
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Replies]:
         """Ask for a sum until there is one; Suspended where the run cannot go on."""
         (msg,) = msgs

@@ -15,8 +15,6 @@ import numpy as np
 from tacit.errors import Unfit
 from tacit.federation.messages import (
     AskSum,
-    Close,
-    Closed,
     Given,
     Join,
     Meet,
@@ -58,7 +56,7 @@ class Sums:
     def __init__(self, site: Site, office: Office) -> None:
         assert site.sum is not None, "the site file has a section [sum]"
         self.room, self.folder, self.office = site.sum, site.ledger, office
-        self.data_ids = {one.name: one.data_id for one in site.agents}
+        self.data_ids = office.data_ids
         self.signing = self.room.signing_keys(self.data_ids)
         self.pinned = self.room.pinned({name: key.public for name, key in self.signing.items()})
 
@@ -79,21 +77,6 @@ class Sums:
         signed = tuple(_signed(self.signing[name], join, name, one.key) for name, one in entrants.items())
         masks = MaskTerms(join.run, WIDEST, threshold, asked.colluding)
         return SumRun(join, shape, self, entrants, signed, masks, numbers)
-
-    def closed(self, close: Close) -> Closed | None:
-        """Delete the keys of a run that is not loaded; None where ledgers know it on other terms.
-
-        Where no ledger knows it, nobody has met, and there is nothing to lose but keys.
-        """
-        known = [
-            place.terms
-            for name, data_id in self.data_ids.items()
-            if (place := self.office.ledgers[name].history().places.get((data_id, close.run))) is not None
-        ]
-        if any(terms is None or terms.spec != close.agreed for terms in known):
-            return None
-        self.forget_keys(close.run)  # answers stay: the run may be one of releases, which goes on
-        return Closed(close.run)
 
     def _is_over(self, run: str, agent: str) -> bool:
         """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
@@ -147,24 +130,18 @@ class SumRun:
         return tuple(self.entrants)
 
     def reply(self, message: Message) -> Message:
-        """Meet the others, add words to one attempt at a round, or end."""
-        if not isinstance(message, Meet | AskSum | Close):
+        """Meet the others, or add words to one attempt at a round."""
+        if not isinstance(message, Meet | AskSum):
             raise Unfit(f"run {self.join.run!r} trusts a secure sum: its agents answer into sums alone.")
         if message.agreed != self.join.agreed:
             raise Unfit(f"a message of run {message.run!r} has the hash of another agreement.")
-        if isinstance(message, Close):
-            return self._close(message)
         if self.ended or (isinstance(message, AskSum) and not self.agents):
             return Unjoined(message.run)
         return self._meet(message) if isinstance(message, Meet) else self._shares(message)
 
-    def _close(self, close: Close) -> Closed:
-        self.ended, self.agents = True, {}  # whoever waits for an answer of this run finds it gone
-        self.sums.forget_keys(close.run)
-        for name, one in self.entrants.items():
-            self.sums.office.ledgers[name].forget(close.run, one.terms.rounds + 1)  # what they cost stays on record
-        self.sums.office.log(f"run {close.run!r} has ended: its keys are deleted", event="closed", run=close.run)
-        return Closed(close.run)
+    def end(self) -> None:
+        """Answer no more: whoever waits for an answer of this run finds it gone."""
+        self.ended, self.agents = True, {}
 
     def _meet(self, meet: Meet) -> Met:
         """Check the keys of all agents, once: nobody can be replaced afterwards."""

@@ -6,13 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from tacit.errors import Refused, SpecError
 from tacit.jsontext import Values
 from tacit.privacy.chain import ChainEntry
 from tacit.privacy.release import Release, describe, restored, spell
-from tacit.privacy.terms import ZERO_OUT, Key, Place, Terms
+from tacit.privacy.terms import HELD_BY_ANSWER, ZERO_OUT, Key, Place, Terms
 
 _RENAMED = {"add_remove": ZERO_OUT}  # as ledgers of 0.1 and 0.2 say it
 LOST = "(entered by the owner)"  # what stands for the name of a run that no entry names
@@ -93,8 +94,9 @@ class History:
         if body["kind"] == "limit":
             self.limit = None if body["epsilon"] is None else Limit(body["epsilon"], body["dp_delta"])
         elif body["kind"] == "run":
-            terms = Terms.restored(body["terms"])
-            self.place(body["data"], terms.run).terms = terms
+            terms, held_until = Terms.restored(body["terms"]), body.get("held_until")
+            held = None if held_until is None else datetime.fromisoformat(held_until)
+            self.place(body["data"], terms.run).joined(terms, held)
         elif body["kind"] == "charge":
             for one in body["charges"]:
                 self._charge(Charge.restored(one), str(body["why"]))
@@ -105,7 +107,10 @@ class History:
             release = restored(body["release"])
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"], entry.hash)
             self.spent.setdefault(key.data_id, Counter())[release] += 1
-            self.place(key.data_id, key.run).count(key)
+            place = self.place(key.data_id, key.run)
+            place.count(key)
+            if place.held_until is not None:
+                place.held_until = datetime.fromisoformat(body["at"]) + HELD_BY_ANSWER
             adjacency: str = body.get("adjacency", UNRECORDED)
             self.adjacency[key.data_id] = _RENAMED.get(adjacency, adjacency)
         else:
@@ -117,7 +122,24 @@ class History:
         self.spent.setdefault(charge.data_id, Counter())[charge.release] += charge.count
         self.adjacency.setdefault(charge.data_id, charge.adjacency)
         if charge.run is not None:
-            self.place(charge.data_id, charge.run).ended = why
+            place = self.place(charge.data_id, charge.run)
+            place.ended, place.releases = why, place.releases + charge.count
+
+    def runs(self, now: datetime) -> list[RunState]:
+        """Return the state of every run that was joined, in the order of joining."""
+        return [
+            RunState.of(data_id, run, place, now)
+            for (data_id, run), place in self.places.items()
+            if place.terms is not None or place.ended
+        ]
+
+    def reserved(self, data_id: str, now: datetime, but: str | None = None) -> Counter[Release]:
+        """Return what the open runs on a data set may still release, one run left out: budget that they hold now."""
+        held: Counter[Release] = Counter()
+        for (data, run), place in self.places.items():
+            if data == data_id and run != but and place.terms is not None and place.is_held(now):
+                held[place.terms.release] += place.remaining
+        return held
 
     def check_adjacency(self, data_id: str, adjacency: str) -> None:
         """Refuse to add prices of one adjacency to those of another. A price for replace_one holds for zero_out too."""
@@ -150,6 +172,40 @@ class History:
             adjacency = self.adjacency[data_id]
             found.append(Account(data_id, adjacency, spent.total(), epsilon, dp_delta, limit, left, told))
         return tuple(found)
+
+
+@dataclass(frozen=True)
+class RunState:
+    """How far a run is at an agent, and what budget it holds.
+
+    `state` is open (it holds budget for `remaining` releases until `held_until`), lapsed (it was silent for too long:
+    its next question is admitted anew), unreserved (of an earlier version: it holds no budget), finished or ended.
+    """
+
+    data_id: str
+    run: str
+    state: str
+    round: int  # the last that was answered
+    rounds: int
+    releases: int
+    remaining: int
+    held_until: str | None
+    why: str  # it was ended
+
+    @classmethod
+    def of(cls, data_id: str, run: str, place: Place, now: datetime) -> RunState:
+        """Return the state of one run."""
+        if place.is_over:
+            state = "ended" if place.ended else "finished"
+        elif place.held_until is None:
+            state = "unreserved"
+        else:
+            state = "open" if place.is_held(now) else "lapsed"
+        until = place.held_until.isoformat(timespec="seconds") if place.held_until and not place.is_over else None
+        rounds = place.terms.rounds if place.terms else 0
+        return cls(
+            data_id, run, state, place.last[0], rounds, place.releases, place.remaining, until, place.ended
+        )
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.errors import BudgetExhausted, IncompatibleError, Refused, SpecError
+from tacit.errors import IncompatibleError, Refused, SpecError
 from tacit.jsontext import Values
-from tacit.privacy.budget import upward
+from tacit.privacy.admission import Admission
 from tacit.privacy.chain import Chain, canonical
-from tacit.privacy.history import Account, Answer, Charge, History, Limit, Price
+from tacit.privacy.history import Account, Answer, Charge, History, Limit, Price, RunState
 from tacit.privacy.release import Release, describe
-from tacit.privacy.terms import ZERO_OUT, Key, Terms, sent_again
+from tacit.privacy.terms import HELD_BY_JOIN, ZERO_OUT, Key, Terms, sent_again
 from tacit.privacy.witness import Position, Witness
 from tacit.types import Array
 
@@ -64,11 +64,11 @@ class Ledger:
         self, chain: Chain, price: Price, witness: Witness | None = None, settled_every: int = 1
     ) -> None:
         self._chain, self._price, self._witness = chain, price, witness
+        self._admission = Admission(chain.path, price)
         self._settled_every, self._commits, self._settling = settled_every, 0, threading.Lock()
         self._history, self._version = History(), -1  # as of this version of the file
         noted = None if witness is None else witness.read()
         self._seen = (0, "") if noted is None else (noted.entries, noted.head)  # the chain goes through it, for good
-        self._safe: tuple[str, Limit, Counter[Release]] | None = None
         self._due: dict[str, int] = {}  # by run: answers to earlier rounds go with the next release
 
     @property
@@ -125,15 +125,21 @@ class Ledger:
         self.close()
 
     def join(self, data_id: str, terms: Terms) -> None:
-        """Agree on a run, once: from now on it gets what the terms say and no more.
+        """Agree on a run: from now on it gets what the terms say and no more, and holds budget for all of it.
 
-        The whole run must fit under the limit, or it is refused before anything is spent. The same terms again are no
-        new entry; other terms for the same run are refused.
+        The whole run must fit under the limit, beside what was spent and what other open runs hold, or it is refused
+        before anything is spent. The same terms again are a new entry only if the run holds its budget no more; other
+        terms for the same run are refused.
         """
         with self._chain.transaction():
             if not self._agreed(data_id, terms):
-                body = {"kind": "run", "data": data_id, "terms": terms.described(), "at": _now()}
-                self._history.add(self._chain.append(f"run {canonical([data_id, terms.run])}", body))
+                now, name = _now(), f"run {canonical([data_id, terms.run])}"
+                again = "" if self._history.place(data_id, terms.run).terms is None else f" {self._history.tip[0]}"
+                body = {
+                    "kind": "run", "data": data_id, "terms": terms.described(), "at": _text(now),
+                    "held_until": _text(now + HELD_BY_JOIN),
+                }  # fmt: skip
+                self._history.add(self._chain.append(f"{name}{again}", body))
         self._committed()
 
     def check_terms(self, data_id: str, terms: Terms) -> None:
@@ -142,14 +148,23 @@ class Ledger:
             self._agreed(data_id, terms)
 
     def _agreed(self, data_id: str, terms: Terms) -> bool:
-        """Whether the terms are in force already; Refused where they cannot be."""
+        """Return whether the terms are in force, with their budget held; raise Refused if they cannot be."""
         history = self._current()
         history.check_adjacency(data_id, terms.adjacency)
-        place = history.place(data_id, terms.run)
+        place, now = history.place(data_id, terms.run), _now()
         if place.agreed(terms):
-            return True
-        self._check_limit(data_id, terms.release, max(terms.releases - place.releases, 0))
+            if not place.reserves or place.is_held(now):
+                return True
+            count = place.remaining
+        else:
+            count = max(terms.releases - place.releases, 0)
+        self._admission.check_run(history, data_id, terms.run, terms.release, count, now)
         return False
+
+    def reserved(self, data_id: str, but: str | None = None) -> Counter[Release]:
+        """Return the releases for which open runs hold budget now, one run left out."""
+        with self._chain.transaction():
+            return self._current().reserved(data_id, _now(), but)
 
     def release(
         self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str = ZERO_OUT
@@ -172,7 +187,7 @@ class Ledger:
                 same = (asked, release) == (answer.asked, answer.release)
                 return _unpack(sent_again(key, same, answer.at, lambda: self._stored(answer)))
             history.place(key.data_id, key.run).check_next(key, release, adjacency)
-            self._check_limit(key.data_id, release)
+            self._admission.check_release(history, key, release, _now())
             made = np.array(make())
             payload = _pack(made)
             due = dict(self._due)
@@ -181,7 +196,7 @@ class Ledger:
             body = {
                 "kind": "release", "data": key.data_id, "run": key.run, "round": key.round, "step": key.step,
                 "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": _digest(payload),
-                "at": _now(),
+                "at": _text(_now()),
             }  # fmt: skip
             history.add(self._chain.append(str(key), body, payload))
         for run, before in due.items():  # only now that it is on disk
@@ -207,13 +222,13 @@ class Ledger:
         return answer
 
     def end(self, data_id: str, run: str, why: str) -> bool:
-        """End a run for good: no later round is answered. Return False if it has ended before, or was never joined."""
+        """End a run for good: no later round is answered, and it holds no budget. Return False if none is open."""
         with self._chain.transaction():
             place = self._current().places.get((data_id, run))
-            if place is None or place.ended:
+            if place is None or place.is_over:
                 return False
-            body = {"kind": "end", "data": data_id, "run": run, "why": why, "at": _now()}
-            self._history.add(self._chain.append(f"end {canonical([data_id, run])}", body))
+            body = {"kind": "end", "data": data_id, "run": run, "why": why, "at": _text(_now())}
+            self._history.add(self._chain.append(f"end {canonical([data_id, run])} {self._history.tip[0]}", body))
         self._committed()
         return True
 
@@ -242,7 +257,7 @@ class Ledger:
 
     def _charge(self, charges: Sequence[Charge], why: str) -> None:
         history = self._current()
-        body = {"kind": "charge", "why": why, "charges": [one.described() for one in charges], "at": _now()}
+        body = {"kind": "charge", "why": why, "charges": [one.described() for one in charges], "at": _text(_now())}
         history.add(self._chain.append(f"charge {history.tip[0]}", body))
 
     def attest(self, witness: Witness) -> None:
@@ -310,6 +325,10 @@ class Ledger:
         with self._chain.transaction():
             return self._read()
 
+    def runs(self) -> list[RunState]:
+        """Return the state of every run that was joined."""
+        return self.history().runs(_now())
+
     def show(self, dp_delta: float | None = None) -> tuple[Account, ...]:
         """What each data set has spent at dp_delta (that of the limit, or else 1e-6)."""
         history = self.history()
@@ -349,42 +368,18 @@ class Ledger:
             raise self._chain.corrupt(f"the answer stored with entry {answer.n} was altered")
         return payload
 
-    def _check_limit(self, data_id: str, release: Release, count: int = 1) -> None:
-        """Refuse releases that would pass the limit.
-
-        When it would not, the same is asked of more such releases, as many as already made, then half as many, ...:
-        fewer cost less, so the rounds up to there need no composition of their own.
-        """
-        limit = self._history.limit
-        if limit is None:
-            return
-        after = self._history.spent.get(data_id, Counter()) + Counter({release: count})
-        if self._safe and self._safe[:2] == (data_id, limit) and after <= self._safe[2]:
-            return
-        epsilon = self._price(tuple(after.items()), limit.dp_delta)
-        if not epsilon <= limit.epsilon:  # NaN is refused too
-            raise BudgetExhausted(
-                f"{'one more release' if count == 1 else f'{count} more releases'} of {data_id!r} would bring the "
-                f"total to epsilon = {upward(epsilon)} at delta = {limit.dp_delta:g}, beyond the limit of "
-                f"{limit.epsilon:g}: ask for a smaller epsilon, or the owner may raise it (tacit ledger limit)."
-            )
-        self._safe = data_id, limit, after
-        more = after[release]
-        while more:
-            ahead = after + Counter({release: more})
-            if self._price(tuple(ahead.items()), limit.dp_delta) <= limit.epsilon:
-                self._safe = data_id, limit, ahead
-                break
-            more //= 2
-
 
 def _limit_body(limit: Limit | None) -> Values:
     terms = {"epsilon": None, "dp_delta": None} if limit is None else asdict(limit)
-    return {"kind": "limit", **terms, "at": _now(), "nonce": secrets.token_hex(16)}  # no two heads agree
+    return {"kind": "limit", **terms, "at": _text(_now()), "nonce": secrets.token_hex(16)}  # no two heads agree
 
 
-def _now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+def _now() -> datetime:
+    return datetime.now(timezone.utc)
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="seconds")
 
 
 def _digest(payload: bytes) -> str:

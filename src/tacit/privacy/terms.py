@@ -11,6 +11,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from tacit.errors import QuestionChanged, Refused, SpecError, TermsChanged
@@ -21,6 +22,8 @@ from tacit.types import Array
 
 ZERO_OUT = "zero_out"
 KEPT_BYTES = 1 << 20  # of the latest answers in memory; the last answer is kept whatever its size
+HELD_BY_JOIN = timedelta(hours=1)  # a join reserves budget for so long: time for the other sites to join
+HELD_BY_ANSWER = timedelta(days=30)  # an answer, until the next one: a coordinator may be away for a while
 Stored = TypeVar("Stored", Array, bytes)
 
 
@@ -85,12 +88,16 @@ class Key:
 
 @dataclass
 class Place:
-    """An agent's place in a run: the terms it agreed to (runs of version 0.1 have none), the last round answered."""
+    """An agent's place in a run: the terms it agreed to (runs of version 0.1 have none), the last round answered.
+
+    Until `held_until` the run holds budget for all that it may still release. Runs of earlier versions hold none.
+    """
 
     terms: Terms | None = None
     releases: int = 0
     last: tuple[int, int] = (0, 0)  # round and attempt
     ended: str = ""  # why the run has ended here, if it has: then no round is answered any more
+    held_until: datetime | None = None
 
     @property
     def remaining(self) -> int:
@@ -104,8 +111,30 @@ class Place:
         later = (self.terms.rounds - t) * (again + 1) + (again - attempt if t else 0)
         return max(0, min(self.terms.releases - self.releases, later))
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no later round will be answered: the run was ended, or has made all releases of its terms."""
+        return bool(self.ended) or (self.terms is not None and not self.remaining)
+
+    @property
+    def reserves(self) -> bool:
+        """Whether the run holds budget, now or until its reservation lapsed."""
+        return self.held_until is not None and self.remaining > 0
+
+    def is_held(self, now: datetime) -> bool:
+        """Return whether the run holds budget now."""
+        return self.held_until is not None and self.reserves and now < self.held_until
+
+    def joined(self, terms: Terms, held_until: datetime | None) -> None:
+        """Agree on terms. A run that ended before its first release begins anew."""
+        self.terms, self.held_until, self.ended = terms, held_until, ""
+
     def agreed(self, terms: Terms) -> bool:
         """Whether these terms are in force already. Other terms under the same name are refused."""
+        if self.ended:
+            if not self.releases:
+                return False
+            raise TermsChanged(f"run {terms.run!r} has ended here ({self.ended}): start a run with a new name.")
         if self.terms is not None and self.terms != terms:
             raise TermsChanged(
                 f"run {terms.run!r} was agreed on other terms (rounds, noise, adjacency or spec): restore its spec, or "

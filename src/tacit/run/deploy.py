@@ -9,7 +9,7 @@ import hashlib
 import math
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -87,7 +87,7 @@ def terms(spec: Spec, half: AdmmHalf) -> Terms:
     """Return what an agent agrees to when it joins a run: the hash of the spec, and the most that the run can cost."""
     rounds, dp_delta = spec.run.rounds, spec.privacy.dp_delta
     agreed, cap = _digest(spec, half.shape, half.rho, half.agent.constant_bound), _cap(half.release, rounds, dp_delta)
-    return Terms(_run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
+    return Terms(run_name(spec), agreed, rounds, half.release, half.adjacency, scale_of(half), dp_delta, cap)
 
 
 def summed(spec: Spec, setup: AdmmSetup) -> Summed:
@@ -108,7 +108,7 @@ def sum_terms(spec: Spec, half: AdmmHalf, numbers: Summed) -> Terms:
     return replace(ours, scale=numbers.scale, epsilon=cap, repetitions=again)
 
 
-def _run_name(spec: Spec) -> str:
+def run_name(spec: Spec) -> str:
     """Return the name of the run. Ledgers that a run has for itself, and memories, know no other run."""
     return spec.run.name or "one process"
 
@@ -231,13 +231,14 @@ def check_ledger(
         raise Refused(f"agent {name}: {error}") from None
     if book.limit is not None:
         releases = sum(book.spent.get(data_id, {}).values()) + ours.releases - released
+        releases += ledger.reserved(data_id, ours.run).total()
         _check_gap(half, book.limit.epsilon, releases, book.limit.dp_delta)
 
 
 def addressed(spec: Spec, setup: AdmmSetup, agents: Sequence[Deployed]) -> list[Addressed]:
     """Return the agents with the name and the hash of this run, which the server sends with every question."""
     agreed = _digest(spec, setup.shape, setup.rho, setup.agents[0].constant_bound)
-    return [Addressed(agent, _run_name(spec), agreed) for agent in agents if isinstance(agent, Guarded)]
+    return [Addressed(agent, run_name(spec), agreed) for agent in agents if isinstance(agent, Guarded)]
 
 
 def lane(spec: Spec, setup: AdmmSetup, federation: Federation, agents: Sequence[Deployed]) -> Lane:
@@ -251,7 +252,7 @@ def lane(spec: Spec, setup: AdmmSetup, federation: Federation, agents: Sequence[
         for name, half in zip(federation.agents, own, strict=True)
     ]
     agreed = _digest(spec, setup.shape, setup.rho, setup.agents[0].constant_bound)
-    return Lane(_run_name(spec), agreed, adding, mean.Mean.zero(own[0], numbers, sizes), setup.in_sum.colluding)
+    return Lane(run_name(spec), agreed, adding, mean.Mean.zero(own[0], numbers, sizes), setup.in_sum.colluding)
 
 
 def forget(spec: Spec, agents: Sequence[Deployed], done: int, last: bool = False) -> None:
@@ -262,7 +263,15 @@ def forget(spec: Spec, agents: Sequence[Deployed], done: int, last: bool = False
     """
     for ledger in (agent.store for agent in agents):
         if isinstance(ledger, Ledger):
-            (ledger.forget if last else ledger.forget_later)(_run_name(spec), done + 1)
+            (ledger.forget if last else ledger.forget_later)(run_name(spec), done + 1)
+
+
+def end(spec: Spec, agents: Sequence[Deployed], why: str) -> None:
+    """End the run in every ledger, so that it holds no budget that it will not use."""
+    for agent in agents:
+        if isinstance(agent.store, Ledger):
+            with suppress(Refused):  # a ledger that is busy holds the budget for a while
+                agent.store.end(agent.data_id, run_name(spec), why)
 
 
 def forget_keys(spec: Spec, ledgers: Path | None) -> None:
@@ -270,7 +279,7 @@ def forget_keys(spec: Spec, ledgers: Path | None) -> None:
     if ledgers is not None and spec.in_sum is not None and any(ledgers.glob("*.runkey")):
         from tacit.guarded.masks import files  # needs the extra `secure`, which drew them
 
-        files.forget_run(ledgers, _run_name(spec))
+        files.forget_run(ledgers, run_name(spec))
 
 
 def heads(agents: Sequence[Deployed]) -> dict[str, str] | None:

@@ -214,6 +214,7 @@ class Run:
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
             deploy.forget(self.spec, self.guarded, self.state.t, last=True)
+        deploy.end(self.spec, self.guarded, "it is finished")
         deploy.forget_keys(self.spec, self.ledgers)
         notes = prospects(self.spec, self.federation, self.setup.promise)
         return Result(summary, self.rows, w, average, model, notes)

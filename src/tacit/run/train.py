@@ -182,7 +182,13 @@ def together(
         if left:
             engine, stop = host(left, open_files), stop or Patience()
             with stop:  # before the first file changes: a signal then waits for the end of a round
-                results = _lockstep(left, engine, listener, stop, save_every_round)
+                try:
+                    results = _lockstep(left, engine, listener, stop, save_every_round)
+                except Diverged as lost:
+                    for run in left:
+                        if run is lost.run:
+                            deploy.end(run.spec, run.guarded, "it diverged")
+                    raise
             done |= zip(left, results, strict=True)
         return [done[run] for run in runs]
 
