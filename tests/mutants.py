@@ -51,6 +51,8 @@ KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_o
 GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.py::"
 NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
+WITNESS, HELD = "tests/privacy/test_witness.py::", "tests/federation/test_reservations.py::"
+SITE_FILES = "tests/federation/test_ledger_files.py::"
 RISK, FACES = "tests/privacy/test_risk.py::", "tests/test_risk_faces.py::"
 SHARED = "tests/report/test_shared.py::"
 NEIGHBOURS = SHARED + "test_a_shared_page_is_the_same_for_neighbours"
@@ -71,6 +73,56 @@ PROBLEMS, TRAINED = "tests/conformance/test_problems.py::", "tests/run/test_prob
 LOSS, SETS = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::"
 
 MUTANTS = (
+    Mutant("ledger: an answer leaves before the file is complete", "privacy/ledger.py",
+           "            self._chain.checkpoint()\n", "",
+           WITNESS + "test_a_copy_of_the_file_alone_has_every_release_that_has_left"),
+    Mutant("ledger: a busy checkpoint is taken for a complete one", "privacy/chain.py",
+           "if busy or moved != logged:", "if False:",
+           WITNESS + "test_a_busy_checkpoint_keeps_the_answer_back_and_it_is_sent_later"),
+    Mutant("ledger: a witness that cannot be written is no reason to wait", "privacy/witness.py",
+           "            raise Refused(\n                f\"the witness",
+           "            return\n            raise Refused(\n                f\"the witness",
+           WITNESS + "test_a_witness_that_cannot_be_written_keeps_the_answer_back_and_it_is_sent_later"),
+    Mutant("ledger: nobody compares it with its witness", "privacy/ledger.py",
+           "if not goes_through:", "if False:",
+           WITNESS + "test_a_ledger_ahead_of_its_witness_starts_and_one_behind_does_not"),
+    Mutant("ledger: a service makes the one that is missing", "federation/ledger_files.py",
+           "if not file.is_file():\n        raise LedgerMissing(\n            f\"the ledger of agent {holding.name}",
+           "if False:\n        raise LedgerMissing(\n            f\"the ledger of agent {holding.name}",
+           SITE_FILES + "test_a_service_without_its_ledger_or_witness_exits_with_78_and_makes_nothing"),
+    Mutant("ledger: a restored one charges no open run", "privacy/ledger.py",
+           "self._charge(charges + [", "self._charge([",
+           SITE_FILES + "test_a_restored_site_counts_the_run_to_its_end_refuses_it_and_joins_new_ones"),
+    Mutant("ledger: a restore keeps run keys", "federation/ledger_files.py",
+           "        _forget_run_keys(site)\n", "",
+           SITE_FILES + "test_a_restore_deletes_the_run_keys_of_a_secure_sum"),
+    Mutant("ledger: the numbers of a run are not compared", "cli/ledger.py",
+           "if not self.released <= made + charged or not made <= self.asked:", "if False:",
+           TOTALLED + "test_a_ledger_that_went_back_with_its_witness_during_a_run_is_found_by_the_numbers_of_the_run"),
+    Mutant("open runs hold no budget", "privacy/admission.py",
+           "count, history.reserved(data_id, now, run))", "count, Counter())",
+           HELD + "test_of_two_runs_that_do_not_fit_together_the_second_is_not_admitted_and_the_first_ends_well"),
+    Mutant("an open run holds budget for ever", "privacy/terms.py",
+           "self.reserves and now < self.held_until", "self.reserves",
+           HELD + "test_a_coordinator_that_disappears_before_the_first_round_blocks_nobody_after_an_hour"),
+    Mutant("an answer does not hold budget for longer", "privacy/history.py",
+           "if place.held_until is not None:", "if False:",
+           HELD + "test_a_join_holds_its_budget_for_an_hour_and_an_answer_for_thirty_days"),
+    Mutant("a run that lapsed goes on into the budget of others", "privacy/admission.py",
+           "        if place.is_held(now):", "        if True:",
+           HELD + "test_a_coordinator_that_disappears_before_the_first_round_blocks_nobody_after_an_hour"),
+    Mutant("a run that is closed holds its budget", "federation/run_service.py",
+           "self.ledgers[name].end(self.data_ids[name], close.run, \"its coordinator has closed it\")", "pass",
+           HELD + "test_a_close_ends_a_plain_run_frees_its_budget_and_later_questions_are_refused"),
+    Mutant("a run that does not begin is not withdrawn", "federation/coordinator.py",
+           "        withdraw(opening, case.join, case.sites)\n", "",
+           HELD + "test_a_third_site_that_refuses_costs_the_others_nothing_and_a_retry_is_admitted"),
+    Mutant("a run that ended is joined again after a release", "privacy/terms.py",
+           "            if not self.releases:\n", "            if True:\n",
+           HELD + "test_a_run_that_ended_before_its_first_release_may_be_joined_again_by_its_name"),
+    Mutant("exact noise: the gap leaves out what open runs hold", "run/deploy.py",
+           "        releases += ledger.reserved(data_id, ours.run).total()\n", "",
+           HELD + "test_the_gap_of_exact_noise_counts_what_open_runs_hold"),
     Mutant("the set: agents start outside of it", "engine/fast.py",
            "if start.any():", "if False:",
            PROBLEMS + "test_server_and_agents_of_every_kind_start_at_the_same_point"),

@@ -7,9 +7,10 @@ import sqlite3
 import pytest
 
 from tacit.cli import main
+from tacit.errors import BudgetExhausted
 from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Key, Ledger, Limit
-from tacit.privacy.release import GaussianRelease, LaplaceRelease
+from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
 from tacit.privacy.risk import percent
 from tacit.run.deploy import price
 
@@ -64,6 +65,27 @@ def test_show_as_json_is_one_object_without_infinities(capsys, path):
     assert [run["rounds"] for run in hospital["runs"]] == [3, 2]
     assert bare["epsilon"] is None
     assert (hospital["best_guess"] < 0.53, bare["best_guess"]) == (True, 1.0)
+
+
+def test_a_run_that_is_not_in_the_ledger_is_charged_by_its_owner_and_composed(capsys, path):
+    assert main(["ledger", "charge", str(path), "--epsilon", "2.5"]) == 0
+    assert "charged     (2.5, 1e-06) to hospital" in capsys.readouterr().out
+    with Ledger.open(path, price) as ledger:
+        (account,) = ledger.show()
+        assert account.epsilon == pytest.approx(
+            price([(GaussianRelease(20.0), 5), (GeneralRelease(2.5, 1e-6), 1)], 1e-6)
+        )
+        assert account.epsilon > 2.5
+        ledger.charge("other", [GeneralRelease(1.0, 0.0)], "a test")
+    for bad in (["--epsilon", "nan"], ["--epsilon", "0"], ["--epsilon", "inf"], ["--epsilon", "1", "--dp-delta", "1"]):
+        assert main(["ledger", "charge", str(path), *bad]) == 2
+        assert "takes a positive number" in capsys.readouterr().err
+    assert main(["ledger", "charge", str(path), "--epsilon", "1"]) == 2
+    assert "has the data sets 'hospital', 'other': name the one of the run" in capsys.readouterr().err
+    assert main(["ledger", "charge", str(path), "--epsilon", "9", "--data-id", "other", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["charged"] == "other"
+    with Ledger.open(path, price) as ledger, pytest.raises(BudgetExhausted):
+        ledger.release(Key("other", "thursday", 1), asked(1), GaussianRelease(20.0), noisy)
 
 
 def test_verify_prints_the_head_and_takes_it_back(capsys, path):
