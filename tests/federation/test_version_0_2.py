@@ -1,4 +1,4 @@
-"""A site of version 0.2 goes on with its ledger. version_0_2 has its files (commit 0634b28) after two of four rounds."""
+"""A site of version 0.2 goes on with its ledger: version_0_2 has its files of commit 0634b28, after two rounds."""
 
 import hashlib
 import shutil
