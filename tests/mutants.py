@@ -5,7 +5,7 @@
 
 A fault is a piece of text in one file and what stands there instead. The tree is copied, the fault put in, the test run
 in the copy: it must fail there, and pass without the fault. A fault whose text is no longer in its file is an error, so
-that this list follows the code.
+that this list follows the code. A fault in C is compiled: it needs a compiler.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,7 @@ KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_o
 GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.py::"
 NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
+AT_SIZE = "tests/conformance/test_deployed_at_size.py::"
 WITNESS, HELD = "tests/privacy/test_witness.py::", "tests/federation/test_reservations.py::"
 SITE_FILES = "tests/federation/test_ledger_files.py::"
 RISK, FACES = "tests/privacy/test_risk.py::", "tests/test_risk_faces.py::"
@@ -73,6 +75,24 @@ PROBLEMS, TRAINED = "tests/conformance/test_problems.py::", "tests/run/test_prob
 LOSS, SETS = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::"
 
 MUTANTS = (
+    Mutant("at size: noise for all rounds but one, of more than twenty", "run/compose.py",
+           "if behind else spec.run.rounds\n", "if behind else spec.run.rounds - (spec.run.rounds > 20)\n",
+           AT_SIZE + "test_the_noise_that_is_drawn_keeps_the_budget_over_all_rounds_and_wastes_little"),
+    Mutant("at size: two features share a draw, the second beyond the twentieth", "privacy/lattice.py",
+           "    noisy = whole + sample(law, t, exact.shape, bits)\n",
+           "    drawn = sample(law, t, exact.shape, bits)\n    drawn[20:21] = drawn[: len(drawn[20:21])]\n"
+           "    noisy = whole + drawn\n",
+           AT_SIZE + "test_no_two_features_agents_or_rounds_share_a_draw"),
+    Mutant("at size: records beyond the 64th of a block are not clipped", "engine/_residuals.h",
+           "sum[i] > clip[r] ? clip[r]", "i < 64 && sum[i] > clip[r] ? clip[r]",
+           AT_SIZE + "test_one_record_of_hundreds_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),
+    Mutant("at size: Gaussian noise ends at four sigma", "privacy/_exact.c",
+           "if (k == TIED) k = level_after(d, word & 0xffff);",
+           "if (k == TIED) k = level_after(d, word & 0xffff);\n    if (law == GAUSSIAN && k >= 4 * d->m) return 0;",
+           AT_SIZE + "test_the_tails_of_ten_million_draws_are_as_heavy_as_the_law"),
+    Mutant("at size: rows are shortened by the agent's longest record", "problem/sensitivity.py",
+           "np.asarray(x * np.min(shares, axis=0)[:, None])", "np.asarray(x * np.min(shares))",
+           AT_SIZE + "test_one_record_of_hundreds_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),
     Mutant("ledger: an answer leaves before the file is complete", "privacy/ledger.py",
            "            self._chain.checkpoint()\n", "",
            WITNESS + "test_a_copy_of_the_file_alone_has_every_release_that_has_left"),
@@ -1085,6 +1105,17 @@ def copied(place: Path) -> None:
             shutil.copy(source, place / name)
 
 
+def build(file: Path) -> None:
+    """Compile the extension of a C file: the one in its directory."""
+    if file.suffix not in (".c", ".h"):
+        return
+    (source,) = [one for one in file.parent.glob("*.c") if file.suffix == ".h" or one == file]
+    made = source.with_suffix(sysconfig.get_config_var("EXT_SUFFIX"))
+    flags = ["-O2", "-std=gnu11", "-Wno-psabi", "-fno-math-errno", "-fno-trapping-math", "-shared", "-fPIC"]
+    includes = f"-I{sysconfig.get_path('include')}"
+    subprocess.run(["cc", *flags, includes, str(source), "-o", str(made), "-lm"], check=True)
+
+
 def run(place: Path, test: str) -> tuple[bool, str]:
     """(whether the test passes in the copy, the last line that it printed)."""
     environment = {**os.environ, "PYTHONPATH": str(place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -1112,8 +1143,10 @@ def main(words: list[str]) -> int:
             if whole.count(mutant.old) != 1:
                 raise SystemExit(f"{mutant.name}: its text stands {whole.count(mutant.old)} times in {mutant.file}")
             file.write_text(whole.replace(mutant.old, mutant.new))
+            build(file)
             passes, _ = run(place, mutant.test)
             file.write_text(whole)
+            build(file)
             lived += [mutant.name] * passes
             print(f"{'LIVED' if passes else 'died':<6} {mutant.name:<66} {mutant.test.rpartition('::')[2]}", flush=True)
     print(f"{len(chosen) - len(lived)} of {len(chosen)} faults were found")
