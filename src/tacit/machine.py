@@ -63,6 +63,26 @@ def name_conflict() -> str | None:
     )
 
 
+def open_files(count: int) -> int:
+    """Raise the number of files that this process may have open to `count`, or as near as the system lets it.
+
+    Return the number that it may have open now.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return count
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= count:
+        return count if soft == resource.RLIM_INFINITY else soft
+    allowed = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    except (ValueError, OSError):  # macOS allows fewer than its hard limit says
+        return soft
+    return allowed
+
+
 def sync_folder(folder: Path) -> None:
     """Bring the names in a folder to the disk, so that a file which was made or renamed there is there for good."""
     if os.name == "posix":  # elsewhere a directory cannot be opened, nor synced

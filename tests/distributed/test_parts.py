@@ -324,7 +324,7 @@ def served(short):
 
     threading.Thread(target=lambda: asyncio.run(upstream()), daemon=True).start()
     program = f"from pathlib import Path; from tacit.federation import door; door.serve('127.0.0.1', {outer}, " \
-              f"'https://127.0.0.1:{inner}', Path({str(short)!r}))"  # fmt: skip
+              f"'https://127.0.0.1:{inner}', Path({str(short)!r}), 64, lambda: True)"  # fmt: skip
     process = subprocess.Popen([sys.executable, "-c", program])
     until(lambda: listens(outer) and listens(inner))
     context = ssl.create_default_context(cafile=str(short / "ca.pem"))

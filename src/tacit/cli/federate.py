@@ -7,7 +7,8 @@ examples:
   tacit federate link study/coordinator                  the coordinator: SuperLink, door, run, each in its terminal
   tacit federate door study/coordinator
   tacit federate run study/coordinator
-  tacit federate node study/north/node                   a site: its SuperNode, beside tacit agent serve
+  tacit federate doctor study/north/node                 a site: whether its node would work, and what to do if not
+  tacit federate node study/north/node                   its SuperNode, beside tacit agent serve
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action.add_argument("folder", type=Path, metavar="DIR", help=what)
         action.add_argument("--print", action="store_true", help="print Flower's command, and do not run it")
         finish(action, run.__doc__, run)
+
+    doctor = actions.add_parser("doctor", help="check what the node of a site needs, and say what to do")
+    doctor.add_argument("folder", type=Path, metavar="DIR", help="the folder of a node, or of its site")
+    finish(doctor, run_doctor.__doc__, run_doctor)
 
     door = actions.add_parser("door", help="open the one port that sites reach")
     door.add_argument("--host", default="0.0.0.0", metavar="HOST", help="the address to listen on (default: all)")
@@ -112,22 +117,50 @@ def run_link(options: argparse.Namespace) -> int:
 
 
 def run_node(options: argparse.Namespace) -> int:
-    """Become Flower's SuperNode of a site: stock, TLS, its own key, no telemetry."""
-    from tacit.federation import commands
+    """Become Flower's SuperNode of a site: stock, TLS, its own key, no telemetry. First check what tacit federate
+    doctor checks: wait for a coordinator and an agent service that are not there yet, and end with 1 and the reason
+    where waiting does not help."""
+    from tacit.federation import commands, doctor
 
-    folder = options.folder / "node" if (options.folder / "node").is_dir() else options.folder
-    return _become(commands.supernode(folder), options)
+    folder = doctor.node_folder(options.folder)
+    command = commands.supernode(folder)
+    if not options.print:
+        doctor.await_ready(folder, lambda line: say(f"tacit: {line}", file=sys.stderr))
+    return _become(command, options)
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Check all that a node needs: its key, the socket of the agent service, its port, and the coordinator: address,
+    TCP, TLS, certificate, clock, whether its key is registered, version. One line each, with what to do. Exits with 1
+    where anything is wrong."""
+    from dataclasses import asdict
+
+    from tacit.federation import doctor, reach
+
+    found = []
+    for one in doctor.examine(doctor.node_folder(options.folder)):
+        found.append(one)
+        if not options.json:
+            say(f"{one.name:<12}  {one.state:<11}  {one.text}")
+    well = all(one.state in (reach.OK, reach.NOTE) for one in found)
+    if options.json:
+        checks = [{key: value for key, value in asdict(one).items() if key != "waits"} for one in found]
+        print(jsontext.dumps({"well": well, "checks": checks}))
+    return 0 if well else 1
 
 
 def run_door(options: argparse.Namespace) -> int:
     """Open the one port that sites reach. It passes on what nodes may ask of Flower, and nothing else: Flower's own
     port starts runs for whoever reaches it."""
-    from tacit.federation import commands, door
+    from tacit.federation import commands, door, nodes
 
     folder = _coordinator(options.folder)
     ports = commands.ports(folder)
-    behind = f"https://{commands.LOOPBACK}:{_port('--control', options.control, ports.control)}"
-    door.serve(options.host, _port("--port", options.port, ports.port), behind, folder)
+    control = _port("--control", options.control, ports.control)
+    door.serve(
+        options.host, _port("--port", options.port, ports.port), f"https://{commands.LOOPBACK}:{control}", folder,
+        ports.per_address, lambda: nodes.listens(control),
+    )  # fmt: skip
     return 0
 
 

@@ -6,7 +6,10 @@ to renew the server's certificate.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import datetime
+import hashlib
 import ipaddress
 import os
 from pathlib import Path
@@ -16,7 +19,7 @@ from tacit.errors import SpecError, missing_extra
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -25,6 +28,7 @@ except ImportError:  # tacit runs without it; `needed` says so where a key is as
 
 DAYS = 3650  # of the CA
 SERVER_DAYS = 825  # the longest that common TLS libraries take of a server
+_CURVES = {"secp192r1", "secp224r1", "secp256r1", "secp384r1", "secp521r1"}  # that Flower takes of nodes
 _LATE = datetime.timedelta(hours=1)  # clocks of sites may be behind ours
 
 
@@ -92,6 +96,54 @@ def check_node(path: Path) -> bytes:
     if not isinstance(key, ec.EllipticCurvePublicKey):
         raise SpecError(f"{path} is not the public key of a node: ask the site for its node.pub (ssh-keygen -t ecdsa).")
     return text
+
+
+def sign(path: Path, message: bytes) -> tuple[str, str]:
+    """Sign with the key of a node, as Flower does: return its public half as Flower writes it, and the signature."""
+    key = _private(path)
+    return _public(key.public_key()).decode(), base64.b64encode(key.sign(message, ec.ECDSA(hashes.SHA256()))).decode()
+
+
+def signer(public: str, signature: str, message: bytes) -> bytes | None:
+    """Return the public key as Flower writes it, if the signature over a message is by it; None otherwise."""
+    needed()
+    try:
+        key = serialization.load_pem_public_key(public.encode())
+        if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name not in _CURVES:
+            return None
+        key.verify(base64.b64decode(signature, validate=True), message, ec.ECDSA(hashes.SHA256()))
+    except (ValueError, TypeError, binascii.Error, UnsupportedAlgorithm, InvalidSignature):
+        return None
+    return _public(key)
+
+
+def fingerprint(path: Path) -> str:
+    """Return the fingerprint of the key of a node, as `ssh-keygen -l` writes it."""
+    public = _private(path).public_key()
+    blob = public.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH).split()[1]
+    digest = hashlib.sha256(base64.b64decode(blob)).digest()
+    return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+
+
+def _private(path: Path) -> Any:
+    """The private key of a node, in the form that Flower reads."""
+    needed()
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise SpecError(f"cannot read {path} ({error.strerror}): it is of the account that runs the node.") from None
+    try:
+        key: Any = serialization.load_ssh_private_key(text, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return key
+    raise SpecError(f'{path} is not the key of a node: make one with ssh-keygen -t ecdsa -b 384 -N "" -f node.key.')
+
+
+def _public(key: Any) -> bytes:
+    found: bytes = key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return found
 
 
 def check_host(address: str) -> str:

@@ -1,6 +1,7 @@
 """The processes of a federation as commands: stock Flower, the door before it, and the agent service of a site.
 
-    coordinator's folder   flower.toml   [flower] address and port that sites reach, control: the SuperLink's own port
+    coordinator's folder   flower.toml   [flower] address and port that sites reach, control: the SuperLink's own port,
+                                         per_address: connections of one address (optional)
     node's folder          node.toml     [node] superlink (host:port), socket of the agent service, port: on loopback
 """
 
@@ -10,8 +11,10 @@ import os
 import shlex
 import sys
 import sysconfig
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tacit import toml
@@ -20,6 +23,7 @@ from tacit.errors import MissingDependency, SpecError, missing_extra
 FLOWER, NODE = "flower.toml", "node.toml"
 DATABASE = "link.db"
 LOOPBACK = "127.0.0.1"
+PER_ADDRESS = 64  # connections that an address may hold at the door: a node has up to four, and sites may share one
 FOLDER = "TACIT_FEDERATION"
 _QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}  # no word to Flower's makers
 _POLL = "0.1"  # seconds between two looks of Flower's for a message to carry; its own default is 1
@@ -58,17 +62,36 @@ def missing(command: str) -> MissingDependency:
 
 @dataclass(frozen=True)
 class Ports:
-    """Where a coordinator listens: `address` and `port` for sites, `control` on its own machine alone."""
+    """Where a coordinator listens: `address` and `port` for sites, `control` on its own machine alone.
+
+    `per_address` is how many connections one address may hold.
+    """
 
     address: str
     port: int
     control: int
+    per_address: int = PER_ADDRESS
 
 
 def ports(folder: Path) -> Ports:
     """What flower.toml of a coordinator's folder says."""
-    found = _section(folder / FLOWER, "flower", {"address": str, "port": int, "control": int})
-    return Ports(**found)
+    kinds = {"address": str, "port": int, "control": int, "per_address": int}
+    return Ports(**_section(folder / FLOWER, "flower", kinds, {"per_address": PER_ADDRESS}))
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a node is told: the address of the door, the socket of the agent service, its own port on loopback."""
+
+    superlink: str
+    socket: Path
+    port: int
+
+
+def node(folder: Path) -> Node:
+    """What node.toml of a node's folder says."""
+    found = _section(folder / NODE, "node", {"superlink": str, "socket": str, "port": int})
+    return Node(found["superlink"], Path(os.path.normpath(folder.absolute() / found["socket"])), found["port"])
 
 
 def superlink(folder: Path, control: int | None = None) -> Command:
@@ -92,11 +115,10 @@ def door(folder: Path, host: str = "0.0.0.0", port: int | None = None, control: 
 def supernode(folder: Path, link: str | None = None, port: int | None = None) -> Command:
     """Flower's SuperNode of a site: it runs the courier, and calls out; nobody calls in."""
     folder = folder.absolute()
-    found = _section(folder / NODE, "node", {"superlink": str, "socket": str, "port": int})
-    socket = os.path.normpath(folder / found["socket"])
-    words = ["flower-supernode", "--superlink", link or found["superlink"]]
+    found = node(folder)
+    words = ["flower-supernode", "--superlink", link or found.superlink]
     words += ["--root-certificates", str(folder / "ca.pem"), "--auth-supernode-private-key", str(folder / "node.key")]
-    words += ["--host", LOOPBACK, "--port", str(port or found["port"]), "--node-config", f'socket="{socket}"']
+    words += ["--host", LOOPBACK, "--port", str(port or found.port), "--node-config", f'socket="{found.socket}"']
     return Command(words, home(folder) | {"FLWR_SUPEREXEC_TASK_POLL_INTERVAL": _POLL})
 
 
@@ -110,13 +132,17 @@ def home(folder: Path) -> dict[str, str]:
     return _QUIET | {"FLWR_HOME": str(folder.absolute() / "flower")}
 
 
-def _section(path: Path, section: str, kinds: dict[str, type]) -> dict[str, Any]:
+def _section(
+    path: Path, section: str, kinds: dict[str, type], usual: Mapping[str, Any] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The values of a section, each of its kind; `usual` has those of keys that may be missing."""
     found = toml.parsed(toml.text_of(path), str(path))
     values: dict[str, Any] = {}
     for name, kind in kinds.items():
-        value: Any = found.pop(f"{section}.{name}", None)
+        value: Any = found.pop(f"{section}.{name}", usual.get(name))
         if type(value) is not kind or (type(value) is int and not 0 < value < 2**16):
-            raise SpecError(f"{path}: {section}.{name} takes {'a port' if kind is int else 'a text'}, got {value!r}.")
+            takes = "a number from 1 to 65535" if kind is int else "a text"
+            raise SpecError(f"{path}: {section}.{name} takes {takes}, got {value!r}.")
         values[name] = value
     if found:
         raise SpecError(f"{path} has no key {next(iter(found))}: it takes {section}.{', '.join(kinds)}.")

@@ -1,4 +1,7 @@
-"""Find out why the node of a site would not work, before Flower's SuperNode starts and ends without a reason."""
+"""Find out why the node of a site would not work, before Flower's SuperNode starts and ends without a reason.
+
+`examine` is for `tacit federate doctor`; `await_ready` is the same, before `tacit federate node` turns into Flower.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,109 @@ import os
 import pwd
 import socket
 import stat
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tacit.federation import wire
+from tacit.errors import SpecError, TacitError
+from tacit.federation import certificates, commands, wire
 from tacit.federation.messages import Hello, written
+from tacit.federation.reach import NOTE, OK, PROBLEM, SKIPPED, STEPS, Check, steps
 
 SECONDS = 10.0  # that a service has to say who it is
-_LARGEST = 1 << 20  # bytes of its introduction
+PAUSE = 5.0  # seconds between two looks for what may come by itself
+REMINDER = 60.0  # seconds between two lines that say the same
+_LARGEST = 1 << 20  # bytes of an introduction
+
+
+class NotReady(TacitError):
+    """The node would end at once, or do nothing, and waiting does not help."""
+
+
+def node_folder(folder: Path) -> Path:
+    """The folder of a node, given itself or the folder of its site."""
+    for one in (folder / "node", folder):
+        if (one / commands.NODE).is_file():
+            return one
+    raise SpecError(f"{folder} is no node's folder (no {commands.NODE}): name SITE/node of what the coordinator sent.")
+
+
+def examine(folder: Path, starting: bool = False) -> Iterator[Check]:
+    """Check all that a node needs. What its own machine lacks comes first; it is found without asking anybody."""
+    node = commands.node(folder)
+    mine = _key(folder)
+    yield mine
+    found = _heard(node.socket)
+    told = f"{node.socket} answers account {_account()}" if found is None else found[0]
+    yield Check("socket", OK if found is None else PROBLEM, told, waits=found is not None and found[1])
+    yield _port(node.port, starting)
+    seen = set()
+    if mine.state != PROBLEM:
+        for one in steps(node.superlink, folder / "ca.pem", folder / "node.key", starting):
+            seen.add(one.name)
+            yield one
+    for name in STEPS:
+        if name not in seen:
+            yield Check(name, SKIPPED, "what stands above has to be right first")
+
+
+def await_ready(folder: Path, show: Callable[[str], None], pause: float = PAUSE) -> None:
+    """Return when the node can start. Wait for what may come by itself, and say so; NotReady for all else."""
+    said, when = "", 0.0
+    while (found := _hindrance(folder, show)) is not None:
+        if not found.waits:
+            raise NotReady(f"{found.name}: {found.text}")
+        if found.text != said or time.monotonic() - when >= REMINDER:
+            said, when = found.text, time.monotonic()
+            show(f"waiting: {said}")
+        time.sleep(pause)
+
+
+def _hindrance(folder: Path, show: Callable[[str], None]) -> Check | None:
+    """The first thing that keeps a node from working; what does not is shown in passing."""
+    notes = []
+    for one in examine(folder, starting=True):
+        if one.state == PROBLEM and one.name != "version":  # the coordinator says itself what it does not understand
+            return one
+        notes += [f"{one.name}: {one.text}"] if one.state in (NOTE, PROBLEM) else []
+    for note in notes:
+        show(note)
+    return None
+
+
+def _key(folder: Path) -> Check:
+    path = folder / "node.key"
+    try:
+        mark = certificates.fingerprint(path)
+    except SpecError as error:
+        return Check("node.key", PROBLEM, str(error))
+    if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        return Check("node.key", NOTE, f"{_described(path)}: others may read it; chmod 600 it.")
+    return Check("node.key", OK, f"{mark}")
+
+
+def _port(port: int, starting: bool) -> Check:
+    """Check that Flower can listen on its port of loopback."""
+    try:
+        with socket.create_server((commands.LOOPBACK, port)):
+            return Check("port", OK, f"{port} of {commands.LOOPBACK} is free")
+    except OSError as error:
+        text = f"{port} of {commands.LOOPBACK} cannot be taken ({os.strerror(error.errno or 0)})"
+    if starting:
+        text += ": another node may run on this machine; give each its own node.port in node.toml."
+        return Check("port", PROBLEM, text)
+    text += ": that is well if the node of this folder is running; else change node.port in node.toml."
+    return Check("port", NOTE, text)
 
 
 def socket_problem(path: Path) -> str | None:
-    """Say why this account cannot ask the agent service behind a socket, and what to do; None if it can.
+    """Say why this account cannot ask the agent service behind a socket, and what to do; None if it can."""
+    found = _heard(path)
+    return None if found is None else found[0]
+
+
+def _heard(path: Path) -> tuple[str, bool] | None:
+    """Return what is wrong with a socket, and whether it may be well later, when the service has started.
 
     The service is asked to introduce itself, because it lets everybody connect who may open the file and then hears
     only the accounts that site.callers names.
@@ -26,17 +121,18 @@ def socket_problem(path: Path) -> str | None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
             stream.settimeout(SECONDS)
             stream.connect(str(path))
-            return _hearing_problem(stream, path)
+            problem = _hearing_problem(stream, path)
+            return None if problem is None else (problem, False)
     except FileNotFoundError:
         return _missing(path)
     except PermissionError:
-        return _closed(path)
+        return _closed(path), False
     except ConnectionRefusedError:
-        return f"nobody listens at {path}: start the agent service (tacit agent serve agent/site.toml)."
+        return f"nobody listens at {path}: start the agent service (tacit agent serve agent/site.toml).", True
     except (TimeoutError, BlockingIOError):
-        return f"the agent service at {path} did not answer within {SECONDS:g} s: see its log, or start it again."
+        return f"the agent service at {path} did not answer within {SECONDS:g} s: see its log, or start it again.", True
     except OSError as error:
-        return f"cannot connect to {path} ({error.strerror or error}): correct node.socket in node.toml."
+        return f"cannot connect to {path} ({error.strerror or error}): correct node.socket in node.toml.", False
 
 
 def _hearing_problem(stream: socket.socket, path: Path) -> str | None:
@@ -54,10 +150,11 @@ def _hearing_problem(stream: socket.socket, path: Path) -> str | None:
     return None
 
 
-def _missing(path: Path) -> str:
+def _missing(path: Path) -> tuple[str, bool]:
     if not path.parent.is_dir():
-        return f"the folder {path.parent} of the socket is missing: make it, or correct node.socket in node.toml."
-    return f"no socket at {path} yet: start the agent service first (tacit agent serve agent/site.toml)."
+        told = f"the folder {path.parent} of the socket is missing: make it, or correct node.socket in node.toml."
+        return told, False
+    return f"no socket at {path} yet: start the agent service first (tacit agent serve agent/site.toml).", True
 
 
 def _closed(path: Path) -> str:

@@ -4,22 +4,30 @@ Flower 1.41 serves its control interface (start a run: code on this machine and 
 runtime interface on the port that nodes use, and asks nobody there who they are. So the SuperLink listens on this
 machine alone, and this process stands before it: TLS, the paths of nodes, and nothing else. Node keys are checked
 behind it, by Flower. uvicorn and httpx come with flwr, and read and write HTTP: no byte of a request is passed on
-unparsed.
+unparsed. One path is the door's own: a node that proves its key is told what the SuperLink knows of it (key_status).
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import Awaitable, Callable, Iterable
+from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tacit import jsontext
 from tacit.errors import missing_extra
+from tacit.federation import connections, key_status
+from tacit.federation.access_log import AccessLog
+from tacit.federation.key_status import KeyStatus
 
 try:
     import httpx
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 except ImportError:  # tacit runs without them; `serve` says so
     httpx = uvicorn = None
 
@@ -27,8 +35,12 @@ PATHS = "/v1/fleet/"
 LARGEST_BODY = 1 << 28
 LARGEST_HELD = 1 << 30  # of all requests together: whoever asks is not known before the SuperLink has looked
 AWAY = 503  # the status where the SuperLink does not answer
+GONE = 499  # in the log: the peer has left before it was answered
 ARRIVAL = 120.0  # seconds for a request to arrive
+TICK = 10  # seconds between two looks at whether the log has counted long enough
+END = 10  # seconds for answers that are on their way when the door is told to end
 _HOP = {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length", "expect"}
+_OURS = {"date", "server"}  # of an answer: the door says the time itself
 _SECONDS = 300.0
 
 Scope = dict[str, Any]
@@ -39,8 +51,8 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class Door:
     """An ASGI app that passes the requests of nodes on to `behind`."""
 
-    def __init__(self, behind: str, trusted: Path) -> None:
-        self.behind = behind
+    def __init__(self, behind: str, trusted: Path, keys: KeyStatus | None = None, log: AccessLog | None = None) -> None:
+        self.behind, self.keys, self.log = behind, keys, log
         self.held = 0  # bytes of requests in memory
         context = ssl.create_default_context(cafile=str(trusted))
         self.client = httpx.AsyncClient(verify=context, timeout=_SECONDS, trust_env=False)
@@ -48,35 +60,48 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        path = scope["raw_path"]
-        if scope["method"] != "POST" or not _is_of_nodes(path):
-            await _answer(send, 404)
-            return
-        headers = _passed(scope["headers"])
-        begun, body = False, bytearray()
+        body, reply = bytearray(), _Reply(send)
         try:
-            if not await asyncio.wait_for(self._arrived(receive, body), ARRIVAL):
-                return
-            target = f"{self.behind}{path.decode('ascii')}"
-            async with self.client.stream("POST", target, headers=headers, content=bytes(body)) as answer:
-                back = _passed(answer.headers.raw)
-                await send({"type": "http.response.start", "status": answer.status_code, "headers": back})
-                begun = True
-                async for piece in answer.aiter_raw():
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-        except _Refused as refused:
-            await _answer(send, refused.status)
-        except asyncio.TimeoutError:
-            await _answer(send, 408)
-        except httpx.TransportError:  # the SuperLink is away; nodes try again
-            if begun:
-                raise
-            await _answer(send, AWAY)
+            await self._answer(scope, receive, reply, body)
         finally:
             self.held -= len(body)
+            if self.log is not None:
+                peer = (scope.get("client") or ("",))[0]
+                self.log.note("request", peer, scope["raw_path"], reply.status or GONE, len(body), reply.sent)
 
-    async def _arrived(self, receive: Receive, body: bytearray) -> bool:
+    async def _answer(self, scope: Scope, receive: Receive, reply: _Reply, body: bytearray) -> None:
+        path = scope["raw_path"]
+        ours = self.keys is not None and path == key_status.PATH.encode()
+        if scope["method"] != "POST" or not (ours or _is_of_nodes(path)):
+            await reply.refuse(404)
+            return
+        try:
+            largest = key_status.LARGEST if ours else LARGEST_BODY
+            if not await asyncio.wait_for(self._arrived(receive, body, largest), ARRIVAL):
+                return
+            if ours and self.keys is not None:
+                status, told = await asyncio.to_thread(self.keys.answer, bytes(body), scope["client"][0])
+                await reply.tell(status, told)
+            else:
+                await self._pass_on(path.decode("ascii"), scope["headers"], bytes(body), reply)
+        except _Refused as refused:
+            await reply.refuse(refused.status)
+        except asyncio.TimeoutError:
+            await reply.refuse(408)
+        except httpx.TransportError:  # the SuperLink is away; nodes try again
+            if reply.status is not None:
+                raise
+            await reply.refuse(AWAY)
+
+    async def _pass_on(self, path: str, headers: Iterable[tuple[bytes, bytes]], body: bytes, reply: _Reply) -> None:
+        target = f"{self.behind}{path}"
+        async with self.client.stream("POST", target, headers=_passed(headers, _HOP), content=body) as answer:
+            await reply.begin(answer.status_code, _passed(answer.headers.raw, _HOP | _OURS))
+            async for piece in answer.aiter_raw():
+                await reply.add(piece, more=True)
+            await reply.add(b"")
+
+    async def _arrived(self, receive: Receive, body: bytearray, largest: int) -> bool:
         """Read a request into `body`; False where the caller has gone before its end."""
         more = True
         while more:
@@ -85,7 +110,7 @@ class Door:
                 return False
             piece: bytes = event.get("body", b"")
             more = event.get("more_body", False)
-            if len(body) + len(piece) > LARGEST_BODY:
+            if len(body) + len(piece) > largest:
                 raise _Refused(413)
             if self.held + len(piece) > LARGEST_HELD:
                 raise _Refused(503)  # there is no room now; nodes try again
@@ -102,19 +127,64 @@ class _Refused(Exception):
         self.status = status
 
 
-def serve(host: str, port: int, behind: str, folder: Path) -> None:
-    """Stand before the SuperLink until the process ends; `folder` has server.pem, server.key and ca.pem."""
+class _Reply:
+    """An answer on its way: its status, None before it has begun, and how many bytes of it were sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status: int | None = None
+        self.sent = 0
+
+    async def begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        self.status = status
+        dated = [(b"date", formatdate(usegmt=True).encode()), *headers]  # a node compares its clock with it
+        await self._send({"type": "http.response.start", "status": status, "headers": dated})
+
+    async def add(self, piece: bytes, more: bool = False) -> None:
+        self.sent += len(piece)
+        await self._send({"type": "http.response.body", "body": piece, "more_body": more})
+
+    async def tell(self, status: int, told: dict[str, Any]) -> None:
+        text = jsontext.dumps(told).encode()
+        await self.begin(status, [(b"content-type", b"application/json"), _length(text)])
+        await self.add(text)
+
+    async def refuse(self, status: int) -> None:
+        """Refuse, and end the connection: what else its request holds is not read."""
+        await self.begin(status, [_length(b""), (b"connection", b"close")])
+        await self.add(b"")
+
+
+def serve(host: str, port: int, behind: str, folder: Path, per_address: int, listens: Callable[[], bool]) -> None:
+    """Stand before the SuperLink until the process ends; `folder` has server.pem, server.key and ca.pem.
+
+    An address may hold `per_address` connections; `listens` tells whether the SuperLink is there. The access log goes
+    to stderr.
+    """
     if uvicorn is None:
         raise missing_extra("a coordinator needs flwr", "flower")
-    uvicorn.run(
-        Door(behind, folder / "ca.pem"), host=host, port=port, log_level="warning", access_log=False, lifespan="off",
-        ssl_certfile=str(folder / "server.pem"), ssl_keyfile=str(folder / "server.key"), server_header=False,
+    log = AccessLog(partial(print, file=sys.stderr, flush=True))
+
+    async def tick() -> None:
+        log.tick()
+
+    config = uvicorn.Config(
+        Door(behind, folder / "ca.pem", KeyStatus(folder, listens), log), http=connections.timed(H11Protocol, log),
+        ws="none", loop="asyncio", lifespan="off", log_level="error", access_log=False, proxy_headers=False,
+        server_header=False, date_header=False, timeout_keep_alive=connections.KEPT, timeout_graceful_shutdown=END,
+        callback_notify=tick, timeout_notify=TICK, ssl_certfile=str(folder / "server.pem"),
+        ssl_keyfile=str(folder / "server.key"),
     )  # fmt: skip
+    with connections.listening(host, port, per_address, log) as listener:
+        try:
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            log.flush()
 
 
-def _passed(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+def _passed(headers: Iterable[tuple[bytes, bytes]], dropped: set[str]) -> list[tuple[bytes, bytes]]:
     """The headers that are for the other side, not for this connection."""
-    return [(name, value) for name, value in headers if name.decode("latin-1").lower() not in _HOP]
+    return [(name, value) for name, value in headers if name.decode("latin-1").lower() not in dropped]
 
 
 def _is_of_nodes(path: bytes) -> bool:
@@ -122,6 +192,5 @@ def _is_of_nodes(path: bytes) -> bool:
     return path.startswith(PATHS.encode()) and path[len(PATHS) :].replace(b"-", b"").isalnum()
 
 
-async def _answer(send: Send, status: int) -> None:
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
-    await send({"type": "http.response.body", "body": b""})
+def _length(text: bytes) -> tuple[bytes, bytes]:
+    return b"content-length", str(len(text)).encode()

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tacit.errors import IncompatibleError
+from tacit.machine import open_files
 from tacit.run.spec import Spec
 
 FILES_PER_LEDGER = 3  # the database, its log and the log's index
@@ -36,17 +37,9 @@ def file_of(agent: str) -> str:
 def allow_files(ledgers: int) -> None:
     """Allow as many open files as the ledgers of a run need, all at once; refuse the run if the system does not."""
     count = FILES_PER_LEDGER * ledgers + OTHER_FILES
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= count:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))
-    except (ValueError, OSError) as error:
+    allowed = open_files(count)
+    if allowed < count:
         raise IncompatibleError(
-            f"the ledgers of this run need {count} open files, and the system allows {hard}: raise the hard limit "
+            f"the ledgers of this run need {count} open files, and the system allows {allowed}: raise the hard limit "
             "(ulimit -Hn), or train fewer agents in one process."
-        ) from error
+        )
