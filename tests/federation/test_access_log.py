@@ -97,7 +97,8 @@ def test_the_addresses_of_one_ipv6_subscriber_are_one_peer(kept):
 
 
 @pytest.mark.parametrize("path", [
-    b'/x\n{"event": "request", "peer": "10.0.0.1"}', b"/\x1b[2J\x07", b"/" + b"a" * 100_000, b"/\xff\xe2\x80\xae", b'/"\\',
+    b'/x\n{"event": "request", "peer": "10.0.0.1"}', b"/\x1b[2J\x07", b"/" + b"a" * 100_000, b"/\xff\xe2\x80\xae",
+    b'/"\\',
 ])  # fmt: skip
 def test_no_path_makes_a_second_line_moves_a_cursor_or_fills_a_disk(kept, path):
     log, lines, _ = kept

@@ -100,16 +100,22 @@ def test_a_connection_without_a_whole_head_is_closed_in_time(begun):
 
 def test_whoever_sends_a_byte_now_and_then_gains_no_time():
     with door() as (port, _, _), connect(port) as stream:
-        start = time.monotonic()
-        with pytest.raises(OSError, match=r".*"):  # the pipe breaks
-            while time.monotonic() - start < WAIT:
+        stream.settimeout(HEAD / 20)
+        start, found = time.monotonic(), None
+        while found is None and time.monotonic() - start < WAIT:
+            try:
                 stream.sendall(b"P")
-                time.sleep(HEAD / 20)
+                found = stream.recv(1)
+            except TimeoutError:
+                continue
+            except OSError:
+                found = b""
+        assert found == b""
         assert time.monotonic() - start < WAIT / 2
 
 
 def test_a_kept_connection_outlives_the_limit_of_a_head_and_ends_after_its_own():
-    with door(kept=2) as (port, _, _), connect(port) as stream:
+    with door(kept=1.0) as (port, _, _), connect(port) as stream:
         for _ in range(3):
             assert answered(stream)
             time.sleep(1.5 * HEAD)
@@ -187,11 +193,11 @@ def test_all_addresses_together_hold_no_more_than_there_are_files(monkeypatch):
             assert ended(stream)
 
 
-@pytest.mark.parametrize(("limits", "most"), [("(64, 100000)", connections.MOST), ("(64, 1000)", 800)])
+@pytest.mark.parametrize(("limits", "most"), [("(64, 5000)", connections.MOST), ("(64, 1000)", 800)])
 def test_the_door_takes_as_many_files_as_the_system_allows(limits, most):
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard != resource.RLIM_INFINITY and hard < 100_000:
-        pytest.skip("this machine allows fewer than 100,000 files")
+    if hard != resource.RLIM_INFINITY and hard < 5000:
+        pytest.skip("this machine allows fewer than 5000 files")
     program = (
         f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, {limits})\n"
         "from tacit.federation import connections\nfrom tacit.federation.access_log import AccessLog\n"
