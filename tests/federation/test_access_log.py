@@ -6,7 +6,16 @@ import json
 
 import pytest
 
-from tacit.federation.access_log import KINDS, LONGEST_PATH, OTHERS, PERIOD, AccessLog, neighbourhood, printable
+from tacit.federation.access_log import (
+    KINDS,
+    KINDS_OF_PEER,
+    LONGEST_PATH,
+    OTHERS,
+    PERIOD,
+    AccessLog,
+    neighbourhood,
+    printable,
+)
 
 POLL = b"/v1/fleet/pull-messages"
 
@@ -67,22 +76,30 @@ def test_what_is_counted_and_not_yet_written_is_written_at_the_end(kept):
     assert [json.loads(line)["times"] for line in lines] == [1, 4]
 
 
-def test_whoever_asks_for_a_new_path_each_time_writes_one_line(kept):
-    log, lines, _ = kept
+def test_whoever_asks_for_a_new_path_each_time_writes_few_lines_and_hides_nobody(kept):
+    log, lines, clock = kept
     for n in range(10_000):
-        log.note("request", "192.0.2.7", f"/{n}".encode(), 404)
-    assert len(lines) == 1
+        log.note("request", "192.0.2.7", f"/{n}".encode(), 404 + n % 10)
+    assert len(lines) == KINDS_OF_PEER + 1
+    assert json.loads(lines[-1])["path"] == ""
+    log.note("request", "192.0.2.8", POLL, 200)
+    assert json.loads(lines[-1])["peer"] == "192.0.2.8"
     log.flush()
-    assert json.loads(lines[1])["times"] == 9_999
+    assert sum(json.loads(line)["times"] for line in lines) == 10_001
+    clock.now = PERIOD + 1
+    log.tick()
+    assert not log._counts
+    assert not log._of_peer
 
 
 def test_peers_without_end_are_counted_together_and_take_no_memory(kept):
     log, lines, _ = kept
-    for n in range(5 * KINDS):
+    for n in range(2 * KINDS):
         log.note("request", f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}", b"/x", 400 + n % 50)
-    assert len(lines) <= KINDS + 1
+    assert len(lines) == KINDS + 1
     assert json.loads(lines[-1])["peer"] == OTHERS
-    assert len(log._counts) <= KINDS + 1
+    assert len(log._counts) == KINDS + 1
+    assert len(log._of_peer) <= KINDS + 1
 
 
 def test_the_addresses_of_one_ipv6_subscriber_are_one_peer(kept):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -17,7 +18,8 @@ from tacit import jsontext
 from tacit.jsontext import Values
 
 PERIOD = 3600.0  # seconds between two lines of one kind
-KINDS = 1000  # that are told apart in a period; the rest is counted together
+KINDS = 4000  # that are told apart in a period, of all peers: a megabyte an hour at most
+KINDS_OF_PEER = 40  # of one peer, whose other requests are counted without their paths
 LONGEST_PATH = 100
 OTHERS = "others"  # the peer of whatever is beyond KINDS
 
@@ -44,11 +46,14 @@ def printable(path: bytes) -> str:
     return f"{shown}..." if len(text) > LONGEST_PATH else shown
 
 
+def _coarse(status: int | None) -> int | None:
+    return status if status is None else status // 100 * 100
+
+
 @dataclass
 class _Count:
     """The events of one kind since the last line about them."""
 
-    path: str
     since: float
     times: int = 0
     received: int = 0
@@ -61,18 +66,23 @@ class AccessLog:
     def __init__(self, write: Callable[[str], object], clock: Callable[[], float] = time.monotonic) -> None:
         self._write, self._clock = write, clock
         self._counts: dict[_Kind, _Count] = {}
+        self._of_peer: Counter[str] = Counter()  # kinds
 
     def note(
         self, event: str, peer: str, path: bytes = b"", status: int | None = None, received: int = 0, sent: int = 0
     ) -> None:
         """Count an event: "connected" and "turned away" have no path, and a "request" has one and a status."""
-        shown = printable(path)
-        # who is refused chooses the path, so that paths do not tell kinds of refusal apart
-        kind: _Kind = (event, neighbourhood(peer), shown if status is not None and status < 400 else "", status)
+        who, shown = neighbourhood(peer), printable(path)
+        kind: _Kind = (event, who, shown, status)
+        if kind not in self._counts and self._of_peer[who] >= KINDS_OF_PEER:  # whoever asks may choose any path
+            kind = (event, who, "", _coarse(status))
         if kind not in self._counts and len(self._counts) >= KINDS:
-            kind = (event, OTHERS, "", status if status is None or status < 400 else 400)
+            kind = (event, OTHERS, "", _coarse(status))
         new = kind not in self._counts
-        count = self._counts.setdefault(kind, _Count(shown, self._clock()))
+        if new:
+            self._counts[kind] = _Count(self._clock())
+            self._of_peer[kind[1]] += 1
+        count = self._counts[kind]
         count.times += 1
         count.received += received
         count.sent += sent
@@ -89,6 +99,8 @@ class AccessLog:
                 self._tell(kind, count)
             else:
                 del self._counts[kind]
+                self._of_peer[kind[1]] -= 1
+        self._of_peer += Counter()  # which drops those without any
 
     def flush(self) -> None:
         """Write all that is counted, at the end."""
@@ -97,10 +109,10 @@ class AccessLog:
                 self._tell(kind, count)
 
     def _tell(self, kind: _Kind, count: _Count) -> None:
-        event, peer, _, status = kind
+        event, peer, path, status = kind
         at = datetime.now(timezone.utc).isoformat(timespec="seconds")
         line: Values = {"at": at, "event": event, "peer": peer, "times": count.times}
         if status is not None:
-            line |= {"path": count.path, "status": status, "received": count.received, "sent": count.sent}
+            line |= {"path": path, "status": status, "received": count.received, "sent": count.sent}
         self._write(jsontext.dumps(line))
         count.since, count.times, count.received, count.sent = self._clock(), 0, 0, 0
