@@ -21,6 +21,7 @@ pytest.importorskip("flwr")
 
 from tacit._version import __version__
 from tacit.federation import certificates, demonstration, ledger_files, nodes
+from tacit.federation.rehearsal import free_ports
 from tacit.federation.site import read
 from tests.distributed.conftest import Federation, until
 
@@ -248,7 +249,8 @@ def connect(running, source):
 
 
 def log_of(running):
-    return [json.loads(line) for line in (running.folder / "logs" / "door.log").read_text().splitlines()]
+    text = (running.folder / "logs" / "door.log").read_text()
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def test_fault_26_a_thousand_half_requests_of_one_address_keep_nobody_out(running, copy):
@@ -307,7 +309,12 @@ def test_fault_28_the_log_says_who_connected_and_nothing_of_what_was_said(runnin
     ask(running, f"POST {path} HTTP/1.1\r\nHost: x\r\n{secret}\r\nContent-Length: 6\r\n\r\nSECRET".encode(), source)
     ask(running, f"POST /v1/fleet/pull-messages HTTP/1.1\r\nHost: x\r\n{secret}\r\nConnection: close\r\n"
                  "Content-Length: 6\r\n\r\nSECRET".encode(), source)  # fmt: skip
-    found = [one for one in log_of(running) if one["peer"] == source]
+
+    def found_of_peer():  # the line follows the answer
+        found = [one for one in log_of(running) if one["peer"] == source]
+        return found if any(one.get("path") == "/v1/fleet/pull-messages" for one in found) else None
+
+    found = until(found_of_peer, 20)
     assert found[0]["event"] == "connected"
     assert all(set(one) <= {"at", "event", "peer", "times", "path", "status", "received", "sent"} for one in found)
     assert {one.get("status") for one in found} & {400, 404}
@@ -318,6 +325,20 @@ def test_fault_28_the_log_says_who_connected_and_nothing_of_what_was_said(runnin
     assert "SECRET" not in text
     assert "9.9.9.9" not in text
     assert max(map(len, text.splitlines())) < 500
+
+
+def test_a_door_that_ends_writes_what_it_has_counted(running, short):
+    folder = short / "coordinator"
+    shutil.copytree(running.coordinator, folder, ignore=shutil.ignore_patterns("link.db*", "flower", "runs"))
+    (port,) = free_ports(1)
+    words = [sys.executable, "-m", "tacit", "federate", "door", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    until(lambda: nodes.listens(port))
+    for _ in range(3):
+        socket.create_connection(("127.0.0.1", port), 20.0).close()
+    process.terminate()
+    lines = [json.loads(line) for line in process.communicate(timeout=30)[1].splitlines()]
+    assert sum(line["times"] for line in lines if line["event"] == "connected") >= 3
 
 
 def test_a_door_with_a_limit_of_its_own_takes_it_from_flower_toml(running, short):

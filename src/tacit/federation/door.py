@@ -58,6 +58,8 @@ class Door:
         self.client = httpx.AsyncClient(verify=context, timeout=_SECONDS, trust_env=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
         if scope["type"] != "http":
             return
         body, reply = bytearray(), _Reply(send)
@@ -68,6 +70,16 @@ class Door:
             if self.log is not None:
                 peer = (scope.get("client") or ("",))[0]
                 self.log.note("request", peer, scope["raw_path"], reply.status or GONE, len(body), reply.sent)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Wait for the end of the door, and write what the log has counted."""
+        while True:
+            event = (await receive())["type"]
+            if event == "lifespan.shutdown" and self.log is not None:
+                self.log.flush()
+            await send({"type": f"{event}.complete"})
+            if event == "lifespan.shutdown":
+                return
 
     async def _answer(self, scope: Scope, receive: Receive, reply: _Reply, body: bytearray) -> None:
         path = scope["raw_path"]
@@ -170,16 +182,13 @@ def serve(host: str, port: int, behind: str, folder: Path, per_address: int, lis
 
     config = uvicorn.Config(
         Door(behind, folder / "ca.pem", KeyStatus(folder, listens), log), http=connections.timed(H11Protocol, log),
-        ws="none", loop="asyncio", lifespan="off", log_level="error", access_log=False, proxy_headers=False,
+        ws="none", loop="asyncio", lifespan="on", log_level="error", access_log=False, proxy_headers=False,
         server_header=False, date_header=False, timeout_keep_alive=connections.KEPT, timeout_graceful_shutdown=END,
         callback_notify=tick, timeout_notify=TICK, ssl_certfile=str(folder / "server.pem"),
         ssl_keyfile=str(folder / "server.key"),
     )  # fmt: skip
     with connections.listening(host, port, per_address, log) as listener:
-        try:
-            uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            log.flush()
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _passed(headers: Iterable[tuple[bytes, bytes]], dropped: set[str]) -> list[tuple[bytes, bytes]]:
