@@ -294,6 +294,19 @@ def ask(running, request, source="127.0.0.1"):
         return found
 
 
+@pytest.mark.parametrize(("method", "body", "status"), [
+    ("GET", b"", 404), ("PUT", b"", 404), ("POST", b"{", 400), ("POST", b"x" * 4097, 413),
+    ("POST", b'{"challenge": "00", "key": "", "signature": ""}', 400),
+])  # fmt: skip
+def test_what_is_no_question_about_a_key_is_refused_and_reaches_no_superlink(running, method, body, status):
+    head = f"{method} /v1/tacit/key HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
+    found = ask(running, head.encode() + body)
+    assert found.startswith(f"HTTP/1.1 {status} ".encode())
+    for path in ("/v1/tacit/key/", "/v1/tacit/keys", "/v1/tacit/../control/start-run", "/v1/tacit/key%2f"):
+        other = f"POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        assert ask(running, other.encode()).startswith(b"HTTP/1.1 404 "), path
+
+
 def test_every_answer_of_the_door_has_one_date_and_no_name_of_a_server(running):
     for path in ("/", "/v1/fleet/pull-messages", "/v1/tacit/key", "/v1/control/start-run"):
         request = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
