@@ -117,9 +117,11 @@ def run_link(options: argparse.Namespace) -> int:
 
 
 def run_node(options: argparse.Namespace) -> int:
-    """Become Flower's SuperNode of a site: stock, TLS, its own key, no telemetry. First check what tacit federate
-    doctor checks: wait for a coordinator and an agent service that are not there yet, and end with 1 and the reason
-    where waiting does not help."""
+    """Become Flower's SuperNode of a site, stock, once all is well that tacit federate doctor checks.
+
+    A coordinator or an agent service that is not there yet is waited for; where waiting does not help, the reason is
+    said, and the exit code is 1.
+    """
     from tacit.federation import commands, doctor
 
     folder = doctor.node_folder(options.folder)
@@ -130,9 +132,11 @@ def run_node(options: argparse.Namespace) -> int:
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Check all that a node needs: its key, the socket of the agent service, its port, and the coordinator: address,
-    TCP, TLS, certificate, clock, whether its key is registered, version. One line each, with what to do. Exits with 1
-    where anything is wrong."""
+    """Check all that the node of a site needs, a line each, and say what to do.
+
+    Its key, the socket of the agent service, its port; of the coordinator address, TCP, TLS, certificate, clock,
+    whether it knows the key, version. The exit code is 1 where anything is wrong or could not be checked.
+    """
     from dataclasses import asdict
 
     from tacit.federation import doctor, reach
