@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tacit.federation import listen, wire
@@ -72,9 +73,12 @@ def exchanged(site, message):
         try:
             stream.connect(str(site.socket))
             wire.send(stream, *written(message))
-            return read(*wire.receive(stream, 1 << 20), REPLIES)
+            found = read(*wire.receive(stream, 1 << 20), REPLIES)
         except (OSError, wire.Malformed):
             return None
+        with suppress(OSError):
+            stream.recv(1)  # the end: the service has made its last step for this message
+        return found
 
 
 def main(folder: Path, moments: int) -> None:
