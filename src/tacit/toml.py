@@ -45,7 +45,7 @@ def text(values: Values) -> str:
             lines += ["", f"[{head}]"] if lines else [f"[{head}]"]
             section = head
         if value is not None:
-            lines.append(f"{name} = {_literal(value)}")
+            lines.append(f"{name} = {literal(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -56,7 +56,7 @@ def plain(document: str, source: str) -> str:
 
 def document_of(tables: Values) -> str:
     """A TOML text of tables within tables, one line for each of the outermost."""
-    return "".join(f"{_literal(key)} = {_literal(value)}\n" for key, value in tables.items())
+    return "".join(f"{literal(key)} = {literal(value)}\n" for key, value in tables.items())
 
 
 def read(path: Path) -> Values:
@@ -79,13 +79,14 @@ def flat(sections: Values, source: str) -> Values:
     return values
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
+    """Return a value as TOML spells it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):  # JSON's escapes are TOML's, but for one character that only TOML wants escaped
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, list):
-        return f"[{', '.join(map(_literal, value))}]"
+        return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{_literal(key)} = {_literal(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{literal(key)} = {literal(one)}' for key, one in value.items())}}}"
     return value.isoformat() if isinstance(value, date | time) else repr(value)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecError, Suspended
-from tacit.federation import status
-from tacit.federation.coordinator import unfinished
+from tacit.federation import control, status
+from tacit.federation.coordinator import train, unfinished
 from tacit.federation.opening import Gathered
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
@@ -242,6 +242,39 @@ def test_what_a_site_calls_itself_cannot_move_the_cursor_of_the_coordinator(quic
         go(folder(quick / "c", 2, FAULTS), room, lambda text, **_: said.append(text))
     assert said
     assert all(line.isprintable() for line in said)
+    close(room)
+
+
+def test_the_name_of_a_finished_run_is_refused_before_any_site_is_asked(quick):
+    room = Room(services(quick))
+    where = folder(quick / "c", 2, FAULTS, run='name = "first"\n')
+    go(where, room)
+    room.services = dict.fromkeys(room.services)  # whoever asks them now waits in vain
+    with pytest.raises(RunDirectoryError, match="'first' is the name of the run in .*trial-1, which is finished") as found:
+        go(where, room)
+    assert "agree.runs" in str(found.value)
+    assert not room.events
+    with pytest.raises(RunDirectoryError, match="which is finished"):  # nor is Flower
+        control.run(where, lambda _: None)
+    assert [path.name for path in (where / "runs").iterdir()] == ["trial-1"]
+
+
+def test_another_name_in_run_toml_is_another_run_than_the_one_that_is_not_finished(quick):
+    """Else the name that its sites agreed to would be passed over in silence."""
+    room = Room(services(quick))
+    where = folder(quick / "c", 3, FAULTS, run='name = "first"\n')
+    def stop(done, _row):
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(where, room, stop, clock=room.clock)
+    toml = (where / "run.toml").read_text()
+    (where / "run.toml").write_text(toml.replace("first", "second"))
+    with pytest.raises(RunDirectoryError, match="asks for another"):
+        go(where, room)
+    (where / "run.toml").write_text(toml)
+    assert go(where, room).summary["rounds"] == 3
     close(room)
 
 

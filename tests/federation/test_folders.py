@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tacit import toml
 from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, demonstration, folders
 from tacit.federation.agreement import spec_of
+from tacit.federation.asked import read_run
 from tacit.federation.plan import Faults, read_plan
 from tacit.federation.site import read
 from tacit.run.presets import preset
@@ -120,8 +122,34 @@ def test_init_counts_on_all_agents_of_a_site_to_collude(tmp_path, capsys):
     assert "colluding = 1" in (tmp_path / "g" / "coordinator" / "run.toml").read_text()
 
 
+def test_init_takes_a_run_name_and_proposes_to_each_site_to_join_that_run_only(tmp_path, capsys):
+    """The report, item 9: [agree] could restrict names, and init refused to give the run one."""
+    pytest.importorskip("cryptography")
+    (tmp_path / "run.toml").write_text("[run]\nname = 'first \"study\" \u00e9'\n")
+    words = ["federate", "init", str(tmp_path / "f"), "--sites", "a,b", "--config", str(tmp_path / "run.toml")]
+    assert main(words) == 0
+    name = 'first "study" \u00e9'
+    assert toml.read(tmp_path / "f" / "coordinator" / "run.toml")["run.name"] == name
+    for site in ("a", "b"):
+        assert read(tmp_path / "f" / site / "agent" / "site.toml", with_data=False).agree.runs == (name,)
+
+
+@pytest.mark.parametrize("name", ['""', "3", '"a\\nb"', '"a\\u001b[2J"', f'"{"x" * 201}"', "['a']"])
+def test_a_run_name_that_no_site_would_read_is_refused_by_init_and_by_the_coordinator(tmp_path, capsys, name):
+    (tmp_path / "run.toml").write_text(f"[run]\nname = {name}\n")
+    words = ["federate", "init", str(tmp_path / "f"), "--sites", "a,b", "--config", str(tmp_path / "run.toml")]
+    assert main(words) == 2
+    assert not (tmp_path / "f").exists()
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "run.name" in said
+    with pytest.raises(SpecError, match="run.name is a text"):
+        read_run(tmp_path)
+
+
 def test_a_site_without_a_sum_has_no_section_of_it():
-    assert "[sum]" not in folders.site_text("n", ["north"], folders.DEFAULTS, ["south"])
+    text = folders.site_text("n", ["north"], folders.DEFAULTS, ["south"])
+    assert "sum" not in toml.loads(text, "the site file")
+    assert "\n# [sum]\n" in text
 
 
 def test_a_demonstration_of_a_secure_sum_pins_at_every_site_the_keys_of_all_others(tmp_path):

@@ -20,13 +20,14 @@ from typing import Any
 
 from tacit import toml
 from tacit.data.spec import DataSpec
-from tacit.errors import SpecError, Unfit
+from tacit.errors import SpecError, Unfit, unknown
 from tacit.federation.log import counted
 from tacit.federation.messages import Counts
+from tacit.federation.site_keys import SiteKey, names, of_spec
 from tacit.jsontext import Values
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
-from tacit.run.spec import Spec
+from tacit.run.spec import MOVED, Spec, keys
 from tacit.types import Federation
 
 LONGEST_SPEC = 1 << 14  # characters; a complete spec has some 2,000
@@ -45,6 +46,16 @@ OF_SUMS = ("privacy.trust", "privacy.colluding", "privacy.repetitions")
 USUAL_REPEATED = 10  # rounds of a run for each that may be asked again, where the site does not say
 OURS = {"data.source", "run.name", "privacy.noise", "privacy.ledger", "privacy.limit", "privacy.data_id"}
 OURS |= {"problem.domain_file"}  # a path, which a site does not follow: both sides would have to hold the same file
+NOT_ASKED = OURS | UNREAD | {f"data.{name}" for name in _PATHS}
+# in the site file and on its page, where the words of a spec do not say enough to a site
+_MEANINGS = {
+    "run.preset": "what gives all other keys their values", "run.rounds": "rounds of the run, at most",
+    "privacy.epsilon": "what the run costs, at most", "privacy.dp_delta": "the delta of that epsilon, at most",
+    "privacy.trust": "sum: agents share the noise of one release, and need a section [sum]",
+    "privacy.repetitions": "of a secure sum: how often rounds may be asked again, at most",
+}  # fmt: skip
+_UNSET = {"privacy.repetitions": "one for every ten rounds, rounded up"}
+_EXAMPLES = {"features.shape": "28x28", "features.size": 100, "privacy.repetitions": 5}
 
 
 @dataclass(frozen=True)
@@ -142,10 +153,10 @@ def agreement(section: Values, source: str) -> Agreement:
     flat: Values = {}
     for name, value in section.items():
         flat |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
-    plain = {each.name: flat.pop(each.name) for each in fields(Agreement) if each.name in flat}
-    values = {key: _allowed(key, value, source) for key, value in flat.items()}
-    if "values" in plain:
+    if "values" in flat:
         raise SpecError(f"{source}: agree.values is no key: name the keys of a spec, such as \"run.rounds\" = 50.")
+    plain = {name: flat.pop(name) for name in names("agree") if name in flat}
+    values = {key: _allowed(key, value, source) for key, value in flat.items()}
     for name in ("runs", "agents"):
         if plain.get(name) == "*":
             plain[name] = None
@@ -157,11 +168,30 @@ def agreement(section: Values, source: str) -> Agreement:
     return Agreement(values, **plain)
 
 
+def askable(preset_name: str = "sound", algorithm: str = "objt") -> tuple[SiteKey, ...]:
+    """Return the keys of a run that [agree] may list, with what it allows of each that it leaves out."""
+    usual = preset(preset_name, algorithm, GIVEN).values() | {"privacy.trust": "nobody"}
+    usual |= {key: some[0] if len(some) == 1 else list(some) for key, some in DEFAULTS.items()}
+    return tuple(
+        of_spec(
+            key, usual[key], "" if usual[key] is not None else _UNSET.get(key, "unset"), _EXAMPLES.get(key, 0.5),
+            _MEANINGS.get(key, ""),
+        )
+        for key in keys()
+        if key not in NOT_ASKED and key != "privacy.colluding"
+    )
+
+
 def _allowed(key: str, value: Any, source: str) -> tuple[Any, ...]:
     """What a key may be: one value, or those of a list, each of the type of its key."""
     some = tuple(value) if isinstance(value, list) else (value,)
-    if key in OURS | UNREAD or key in {f"data.{name}" for name in _PATHS}:
+    key = MOVED.get(key, key)
+    if key == "run.name":
+        raise SpecError(f"{source}: {key} is not for [agree]: list the names of the runs in agree.runs.")
+    if key in NOT_ASKED:
         raise SpecError(f"{source}: {key} is not for a run to ask: drop it from [agree].")
+    if key.startswith("method."):
+        raise SpecError(f"{source}: {unknown('key of [agree]', key, keys())}")
     if key == "privacy.colluding":
         raise SpecError(f"{source}: how many agents may collude is said once: set sum.colluding, not agree.{key}.")
     if not some or (key in AT_MOST and len(some) > 1):

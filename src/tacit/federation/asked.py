@@ -12,6 +12,7 @@ from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
 from tacit.federation.agreement import usual_repetitions
+from tacit.federation.messages import LONGEST_NAME, is_name
 from tacit.federation.plan import RUN
 from tacit.jsontext import Values
 from tacit.run.compose import federated_rounds
@@ -36,6 +37,7 @@ def read_run(folder: Path) -> Values:
         name = key.removeprefix("data.")
         if name != key and key not in TRANSFORMS and name not in OF_TEST:
             raise SpecError(f"{RUN}: {key} is for the sites, which hold the records: drop it.")
+    check_name(values, RUN)
     if values.get("privacy.noise", "exact") != "exact":
         raise SpecError(f"{RUN}: agents in a federation draw exact noise: drop privacy.noise.")
     if "run.seed" in values:
@@ -44,6 +46,14 @@ def read_run(folder: Path) -> Values:
         if type(values.get(key, "")) is not str:
             raise SpecError(f"{RUN}: {key} takes a name, got {values[key]!r}.")
     return values
+
+
+def check_name(values: Values, source: str) -> None:
+    """Refuse a run.name that no site would read: messages, ledgers and logs repeat it."""
+    if "run.name" in values and not is_name(values["run.name"]):
+        raise SpecError(
+            f"{source}: run.name is a text of 1 to {LONGEST_NAME} characters that can be printed: give one, or drop it."
+        )
 
 
 def spec_of(values: Values, name: str, federation: Federation, run: str | None = None) -> Spec:

@@ -18,7 +18,8 @@ from typing import Any
 from tacit import jsontext
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import folders
-from tacit.federation.coordinator import RUNS, next_run, unfinished
+from tacit.federation.asked import read_run
+from tacit.federation.coordinator import RUNS, check_unused, next_run, unfinished
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
 from tacit.federation.plan import read_plan
 from tacit.lock import locked
@@ -83,6 +84,8 @@ def is_working(folder: Path) -> bool:
 def run(folder: Path, show: Show, control: int | None = None) -> Path:
     """See one run through, and return its directory. A run whose process ended is started again, and goes on."""
     going, lines = unfinished(folder), _Lines(folder / LOG)
+    if going is None:
+        check_unused(folder, read_run(folder))
     target = going.path if going else folder / RUNS / next_name(folder)
     state = state_of(folder) if is_working(folder) else None
     flower, vain = state.flower if state else "", 0

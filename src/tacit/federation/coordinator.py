@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 
+from tacit import toml
 from tacit.admm.messages import Broadcast
-from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
+from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
 from tacit.federation import asked, facts, sum_files
 from tacit.federation.carrier import Carrier
 from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
@@ -64,6 +65,7 @@ def train(
             going.discard()  # unless a round was done
             going = unfinished(folder)
         if going is None:
+            check_unused(folder, values)
             gathered = opening.gathered(plan)
             close_finished(opening, folder / RUNS, gathered.sites, log)
             case = _case(plan, values, gathered, test)
@@ -113,6 +115,19 @@ def unfinished(folder: Path) -> RunDirectory | None:
         names = " and ".join(str(path) for path in left)
         raise RunDirectoryError(f"{names} are not finished: move all but one away, and that one is continued.")
     return RunDirectory.open(left[0]) if left else None
+
+
+def check_unused(folder: Path, values: Values) -> None:
+    """Refuse the name of a finished run for a new one: ledgers of the sites know rounds by the name of their run."""
+    name = values.get("run.name")
+    for path in sorted((folder / RUNS).glob("[!.]*/spec.toml")) if name else ():
+        with suppress(SpecError):  # a damaged run is another command's to report
+            if toml.read(path).get("run.name") == name:
+                raise RunDirectoryError(
+                    f"{RUN}: run.name = {name!r} is the name of the run in {path.parent}, which is finished. The name of "
+                    "a run is used once, because ledgers know rounds by it: choose another, and ask each site to list "
+                    "it in agree.runs of its site.toml."
+                )
 
 
 def next_run(folder: Path, name: str) -> Path:
@@ -166,7 +181,7 @@ def _case(
     shard: Shard | None = asked.shard_of(test, gathered.public)
     hollow = facts.hollow(plan.name, gathered.public, gathered.agents, shard)
     sites = {name: [who for who, _ in agents] for name, agents in gathered.sites.items()}
-    named = started.run.name if started else None
+    named = started.run.name if started and "run.name" not in values else None
     spec = asked.spec_of(sum_files.completed(values, sites), plan.name, hollow, named)
     if started is not None and spec != started:
         raise RunDirectoryError(

@@ -23,11 +23,10 @@ from tacit import toml
 from tacit._version import __version__
 from tacit.data.sources import NAMED
 from tacit.errors import InputError, RunDirectoryError, SpecError
-from tacit.federation import certificates, commands, sum_files
-from tacit.federation.agreement import OURS, UNREAD
-from tacit.federation.asked import OF_TEST, TRANSFORMS
+from tacit.federation import certificates, commands, site_keys, sum_files
+from tacit.federation.agreement import NOT_ASKED, askable
+from tacit.federation.asked import OF_TEST, TRANSFORMS, check_name
 from tacit.federation.plan import FEDERATION, PLAIN, RUN
-from tacit.federation.site import SHARED
 from tacit.jsontext import Values
 from tacit.run.presets import preset
 from tacit.run.rules import USUAL_ROUNDS
@@ -174,24 +173,29 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
 def site_text(site: str, agents: Iterable[str], values: Values, others: Collection[str] = ()) -> str:
     """site.toml: what the site holds, its limit, and agreement to the run that `values` are of; `others` are agents."""
     spec, ending = Spec().with_values(values), "csv"
-    known = {key: value for key, value in values.items() if key.removeprefix("data.") in SHARED}
-    agreed = {key: value for key, value in values.items() if key not in OURS | UNREAD | _PATHS | _OF_SUM}
-    agreed |= {"privacy.epsilon": spec.privacy.epsilon, "privacy.dp_delta": spec.privacy.dp_delta}
-    agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
-    lines = [_text("site.toml", site=_quoted(site)), "[limit]"]
-    lines += [f"epsilon = {spec.privacy.epsilon!r}", f"dp_delta = {spec.privacy.dp_delta!r}", "", "[data]"]
-    lines += [f"{key.partition('.')[2]} = {_value(key, value)}" for key, value in known.items()]
+    budget = {"epsilon": spec.privacy.epsilon, "dp_delta": spec.privacy.dp_delta}
+    own = {"name": site, "socket": "../socket/agent.sock", "ledger": "ledger"}
+    known = {key.removeprefix("data."): value for key, value in values.items() if key.startswith("data.")}
+    lines = [_text("site.toml"), "[site]", *site_keys.lines("site", own)]
+    lines += ["", "[limit]", *site_keys.lines("limit", budget), "", "[data]", *site_keys.lines("data", known)]
     for agent in agents:
-        lines += ["", "[[agent]]", f"name = {_quoted(agent)}"]
-        lines += [f"data = {_quoted(f'records/{records_name(agent)}.{ending}')}", f"data_id = {_quoted(agent)}"]
+        held = {"name": agent, "data": f"records/{records_name(agent)}.{ending}", "data_id": agent}
+        lines += ["", "[[agent]]", *site_keys.lines("agent", held)]
+    agreed = {key: value for key, value in values.items() if key not in NOT_ASKED}
+    agreed |= {f"privacy.{key}": value for key, value in budget.items()}
+    agreed |= {} if "run.rounds" in values else {"run.rounds": USUAL_ROUNDS}  # public numbers choose no more
+    asked = {key.name: key for key in askable(spec.run.preset, spec.algorithm.name)}
     lines += ["", "[agree]  # a run may ask for this, with these numbers at most; everything else is the preset's"]
-    lines += [f"{json.dumps(key)} = {_value(key, value)}" for key, value in agreed.items()]
+    lines += site_keys.lines("agree", {"runs": [values["run.name"]]} if "run.name" in values else {})
+    lines += [key.line(agreed[name]) for name, key in asked.items() if name in agreed]
+    lines += [_REST, *(key.line() for name, key in asked.items() if name not in agreed)]
     lines += sum_files.section(spec, others)
     return "\n".join(lines) + "\n"
 
 
-_PATHS = {"data.schema", "data.test"}
-_OF_SUM = {"privacy.colluding"}  # [sum] says it
+_REST = """\
+# Every other key of a run must have the value of its preset, which stands here. To allow others, list them: a value, or
+# several in [ ]."""
 _OF_RUN = {*TRANSFORMS, *(f"data.{name}" for name in OF_TEST)}
 
 
@@ -201,9 +205,10 @@ def _check(values: Values) -> Spec:
         if type(values[key]) is not kind:
             raise SpecError(f"{key} takes a name, got {values[key]!r}.")
     spec = preset(values["run.preset"], values["algorithm.name"]).with_values(dict(values)).checked()
-    for key in ("privacy.ledger", "privacy.limit", "privacy.data_id", "run.name"):
+    for key in ("privacy.ledger", "privacy.limit", "privacy.data_id"):
         if key in values:
             raise SpecError(f"{key} is for each site to say, in its site.toml: drop it from the run.")
+    check_name(values, "the run")
     if "run.seed" in values:
         raise SpecError("agents in a federation draw exact noise, which follows no seed: drop run.seed from the run.")
     return spec
@@ -223,10 +228,6 @@ def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:
 
 def _by_section(values: Values) -> Values:
     return {key: values[key] for key in sorted(values, key=lambda key: key.partition(".")[0])}
-
-
-def _value(key: str, value: Any) -> str:
-    return toml.text({key: value}).partition(" = ")[2].strip()
 
 
 def _quoted(name: str) -> str:

@@ -1,14 +1,13 @@
 """The site file: what an institution holds, what it gives away at most, and what it agrees to.
 
-    [site]      name, socket, ledger and witness (directories); callers: accounts that may connect; group: of the
-                socket; pace
+    [site]      the service: its socket, directories and callers
     [limit]     epsilon and dp_delta that the ledger of each agent allows over all runs
     [data]      keys of the section [data] of a spec that all agents of the site share: schema, class_names, ...
-    [[agent]]   name, data (a file or folder), data_id (the name of the data in the ledger, for good)
+    [[agent]]   the agents: their records, and the names of these in the ledgers
     [agree]     what runs may ask (tacit.federation.agreement)
     [sum]       whom the site adds up with in secure sums (tacit.federation.sum_room); without it, it takes part in none
 
-Paths are taken from the folder of the file.
+The keys are in tacit.federation.site_keys. Paths are taken from the folder of the file.
 """
 
 from __future__ import annotations
@@ -26,27 +25,28 @@ from tacit.errors import DataError, IncompatibleError, InputError, SpecError, un
 from tacit.federation import facts
 from tacit.federation.agreement import Agreement, agreement
 from tacit.federation.messages import LONGEST_NAME
+from tacit.federation.site_keys import default, names
 from tacit.federation.sum_room import KEYS, SumRoom, sum_room
 from tacit.jsontext import Values
 from tacit.privacy.history import Limit
 from tacit.run.spec import Spec
 from tacit.types import Federation, is_unicode
 
-SHARED = (
-    "schema", "class_names", "class_count", "label_column", "agent_column", "target_low", "target_high", "low", "high",
-    "invert", "dedup",
-)  # fmt: skip
 LONGEST_SOCKET = 100  # bytes of its path: the system takes 107, and fewer elsewhere
 LONGEST_PACE = 60.0
 
 
 @dataclass(frozen=True)
 class Holding:
-    """One agent of a site: its name, where its records are, and their name in its ledger."""
+    """One agent of a site: its name, where its records are, and their name in its ledger.
+
+    `apart` are earlier names of data in this ledger that share no record with these.
+    """
 
     name: str
     data: Path
     data_id: str
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ def read(path: str | Path, with_data: bool = True) -> Site:
     source, folder = str(path), Path(path).absolute().parent
     document = toml.loads(toml.text_of(path), source)
     _known(source, "section", document, ("site", "limit", "data", "agent", "agree", "sum"))
-    site = _section(source, document, "site", ("name", "socket", "ledger", "witness", "callers", "group", "pace"))
-    limit = _section(source, document, "limit", ("epsilon", "dp_delta"))
+    site = _section(source, document, "site", names("site"))
+    limit = _section(source, document, "limit", names("limit"))
     socket = folder / _text(source, "site.socket", site.get("socket"))
     if len(str(socket).encode()) > LONGEST_SOCKET:
         raise SpecError(f"{source}: {socket} is longer than the {LONGEST_SOCKET} bytes of a socket: name a short path.")
     ledger = folder / _text(source, "site.ledger", site.get("ledger"))
-    witness = folder / _text(source, "site.witness", site.get("witness", "witness"))
+    witness = folder / _text(source, "site.witness", site.get("witness", default("site", "witness")))
     if _within(witness, ledger) or _within(ledger, witness):
         raise SpecError(
             f"{source}: site.witness shows that site.ledger was put back, so that the two cannot be one directory, nor "
@@ -95,9 +95,9 @@ def read(path: str | Path, with_data: bool = True) -> Site:
         witness=witness,
         callers=_texts(source, "site.callers", site["callers"]) if "callers" in site else (),
         group=None if "group" not in site else _text(source, "site.group", site["group"]),
-        pace=_number(source, "site.pace", site.get("pace", 0.25), LONGEST_PACE),
-        limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in ("epsilon", "dp_delta"))),
-        data=_data(source, folder, _section(source, document, "data", SHARED), with_data),
+        pace=_number(source, "site.pace", site.get("pace", default("site", "pace")), LONGEST_PACE),
+        limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in names("limit"))),
+        data=_data(source, folder, _section(source, document, "data", names("data")), with_data),
         agents=_holdings(source, folder, document.get("agent"), with_data),
         agree=agree,
         sum=room,
@@ -155,11 +155,15 @@ def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[Hold
         raise SpecError(f"{source} needs one section [[agent]] for each agent of the site.")
     found = []
     for one in listed:
-        _known(source, "key of [[agent]]", one, ("name", "data", "data_id"))
+        _known(source, "key of [[agent]]", one, names("agent"))
         name, data, data_id = (_text(source, f"agent.{key}", one.get(key)) for key in ("name", "data", "data_id"))
         if there and not (folder / data).exists():
             raise SpecError(f"{source}: the data of agent {name} are not at {folder / data}: check the path.")
-        found.append(Holding(name, folder / data, data_id))
+        key = "shares_no_record_with"
+        apart = _texts(source, f"agent.{key}", one[key]) if key in one else ()
+        if data_id in apart:
+            raise SpecError(f"{source}: agent.{key} of agent {name} lists its own data_id: list earlier ones only.")
+        found.append(Holding(name, folder / data, data_id, apart))
     for key in ("name", "data", "data_id"):  # one data set with two ledgers would have two budgets
         values = [getattr(one, key).resolve() if key == "data" else getattr(one, key) for one in found]
         if len(set(values)) != len(values):

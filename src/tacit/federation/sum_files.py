@@ -6,11 +6,12 @@ of all agents can play all of them: `draw` is for a demonstration, where one per
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from tacit import toml
 from tacit.errors import IncompatibleError
+from tacit.federation import site_keys
 from tacit.federation.site import read
 from tacit.jsontext import Values
 from tacit.run import in_sum
@@ -20,7 +21,9 @@ _TOLD = """\
 # Secure sums: what this site adds is hidden among what the others add. Signing keys are drawn here, by
 # `tacit agent key site.toml`, and never leave; it prints the public halves. Show them to the other institutions by a
 # way that you both trust, and write theirs below. Take no key from the coordinator: it could play all but your agents.
+# A sum is over `threshold` agents or more. With no more agents than that, one that is missing stops the run.
 """
+_NO_SUM = "# Secure sums: without the section [sum], this site takes part in none.\n"
 
 
 def completed(values: Values, sites: Mapping[str, Collection[str]]) -> Values:
@@ -55,19 +58,16 @@ def counts_on_fewer(spec: Spec, sites: Mapping[str, int]) -> str | None:
 
 
 def section(spec: Spec, others: Collection[str]) -> list[str]:
-    """The lines of [sum] in a site file, for a run with this spec; none where it trusts nobody."""
+    """The lines of [sum] in a site file, for a run with this spec; comments if it trusts nobody."""
     found = spec.in_sum
+    peers = [f'# {toml.literal(name)} = ""' for name in others]
+    told = "[sum.peers]  # the public signing key of every agent elsewhere: 64 hexadecimal digits, from its owner"
     if found is None:
-        return []
-    return [
-        "",
-        _TOLD + "[sum]",
-        'keys = "keys"  # folder of the signing keys of the agents here',
-        f"threshold = {found.colluding + 2}  # fewest agents in any sum; at least colluding + 2",
-        f"colluding = {found.colluding}  # at least so many of them may tell the coordinator all that they know",
-        "[sum.peers]  # the public signing key of every agent elsewhere, 64 hexadecimal digits, as its owner shows it",
-        *(f'# {_quoted(name)} = ""' for name in others),
-    ]
+        return ["", _NO_SUM + "# [sum]", *site_keys.lines("sum", {}), f"# {told}", *peers]
+    values = {
+        "keys": site_keys.default("sum", "keys"), "threshold": found.colluding + 2, "colluding": found.colluding,
+    }  # fmt: skip
+    return ["", _TOLD + "[sum]", *site_keys.lines("sum", values), told, *peers]
 
 
 def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
@@ -83,13 +83,9 @@ def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
         path = _file(folder, site)
         text = path.read_text()
         for agent in set(public) - set(agents):
-            text = text.replace(f'# {_quoted(agent)} = ""', f'{_quoted(agent)} = "{public[agent]}"')
+            text = text.replace(f'# {toml.literal(agent)} = ""', f'{toml.literal(agent)} = "{public[agent]}"')
         path.write_text(text)
 
 
 def _file(folder: Path, site: str) -> Path:
     return folder / site / "agent" / "site.toml"
-
-
-def _quoted(name: str) -> str:
-    return json.dumps(name, ensure_ascii=False)

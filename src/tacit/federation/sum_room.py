@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import DataError, SpecError
 from tacit.federation.messages import is_name
+from tacit.federation.site_keys import default, names
 from tacit.jsontext import Values
 from tacit.run.ledgers import file_of
 
 if TYPE_CHECKING:
     from tacit.guarded.masks.keys import SigningKey
 
-KEYS = ("keys", "threshold", "colluding", "peers")
+KEYS = (*names("sum"), "peers")
 _KEY = re.compile("[0-9a-fA-F]{64}")
 
 
@@ -69,10 +70,10 @@ class SumRoom:
 
 def sum_room(section: Values, source: str, folder: Path) -> SumRoom:
     """The section [sum], whose keys are known names; paths are taken from `folder`."""
-    keys = section.get("keys", "keys")
+    keys = section.get("keys", default("sum", "keys"))
     if not is_name(keys):
         raise SpecError(f"{source}: sum.keys is the folder of the signing keys: give its path.")
-    colluding = _whole(source, "colluding", section.get("colluding", 1), 1)
+    colluding = _whole(source, "colluding", section.get("colluding", default("sum", "colluding")), 1)
     threshold = _whole(source, "threshold", section.get("threshold"), 1)
     if threshold < colluding + 2:
         raise SpecError(
