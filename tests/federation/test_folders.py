@@ -122,7 +122,7 @@ def test_init_counts_on_all_agents_of_a_site_to_collude(tmp_path, capsys):
     assert "colluding = 1" in (tmp_path / "g" / "coordinator" / "run.toml").read_text()
 
 
-def test_init_takes_a_run_name_and_proposes_to_each_site_to_join_that_run_only(tmp_path, capsys):
+def test_init_takes_a_run_name_and_proposes_to_each_site_to_join_that_run_only(tmp_path):
     """The report, item 9: [agree] could restrict names, and init refused to give the run one."""
     pytest.importorskip("cryptography")
     (tmp_path / "run.toml").write_text("[run]\nname = 'first \"study\" \u00e9'\n")
@@ -142,7 +142,7 @@ def test_a_run_name_that_no_site_would_read_is_refused_by_init_and_by_the_coordi
     assert not (tmp_path / "f").exists()
     (said,) = capsys.readouterr().err.splitlines()
     assert "run.name" in said
-    with pytest.raises(SpecError, match="run.name is a text"):
+    with pytest.raises(SpecError, match=r"run\.name is a text"):
         read_run(tmp_path)
 
 

@@ -124,9 +124,9 @@ def check_unused(folder: Path, values: Values) -> None:
         with suppress(SpecError):  # a damaged run is another command's to report
             if toml.read(path).get("run.name") == name:
                 raise RunDirectoryError(
-                    f"{RUN}: run.name = {name!r} is the name of the run in {path.parent}, which is finished. The name of "
-                    "a run is used once, because ledgers know rounds by it: choose another, and ask each site to list "
-                    "it in agree.runs of its site.toml."
+                    f"{RUN}: run.name = {name!r} is the name of the run in {path.parent}, which is finished. A name "
+                    "is used once, because ledgers know rounds by it: choose another, and ask each site to list it in "
+                    "agree.runs of its site.toml."
                 )
 
 
