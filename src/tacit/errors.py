@@ -7,6 +7,7 @@
     │   ├── IncompatibleError    two choices that do not go together
     │   ├── RunDirectoryError    an output directory that cannot be used or resumed
     │   ├── LedgerMissing        a ledger or its witness is not where it should be
+    │   ├── DataRenamed          a ledger knows the records of its agent by another name
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
     │   ├── Rejected             what an estimator was given cannot be used; a ValueError too, as scikit-learn expects
     │   └── MissingDependency    an optional package that the request needs; an ImportError too
@@ -66,6 +67,10 @@ class RunDirectoryError(InputError):
 
 class LedgerMissing(InputError):
     """A ledger or its witness is not where it should be: without it, nothing shows what was released before."""
+
+
+class DataRenamed(InputError):
+    """A ledger knows the records of its agent by another name: under a new one, they would have a second budget."""
 
 
 class RecordError(InputError):

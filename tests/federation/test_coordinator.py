@@ -143,7 +143,8 @@ def test_sites_of_two_forms_are_named(quick):
     path = small.make(quick / "pair", ("south", "east"), name="pair")
     path.write_text(path.read_text().replace("high = 1.0", "high = 2.0"))
     room = Room(services(quick, {"alone": ("north",)}) | {"pair": Service(read_site(path))})
-    with pytest.raises(DataError, match="alone and pair"):
+    said = r"the bounds of all features are \[0.0, 2.0\] at site pair and \[0.0, 1.0\] at site alone. Give all sites"
+    with pytest.raises(DataError, match=said):
         go(folder(quick / "c", 2, FAULTS), room)
     close(room)
 

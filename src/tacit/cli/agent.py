@@ -19,8 +19,10 @@ from tacit.jsontext import Values
 NOT_RESTARTED = 78  # the units that tacit writes do not start a service again that exits with this code
 
 if TYPE_CHECKING:
+    from tacit.federation.headroom import Headroom
     from tacit.federation.site import Site
     from tacit.privacy.ledger import Ledger
+    from tacit.types import Federation
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -42,25 +44,26 @@ def run_serve(options: argparse.Namespace) -> int:
     """Load the records of a site file, open the ledgers of its agents, and answer the accounts that the file names.
     The log goes to stderr: it says why something was refused, and the caller is not told.
 
-    The service makes no ledger. If a ledger or its witness is missing, or if they do not agree, it exits with code 78,
-    after which its unit does not start it again: a person has to decide.
+    The service makes no ledger. If a ledger or its witness is missing, if they do not agree, or if the ledger knows the
+    records by another data_id, it exits with code 78, after which its unit does not start it again: a person has to
+    decide.
     """
-    from tacit.errors import LedgerCorrupt, LedgerMissing
+    from tacit.errors import DataRenamed, LedgerCorrupt, LedgerMissing
     from tacit.federation import log
     from tacit.federation.listen import serve
     from tacit.federation.site import read
 
     try:
         serve(read(options.file), log.to(sys.stderr, as_json=options.log_json))
-    except (LedgerMissing, LedgerCorrupt) as error:
+    except (LedgerMissing, LedgerCorrupt, DataRenamed) as error:
         say(f"tacit: {error}", file=sys.stderr)
         return NOT_RESTARTED
     return 0
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Load everything that a site file names, and say what a coordinator would be told and what a run may ask. Nothing
-    is made or changed.
+    """Load everything that a site file names, and say what a coordinator would be told, what a run may ask, and whether
+    the largest run that is agreed to fits under the limit. Nothing is made or changed.
     """
     from tacit.federation import facts
     from tacit.federation.agreement import AT_MOST, DEFAULTS
@@ -72,25 +75,29 @@ def run_check(options: argparse.Namespace) -> int:
     federation, allowed = load(site), users(site)
     public = json.loads(facts.public(federation))
     agents = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
-    spent = {one.name: _spent(site, one.name) for one in site.agents}
+    spent, rooms, unfit = _accounts(site, federation)
     agree = {
         key: ("at most " if key in AT_MOST else "") + ", ".join(map(str, some))
         for key, some in {**DEFAULTS, **site.agree.values}.items()
-    }
+    } | site.agree.restrictions
     sums = _sums(site)
     found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
+    found["headroom"] = {name: {**asdict(one), "left": one.left, "fits": not one.why} for name, one in rooms.items()}
     if options.json:
         print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed), "conflict": conflict}))
         return 0
     say(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
     say(f"limit       {site.limit} over all runs on the same data")
     for name, count in agents.items():
-        say(f"agent       {name}: {count} records, {spent[name]}")
+        room = f", {rooms[name]}" if name in rooms else ""
+        say(f"agent       {name}: {count} records, {spent[name]}{room}")
     told = f"{public['n_features']} features, {public['n_classes']} classes" if not public["target"] else "a number"
     say(f"public      {told}; a coordinator is told this, the names of columns and classes, and how many records")
     for key, value in agree.items():
         say(f"agree       {key}: {value}")
     say("agree       every other key: as in the preset")
+    if unfit:
+        say(f"agree       none of these runs can be run on these records: {unfit}")
     for line in _lines_of_sums(sums) if sums else ():
         say(f"sum         {line}")
     if conflict:
@@ -203,16 +210,28 @@ def _lines_of_sums(sums: Values) -> Iterator[str]:
         yield f"{counted(n, 'run key')} in all; where no run is under way, delete them: tacit agent key --forget-runs"
 
 
-def _spent(site: Site, agent: str) -> str:
-    """What the ledger of an agent has given away, as a few words; a ledger that is not there is not made."""
+def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, Headroom], str]:
+    """Return what each ledger has released, in words, what it leaves for a run, and why no agreed run can be run.
+
+    A ledger that is not there is not made. One that knows the records by another name is an error, as for the service.
+    """
+    from tacit.errors import InputError
+    from tacit.federation.headroom import headrooms
+    from tacit.federation.ledger_files import check_data_id
     from tacit.privacy.budget import upward
 
     with ExitStack() as opened:
-        ledger = _ledger(site, agent, opened)
-        if ledger is None:
-            return "no ledger yet: tacit agent init makes it"
-        spent = [f"{one.data_id!r} spent {upward(one.epsilon)}" for one in ledger.show()]
-    return ", ".join(spent) or "nothing released"
+        ledgers = {one.name: _ledger(site, one.name, opened) for one in site.agents}
+        spent = dict.fromkeys(ledgers, "no ledger yet (tacit agent init makes it)")
+        for one in site.agents:
+            if (ledger := ledgers[one.name]) is not None:
+                check_data_id(one, ledger.history())
+                told = [f"{found.data_id!r} spent {upward(found.epsilon)}" for found in ledger.show()]
+                spent[one.name] = ", ".join(told) or "nothing released"
+        try:
+            return spent, headrooms(site, own, ledgers), ""
+        except InputError as error:
+            return spent, {}, str(error)
 
 
 def _ledger(site: Site, agent: str, opened: ExitStack) -> Ledger | None:

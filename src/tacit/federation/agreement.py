@@ -69,6 +69,16 @@ class Agreement:
     most_agents: int = 1000
     fewest_records: int = 1  # of all agents together
 
+    @property
+    def restrictions(self) -> dict[str, str]:
+        """Return who may take part and in which runs, as far as the site file restricts it, in words."""
+        found = {name: getattr(self, name) for name in names("agree")}
+        usual = {name: getattr(Agreement(), name) for name in found}
+        return {
+            name: ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+            for name, value in found.items() if value != usual[name]
+        }  # fmt: skip
+
     def check_run(self, run: str, own: Iterable[str], agents: Counts) -> None:
         """Refuse a run by its name, or by who takes part in it; `own` are the agents of the site."""
         if self.runs is not None and run not in self.runs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from tacit import toml
@@ -12,9 +13,11 @@ from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
 from tacit.federation.agreement import usual_repetitions
+from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME, is_name
 from tacit.federation.plan import RUN
 from tacit.jsontext import Values
+from tacit.privacy.chain import canonical
 from tacit.run.compose import federated_rounds
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
@@ -86,14 +89,25 @@ def test_records(folder: Path, values: Values) -> Federation | None:
     return sources.load(dataclasses.replace(typed, source=source, test=None, agents=1, test_fraction=0.0).checked())
 
 
+def declared(folder: Path, values: Values) -> str | None:
+    """Return public facts with the schema alone that the coordinator has; None if it has none that can be read."""
+    if "data.schema" not in values:
+        return None
+    with suppress(SpecError):  # without test records, it only serves to name who differs
+        path = folder / str(values["data.schema"])
+        return canonical({"schema": toml.plain(toml.text_of(path), str(path))})
+    return None
+
+
 def shard_of(test: Federation | None, public: str) -> Shard | None:
     """Return the test records as one shard; refuse records of another form than those of the sites."""
     if test is None:
         return None
-    if facts.public(test) != public:
+    if (own := facts.public(test)) != public:
         raise DataError(
-            "the test records do not declare the same columns, classes or bounds as the sites: give the coordinator "
-            "the schema of the sites (data.schema)."
+            f"the test records are not declared as those of the sites: "
+            f"{in_words(own, public, 'the coordinator', 'the sites')}. Give the coordinator the schema of the sites "
+            "(data.schema)."
         )
     return test.test if len(test.test) else test.shards[0]
 

@@ -66,7 +66,7 @@ def train(
             going = unfinished(folder)
         if going is None:
             check_unused(folder, values)
-            gathered = opening.gathered(plan)
+            gathered = opening.gathered(plan, asked.declared(folder, values))
             close_finished(opening, folder / RUNS, gathered.sites, log)
             case = _case(plan, values, gathered, test)
             directory = RunDirectory.create(next_run(folder, plan.name), case.spec)

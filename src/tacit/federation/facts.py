@@ -61,7 +61,7 @@ def hollow(name: str, text: str, agents: Counts, test: Shard | None = None) -> F
             name=name, agents=tuple(who for who, _ in agents), columns=columns,
             target=None if target is None else Target(**target), **facts,
         )  # fmt: skip
-    except (Malformed, KeyError, TypeError, ValueError, AttributeError) as error:
+    except (Malformed, KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise Unfit("what a site says of its records is not of the form that this version of tacit knows.") from error
 
 

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
-from tacit.errors import DataError, IncompatibleError, LedgerCorrupt, LedgerMissing
+from tacit import toml
+from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerCorrupt, LedgerMissing
 from tacit.federation.site import Holding, Site
 from tacit.lock import locked
 from tacit.machine import sync_folder
+from tacit.privacy.history import History
 from tacit.privacy.ledger import Ledger, Verified
 from tacit.privacy.release import GeneralRelease
 from tacit.privacy.witness import Witness
@@ -57,7 +59,7 @@ def witness_of(site: Site, agent: str) -> Witness:
 
 
 def opened(site: Site, holding: Holding) -> Ledger:
-    """Open an agent's ledger, with its witness."""
+    """Open an agent's ledger, with its witness; refuse one that knows the records by another name."""
     file = ledger_file(site, holding.name)
     if not file.is_file():
         raise LedgerMissing(
@@ -66,11 +68,25 @@ def opened(site: Site, holding: Holding) -> Ledger:
         )
     ledger = Ledger.open(file, deploy.price, site.limit, create=False, witness=witness_of(site, holding.name))
     try:
+        check_data_id(holding, ledger.history())
         ledger.settle()  # after a crash, the witness may be behind
     except BaseException:
         ledger.close()
         raise
     return ledger
+
+
+def check_data_id(holding: Holding, history: History) -> None:
+    """Refuse a data_id without releases beside others that have some: the same records would have a second budget."""
+    others = sorted(set(history.spent) - {holding.data_id, *holding.apart})
+    if others and holding.data_id not in history.spent:
+        known = ", ".join(map(repr, others))
+        listed = toml.literal([*holding.apart, *others])
+        raise DataRenamed(
+            f"the ledger of agent {holding.name} has answered for {known}, and the site file has data_id = "
+            f"{toml.literal(holding.data_id)}, which would start with the whole limit. If any record is in both, write "
+            f"the earlier data_id again. If none is, say so in its [[agent]]: shares_no_record_with = {listed}"
+        )
 
 
 @contextmanager

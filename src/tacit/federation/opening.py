@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from tacit import jsontext
-from tacit.errors import DataError, IncompatibleError, RunDirectoryError, Suspended, Unfit
-from tacit.federation import messages
+from tacit.errors import DataError, IncompatibleError, InputError, RunDirectoryError, Suspended, Unfit
+from tacit.federation import facts, messages
 from tacit.federation.carrier import Carrier
+from tacit.federation.differences import MOST, in_words, schema_of
 from tacit.federation.log import Log, counted
 from tacit.federation.messages import (
     Counts,
@@ -36,6 +38,7 @@ from tacit.run.directory import RunDirectory
 
 FILE = "federation.json"
 AT_MOST = 1.0  # seconds between two looks at the clock
+MOST_NAMED = 10  # names in an error
 
 M = TypeVar("M", bound=Message)
 Waiting = Callable[[Sequence[str]], None]  # is told which sites have not answered
@@ -89,8 +92,11 @@ class Opening:
     waiting: Waiting
     clock: Callable[[], float] = time.monotonic
 
-    def gathered(self, plan: Plan) -> Gathered:
-        """Say Hello until every site has introduced itself; refuse what federation.toml does not list."""
+    def gathered(self, plan: Plan, declared: str | None = None) -> Gathered:
+        """Say Hello until every site has introduced itself; refuse what federation.toml does not list.
+
+        `declared` are public facts with the schema of the coordinator, if it has one.
+        """
         sites = {site.name: site for site in plan.sites}
         found: dict[str, Introduction] = {}
         for name, reply in self.replies(sites, Hello(), (Introduction,)):
@@ -105,7 +111,7 @@ class Opening:
             )
         for name in missing:
             self.log(f"the run begins without site {name}: it is not here", site=name)
-        return _agreeing({name: (site, found[name]) for name, site in sites.items() if name in found})
+        return _agreeing({name: (site, found[name]) for name, site in sites.items() if name in found}, declared)
 
     def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> dict[str, tuple[Signed, ...]]:
         """Let every site join the run; stop where one refuses, before anything is released. Return the signed keys."""
@@ -195,22 +201,54 @@ class Opening:
                     yield name, reply
 
 
-def _agreeing(found: Mapping[str, tuple[Site, Introduction]]) -> Gathered:
+def _agreeing(found: Mapping[str, tuple[Site, Introduction]], declared: str | None) -> Gathered:
     """Return who takes part; refuse sites whose agents are not those of the plan, or whose records are of two forms."""
     counts: dict[str, Counts] = {}
-    (first, (_, told)) = next(iter(found.items()))
     for name, (site, said) in found.items():
         theirs = dict(said.agents)
         if set(theirs) != set(site.agents):
             raise DataError(
-                f"site {name} has the agents {', '.join(theirs) or 'none'}, and federation.toml lists "
+                f"site {name} has the agents {_some(list(theirs)) or 'none'}, and federation.toml lists "
                 f"{', '.join(site.agents)}: correct one of them."
             )
         if said.site != name:
             raise DataError(f"site {name} calls itself {said.site}: give it one name in federation.toml and site.toml.")
-        if said.public != told.public:
-            raise DataError(
-                f"sites {first} and {name} do not declare the same columns, classes or bounds: give both one schema."
-            )
         counts[name] = tuple((who, theirs[who]) for who in site.agents)
-    return Gathered(counts, told.public)
+        _check_form(name, said)
+    told = {name: said.public for name, (_, said) in found.items()}
+    if len(set(told.values())) > 1:
+        raise DataError(
+            f"sites do not declare the same columns, classes or bounds: {_disagreement(told, declared)}. Give all "
+            "sites one schema."
+        )
+    return Gathered(counts, next(iter(told.values())))
+
+
+def _check_form(name: str, said: Introduction) -> None:
+    """Refuse public facts that this version of tacit does not know; what is in them is not repeated."""
+    try:
+        facts.hollow(name, said.public, said.agents)
+    except (Unfit, InputError):
+        raise DataError(
+            f"what site {name} declares of its records is not of the form that this version of tacit knows: install "
+            "the same version everywhere."
+        ) from None
+
+
+def _disagreement(told: Mapping[str, str], declared: str | None) -> str:
+    """Return which sites differ and in what: from the coordinator's schema if there is one, else from most sites."""
+    own = schema_of(declared) if declared else {}
+    usual, whose = declared or "", "the coordinator (data.schema)"
+    others = [name for name, public in told.items() if own and schema_of(public) != own]
+    if not others:
+        usual = Counter(told.values()).most_common(1)[0][0]
+        same = [name for name, public in told.items() if public == usual]
+        whose = f"site{'s' if len(same) > 1 else ''} {_some(same)}"
+        others = [name for name in told if name not in same]
+    return "; ".join(in_words(told[name], usual, f"site {name}", whose) for name in others[:MOST])
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return names with commas between them, the first few of many."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more

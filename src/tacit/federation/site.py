@@ -24,6 +24,7 @@ from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError, unknown
 from tacit.federation import facts
 from tacit.federation.agreement import Agreement, agreement
+from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME
 from tacit.federation.site_keys import default, names
 from tacit.federation.sum_room import KEYS, SumRoom, sum_room
@@ -111,8 +112,8 @@ def load(site: Site) -> Federation:
     for one, public in zip(site.agents, told, strict=True):
         if public != told[0]:
             raise DataError(
-                f"agents {site.agents[0].name} and {one.name} differ in columns, classes or bounds: one model needs "
-                "the same of all agents."
+                f"two agents differ in columns, classes or bounds, and one model needs the same of all: "
+                f"{in_words(public, told[0], f'agent {one.name}', f'agent {site.agents[0].name}')}."
             )
     shards = tuple(one.shards[0] for one in loaded)
     return replace(first, shards=shards, agents=tuple(one.name for one in site.agents), name=site.name)

@@ -103,8 +103,9 @@ class Ledger:
             held = ledger._history.limit
             if limit is not None and limit != held:
                 raise IncompatibleError(
-                    f"{path} holds the limit {held or 'none'} and {limit} was given: open it without, or change it "
-                    f"on purpose with: tacit ledger limit {path} --epsilon E"
+                    f"{path} holds the limit {held or 'none'} and {limit} was given: give the one that it holds, or "
+                    f"put the other in force: tacit ledger limit {path} --epsilon {limit.epsilon} "
+                    f"--dp-delta {limit.dp_delta}"
                 )
         except BaseException:
             chain.close()
