@@ -38,7 +38,7 @@ PRICED = (
     "privacy.sensitivity", "privacy.adjacency", "privacy.trust",
 )  # fmt: skip
 MOST = 64  # combinations of their values that are priced
-HALVINGS = 10
+HALVINGS = 12  # of the search for the largest run that fits
 _THREE_DIGITS_DOWN = decimal.Context(prec=3, rounding=decimal.ROUND_FLOOR)
 
 
@@ -154,7 +154,8 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
 
 def _room(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> float:
     """Return what the largest run like this one that would be admitted costs, to three digits; 0 if there is none."""
-    values, low, high, room = run.spec.values(), 0.0, run.spec.privacy.epsilon, 0.0
+    values, low, room = run.spec.values(), 0.0, 0.0
+    high = min(run.spec.privacy.epsilon, 2 * site.limit.epsilon)  # what fits is below; halving from there is finer
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         smaller = _run(site, own, values, middle)
