@@ -83,7 +83,9 @@ def test_init_for_a_secure_sum_leaves_keys_to_the_sites(tmp_path, capsys):
     pytest.importorskip("cryptography")
     words = ["federate", "init", str(tmp_path / "f"), "--sites", "a,b,c,d", "--agents", "d=d1,d 2", "--trust", "sum"]
     assert main([*words, "--colluding", "2"]) == 0
-    assert "draws the signing keys of its agents itself" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "draws the signing keys of its agents itself" in out
+    assert "A sum needs 4 agents (colluding + 2): of 5 agents, 1 may be missing in a round" in out
     text = (tmp_path / "f" / "a" / "agent" / "site.toml").read_text()
     assert "threshold = 4" in text
     assert "colluding = 2" in text
@@ -96,6 +98,15 @@ def test_init_for_a_secure_sum_leaves_keys_to_the_sites(tmp_path, capsys):
     assert not list((tmp_path / "f").rglob("agent/keys"))
     assert "tacit agent key" in (tmp_path / "f" / "a" / "README.md").read_text()
     assert "colluding = 2" in (tmp_path / "f" / "coordinator" / "run.toml").read_text()
+
+
+def test_init_for_a_sum_of_three_sites_says_that_nobody_may_be_missing(tmp_path, capsys):
+    """The report's fault 6."""
+    pytest.importorskip("cryptography")
+    assert main(["federate", "init", str(tmp_path / "f"), "--sites", "a,b,c", "--trust", "sum"]) == 0
+    said = "A sum needs 3 agents (colluding + 2): all 3 agents have to answer every round, and the run stops"
+    assert said in capsys.readouterr().out
+    assert "one that is missing stops the run" in (tmp_path / "f" / "a" / "agent" / "site.toml").read_text()
 
 
 def test_init_for_a_sum_over_too_few_agents_is_refused_and_leaves_nothing(tmp_path, capsys):

@@ -312,6 +312,7 @@ def test_check_says_who_is_pinned_and_what_is_missing(tmp_path, capsys):
     assert main(["agent", "check", str(path)]) == 0
     text = capsys.readouterr().out
     assert "no sum over fewer than 3 agents\n" in text
+    assert "sum         all 3 agents have to answer every round, and the run stops while one is missing\n" in text
     assert all(f"own key {line}, in {tmp_path / 'keys'}" in text for line in own)
     assert main(["agent", "check", "--json", str(path)]) == 0
     told = json.loads(capsys.readouterr().out)["sum"]

@@ -188,10 +188,13 @@ def _run_keys(site: Site) -> Values:
 
 def _lines_of_sums(sums: Values) -> Iterator[str]:
     from tacit.federation.log import counted
+    from tacit.federation.sum_files import may_be_missing
 
     known = sum(key is not None for key in sums["own"].values()) + len(sums["peers"])
     few = "" if known >= sums["threshold"] else f"; {counted(known, 'key')} known, so that no run can be joined"
     yield f"no sum over fewer than {sums['threshold']} agents{few}"
+    if not few:
+        yield may_be_missing(sums["threshold"], known)
     yield f"a run expects at least {counted(sums['colluding'], 'agent')} to collude"
     if not sums["agreed"]:
         yield 'no run is agreed to: [agree] would have to list "privacy.trust" = "sum"'

@@ -86,7 +86,7 @@ def _add_trust(action: argparse.ArgumentParser) -> None:
 def run_init(options: argparse.Namespace) -> int:
     """Write a folder for the coordinator and one for each site: configs, certificates, node keys, units, a README."""
     from tacit import toml
-    from tacit.federation import folders
+    from tacit.federation import folders, sum_files
 
     values = toml.read(options.config) if options.config else {}
     given = {"privacy.trust": options.trust, "privacy.colluding": options.colluding}
@@ -105,6 +105,7 @@ def run_init(options: argparse.Namespace) -> int:
     say(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
     say("Send each site its own folder and nothing else. It holds the private key of its node.")
     if values.get("privacy.trust") == "sum":
+        say(sum_files.needs(values, layout.sites))
         say("Each site draws the signing keys of its agents itself (tacit agent key) and shows them to the others.")
     return 0
 

@@ -47,7 +47,8 @@ USUAL_REPEATED = 10  # rounds of a run for each that may be asked again, where t
 OURS = {"data.source", "run.name", "privacy.noise", "privacy.ledger", "privacy.limit", "privacy.data_id"}
 OURS |= {"problem.domain_file"}  # a path, which a site does not follow: both sides would have to hold the same file
 NOT_ASKED = OURS | UNREAD | {f"data.{name}" for name in _PATHS}
-# in the site file and on its page, where the words of a spec do not say enough to a site
+# in the site file and on its page: meanings where those of the spec do not say enough to a site, what holds of a key
+# that neither [agree] nor the preset sets, and examples
 _MEANINGS = {
     "run.preset": "what gives all other keys their values", "run.rounds": "rounds of the run, at most",
     "privacy.epsilon": "what the run costs, at most", "privacy.dp_delta": "the delta of that epsilon, at most",
@@ -55,7 +56,10 @@ _MEANINGS = {
     "privacy.repetitions": "of a secure sum: how often rounds may be asked again, at most",
 }  # fmt: skip
 _UNSET = {"privacy.repetitions": "one for every ten rounds, rounded up"}
-_EXAMPLES = {"features.shape": "28x28", "features.size": 100, "privacy.repetitions": 5}
+_EXAMPLES: Values = {
+    "features.shape": "28x28", "features.size": 100, "problem.loss": ["softmax", "squared"], "algorithm.name": "objt",
+    "privacy.epsilon": 0.5, "privacy.repetitions": 5, "privacy.trust": "sum", "run.rounds": 50,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -184,8 +188,8 @@ def askable(preset_name: str = "sound", algorithm: str = "objt") -> tuple[SiteKe
     usual |= {key: some[0] if len(some) == 1 else list(some) for key, some in DEFAULTS.items()}
     return tuple(
         of_spec(
-            key, usual[key], "" if usual[key] is not None else _UNSET.get(key, "unset"), _EXAMPLES.get(key, 0.5),
-            _MEANINGS.get(key, ""),
+            key, usual[key], "" if usual[key] is not None else _UNSET.get(key, "unset"),
+            _EXAMPLES.get(key, 0.5 if usual[key] is None else usual[key]), _MEANINGS.get(key, ""),
         )
         for key in keys()
         if key not in NOT_ASKED and key != "privacy.colluding"

@@ -22,8 +22,8 @@ _FEW = 6  # choices that a line lists
 class SiteKey:
     """A key of a site file: its name, its meaning, and the value of a file that leaves it out.
 
-    `without` says in words what holds if the key is left out and has no default. `example` is shown if there is no
-    default. `beside` are keys without which this one is refused.
+    `without` says in words what holds if the key is left out and has no default. `beside` are keys without which this
+    one is refused.
     """
 
     name: str
@@ -35,7 +35,7 @@ class SiteKey:
 
     @property
     def shown(self) -> Any:
-        """The value of the commented line: the default, or else an example."""
+        """The value of a commented line: the default, or else an example."""
         return self.example if self.default is None else self.default
 
     def line(self, value: Any = None) -> str:
@@ -68,7 +68,8 @@ TABLES: Mapping[str, tuple[SiteKey, ...]] = {
             example="../socket/agent.sock",
         ),
         SiteKey("ledger", "directory of the ledgers, which tacit agent init makes", example="ledger"),
-        SiteKey("witness", "directory of their witnesses, outside of ledger, on another disk if possible", "witness"),
+        SiteKey("witness", "directory of their witnesses, outside of ledger, on another disk if possible", "witness",
+                example="/other/disk/witness"),
         SiteKey(
             "callers", "accounts that may connect, by name or number: that of flower-supernode",
             without="the account of the service", example=["tacit-node"],
@@ -77,7 +78,7 @@ TABLES: Mapping[str, tuple[SiteKey, ...]] = {
             "group", "group of the socket, which both accounts have to be in", without="that of the service",
             example="tacit-socket",
         ),
-        SiteKey("pace", "seconds, 60 at most: replies leave at whole multiples of it", 0.25),
+        SiteKey("pace", "seconds, 60 at most: replies leave at whole multiples of it", 0.25, example=1.0),
     ),
     "limit": (
         SiteKey("epsilon", "what each ledger allows over all runs on the same data", example=1.0),
@@ -103,20 +104,22 @@ TABLES: Mapping[str, tuple[SiteKey, ...]] = {
                 example="cleveland"),
         SiteKey(
             "shares_no_record_with", "earlier data_ids of this ledger whose records are all different from these",
-            without="the service does not start under a new data_id", example=["cleveland 2023"],
+            without="none", example=["cleveland 2023"],
         ),
     ),
     "agree": (
-        SiteKey("runs", 'names of the runs that may be joined (run.name); "*" is any', "*"),
-        SiteKey("agents", 'agents of other sites that may take part; "*" is any', "*"),
-        SiteKey("fewest_agents", "a run with fewer agents is refused", 1),
-        SiteKey("most_agents", "a run with more agents is refused", 1000),
-        SiteKey("fewest_records", "a run with fewer records, of all agents together, is refused", 1),
+        SiteKey("runs", 'names of the runs that may be joined (run.name); "*" is any', "*", example=["hearts-2026"]),
+        SiteKey("agents", 'agents of other sites that may take part; "*" is any', "*", example=["hungarian", "va"]),
+        SiteKey("fewest_agents", "a run with fewer agents is refused", 1, example=3),
+        SiteKey("most_agents", "a run with more agents is refused", 1000, example=5),
+        SiteKey("fewest_records", "a run with fewer records, of all agents together, is refused", 1, example=500),
     ),
     "sum": (
-        SiteKey("keys", "directory of the signing keys of the agents here, which tacit agent key draws", "keys"),
+        SiteKey("keys", "directory of the signing keys of the agents here, which tacit agent key draws", "keys",
+                example="/other/disk/keys"),
         SiteKey("threshold", "fewest agents in any sum, at least colluding + 2", example=3),
-        SiteKey("colluding", "a run must expect at least so many agents to tell the coordinator all they know", 1),
+        SiteKey("colluding", "a run must expect at least so many agents to tell the coordinator all they know", 1,
+                example=2),
     ),
     "sum.peers": (
         SiteKey("AGENT", "public signing key of an agent of another site: 64 hexadecimal digits, from its owner",

@@ -57,6 +57,19 @@ def counts_on_fewer(spec: Spec, sites: Mapping[str, int]) -> str | None:
     )
 
 
+def may_be_missing(needed: int, n_agents: int) -> str:
+    """Return how many of so many agents a secure sum can do without, if it needs `needed` of them."""
+    if n_agents <= needed:
+        return f"all {n_agents} agents have to answer every round, and the run stops while one is missing"
+    return f"of {n_agents} agents, {n_agents - needed} may be missing in a round, and the run stops while more are"
+
+
+def needs(values: Values, sites: Mapping[str, Collection[str]]) -> str:
+    """Return how many agents the sums of a run need, and how many may be missing."""
+    needed = completed(values, sites)["privacy.colluding"] + 2
+    return f"A sum needs {needed} agents (colluding + 2): {may_be_missing(needed, sum(map(len, sites.values())))}."
+
+
 def section(spec: Spec, others: Collection[str]) -> list[str]:
     """The lines of [sum] in a site file, for a run with this spec; comments if it trusts nobody."""
     found = spec.in_sum
