@@ -13,7 +13,7 @@ import pytest
 from tacit.admm.messages import Replies
 from tacit.admm.updates import ascent
 from tacit.data.schema import parse
-from tacit.errors import Refused
+from tacit.errors import DataRenamed, Refused
 from tacit.federation import facts
 from tacit.federation import service as services
 from tacit.federation.messages import Answer, Ask, Refusal, Unjoined, written
@@ -466,12 +466,15 @@ def test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner(tmp_path, monk
     assert all(line.isprintable() for line in lines)
 
 
-def test_a_ledger_with_another_name_of_the_data_is_told_to_the_owner(tmp_path):
+def test_a_ledger_with_another_name_of_the_data_is_refused_until_its_owner_says_that_no_record_is_shared(tmp_path):
     one, first = begun(tmp_path)
     told(one, ask(one, first))
     one.close()
     path = tmp_path / "site.toml"
     path.write_text(path.read_text().replace("north 2024", "north 2025"))
+    with pytest.raises(DataRenamed, match="has answered for 'north 2024', and the site file has"):
+        Service(read_site(path))
+    path.write_text(path.read_text().replace('north 2025"', 'north 2025"\nshares_no_record_with = ["north 2024"]'))
     lines = []
     with Service(read_site(path), lambda text, **_: lines.append(text)):
         assert "has answered for 'north 2024' too" in lines[0]

@@ -378,7 +378,8 @@ def test_data_of_another_name_have_another_key(tmp_path):
     with begun(tmp_path) as party:
         words_of(party, party.ask())
         path = tmp_path / "alone" / "site.toml"
-        path.write_text(path.read_text().replace("north 2024", "north 2025"))
+        apart = 'north 2025"\nshares_no_record_with = ["north 2024"]'
+        path.write_text(path.read_text().replace('north 2024"', apart))
         one = party.reopened("alone")
         (fresh,) = told(one, party.join).signed
         assert fresh.key != party.signed[0].key

@@ -50,7 +50,7 @@ def of_spec(key: str, default: Any, without: str, example: Any, meaning: str = "
     """Return a key of a run's spec, described as there unless a `meaning` is given."""
     told = keys()[key].metadata
     names = list(told["choices"])
-    listed = f" [{', '.join(names)}]" if 0 < len(names) <= _FEW else ""
+    listed = f" ({', '.join(names)})" if 0 < len(names) <= _FEW else ""
     return SiteKey(key, (meaning or told["about"]) + listed, default, without, example)
 
 
