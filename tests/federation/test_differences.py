@@ -1,6 +1,7 @@
 """Where sites declare their records differently, the coordinator names the site and the column, whatever they sent."""
 
 import json
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -9,14 +10,18 @@ import pytest
 
 from tacit import toml
 from tacit.errors import DataError
-from tacit.federation import facts
+from tacit.federation import facts, wire
 from tacit.federation.differences import LONGEST, MOST, in_words, quoted, schema_of
 from tacit.federation.service import Service
 from tacit.federation.site import load
 from tacit.federation.site import read as read_site
 from tacit.privacy.chain import canonical
+from tacit.privacy.ledger import Ledger
+from tacit.run.deploy import price
 from tests.federation import sites as small
 from tests.federation.room import Room, close, folder, go
+from tests.federation.test_ledger_files import served as listened
+from tests.federation.test_ledger_files import stopped
 
 SCHEMA = """\
 missing_marks = ["?"]
@@ -90,6 +95,36 @@ def test_the_coordinator_names_the_site_and_the_column(quick, schemas, own, says
     assert "\n" not in str(found.value)
     assert not list((where / "runs").glob("*"))
     close(room)
+
+
+class Process:
+    """A service in a process of its own, as a room knows it."""
+
+    def __init__(self, path):
+        self.site = read_site(path)
+        self.process, _ = listened(path)
+
+    def answer(self, header, body):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+            stream.settimeout(30.0)
+            stream.connect(str(self.site.socket))
+            wire.send(stream, header, body)
+            return wire.receive(stream, 1 << 20)
+
+
+def test_real_services_of_two_schemas_are_told_apart_by_site_and_column_and_release_nothing(quick):
+    """The report's fault 9, with real processes: a bound of one column differs at one of three sites."""
+    schemas = {"alone": SCHEMA, "pair": OTHER, "third": SCHEMA}
+    processes = {name: Process(site_file(quick, SITES[name], name, text)) for name, text in schemas.items()}
+    where = folder(quick / "c", 2, FAULTS, sites=SITES)
+    says = 'column "b" has the bounds -1 to 2.5 at site pair and 0 to 1 at sites alone, third. Give all sites one'
+    with pytest.raises(DataError, match=says):
+        go(where, Room(processes))
+    for one in processes.values():
+        stopped(one.process)
+        for who in one.site.agents:
+            with Ledger.open(one.site.ledger / f"{who.name}.ledger", price, create=False) as ledger:
+                assert (ledger.verify().releases, ledger.history().places) == (0, {})
 
 
 def test_test_records_of_another_schema_name_the_column(quick):

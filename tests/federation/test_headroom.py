@@ -232,6 +232,32 @@ def test_a_site_cannot_say_that_data_share_no_record_with_themselves(tmp_path):
     assert main(["agent", "serve", str(path)]) == 2
 
 
+def test_a_service_logs_which_key_refused_a_join_and_replies_with_a_refusal_alone(folder):
+    """The report's fault 29, with a real process."""
+    strict = [ROUNDS, 'runs = ["study"]', 'agents = ["south", "east"]', "most_agents = 3", "fewest_records = 60"]
+    path = make(folder, agree="\n".join(strict))
+    generous = '"run.rounds" = 50\n"privacy.epsilon" = 9.0\n"problem.beta" = [1e-6, 0.5]'
+    north, south, east, west = ("north", 24), ("south", 17), ("east", 30), ("west", 20)
+    refused = {
+        "agree.runs: 'other'": ("other", (north, south, east), {}),
+        "the run has 4 agents: agree.fewest_agents and most_agents": ("study", (north, south, east, west), {}),
+        "agent 'west' takes part in the run, and agree.agents": ("study", (north, south, west), {}),
+        "fewer records than agree.fewest_records = 60": ("study", (north, south), {}),
+        "agree.run.rounds would have to allow it": ("study", (north, south, east), {"run.rounds": 9}),
+        "agree.privacy.epsilon would have to": ("study", (north, south, east), {"privacy.epsilon": 1.5}),
+        "agree.problem.beta would have to": ("study", (north, south, east), {"problem.beta": 0.5}),
+        "agree.algorithm.name would have to": ("study", (north, south, east), {"algorithm": "objt-laplace"}),
+    }
+    process, _ = served(path)
+    with service(folder / "twin", agree=generous) as twin:
+        for run, agents, values in refused.values():
+            assert exchanged(read_site(path), join(twin, run, agents=agents, **values)) == Refusal(run)
+        assert exchanged(read_site(path), join(twin, "study", agents=(north, south, east))).kind == "joined"
+    logged = [line["text"] for line in stopped(process) if line["event"] == "refused"]
+    for says, text in zip(refused, logged, strict=True):
+        assert says in text
+
+
 @pytest.mark.parametrize(("agree", "asked", "says"), [
     ('"run.rounds" = 3', {}, "run.rounds = 4 is more than 3: agree.run.rounds would have to allow it"),
     (agreeing(0.5), {}, "privacy.epsilon = 1.0 is more than 0.5: agree.privacy.epsilon would have to allow it"),
