@@ -225,6 +225,18 @@ def test_a_service_does_not_start_under_a_new_data_id_until_its_owner_says_that_
     stopped(process)
 
 
+def test_another_ledger_directory_is_no_new_budget_either(folder):
+    """The other half of the report's fault 22."""
+    path = make(folder, agree=ROUNDS)
+    path.write_text(path.read_text().replace('ledger = "ledgers"', 'ledger = "fresh"'))
+    (folder / "fresh").mkdir()
+    process, lines = served(path)
+    assert process.returncode == 78
+    assert "the ledger of agent north is not at" in "".join(lines)
+    assert main(["agent", "init", str(path)]) == 2  # its witness knows of another one
+    assert list((folder / "fresh").iterdir()) == []
+
+
 def test_a_site_cannot_say_that_data_share_no_record_with_themselves(tmp_path):
     path = make(tmp_path)
     path.write_text(path.read_text().replace(f'"{DATA}"', f'"{DATA}"\nshares_no_record_with = ["{DATA}"]'))

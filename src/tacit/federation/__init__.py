@@ -3,16 +3,16 @@
 wire          a message as bytes, in the standard library alone
 kinds         the types of all messages
 messages      messages as bytes, and the one way from bytes to a checked value
-site          the site file: what an institution holds, limits and agrees to
+site          the site file: what an institution holds, limits and agrees to; site_keys defines its keys
 sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
-agreement     what a run may ask of a site, key by key
+agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
 run_service   its agents in one run, each answering by itself; sum_service: in a run behind a secure sum
 mapped        the records of a site after a feature map
 listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
-opening       before the first round: sites introduce themselves and join
+opening       before the first round: sites introduce themselves and join; differences: of what they declare
 remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
 sum_remote    the same behind a secure sum; stage is what its checkpoint holds, sum_stops why it is suspended
 closing       the end of a run at its sites: budget is freed, keys are deleted
