@@ -124,7 +124,8 @@ def test_check_as_json_has_the_same_for_programs(tmp_path, capsys):
     assert main(["agent", "check", "--json", str(path)]) == 0
     found = json.loads(capsys.readouterr().out)["headroom"]
     assert found["south"] | {"limit": 0} == {
-        "spent": 0.0, "left": 1.2, "limit": 0, "asked": 1.0, "dp_delta": 1e-6, "why": "", "room": 1.0, "fits": True,
+        "spent": 0.0, "held": 0.0, "left": 1.2, "limit": 0, "asked": 1.0, "dp_delta": 1e-6, "why": "", "room": 1.0,
+        "fits": True,
     }  # fmt: skip
     north = found["north"]
     assert not north["fits"]

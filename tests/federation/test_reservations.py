@@ -310,6 +310,8 @@ def test_status_and_close_work_beside_a_running_service(folder, twin, capsys):
         assert "run r1: open, round 1 of 4, 1 release; holds budget for 3 more until 20" in shown
         assert main(["ledger", "show", str(ledger_files.ledger_file(site, "north"))]) == 0
         assert "open run r1 of north 2024: open, round 1 of 4" in " ".join(capsys.readouterr().out.split())
+        assert main(["agent", "check", str(path)]) == 0
+        assert ", left 0.2: a run of epsilon 1 would be refused, one of " in capsys.readouterr().out
         assert main(["agent", "close", str(path), "r2"]) == 2
         assert "run 'r2' was never joined, so that there is nothing to close. Open runs: r1." in capsys.readouterr().err
         assert main(["agent", "close", str(path), "r1"]) == 0

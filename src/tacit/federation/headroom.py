@@ -9,6 +9,7 @@ from __future__ import annotations
 import decimal
 import itertools
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,7 @@ class Headroom:
     """What the ledger of an agent leaves of its limit, and whether the largest agreed run would be admitted."""
 
     spent: float
+    held: float  # what was spent and what open runs may still release
     limit: Limit
     asked: float  # what the run costs at most, at `dp_delta`
     dp_delta: float
@@ -69,8 +71,8 @@ class Headroom:
 
     @property
     def left(self) -> float:
-        """The limit less what was spent. Epsilons do not add up: a run that costs a little more may fit as well."""
-        return max(0.0, self.limit.epsilon - self.spent)
+        """The limit less what is held. Epsilons do not add up: a run that costs a little more may fit as well."""
+        return max(0.0, self.limit.epsilon - self.held)
 
     def __str__(self) -> str:
         same = self.dp_delta == self.limit.dp_delta
@@ -90,10 +92,12 @@ def headrooms(site: Site, own: Federation, ledgers: Mapping[str, Ledger | None])
 
 def headroom(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
     """Return what an agent's ledger has left for the largest agreed run."""
-    spent = deploy.price(tuple(ledger.history().spent.get(holding.data_id, {}).items()), site.limit.dp_delta)
+    spent = ledger.history().spent.get(holding.data_id, Counter())
+    events = spent, spent + ledger.reserved(holding.data_id)
+    of_now, held = (deploy.price(tuple(some.items()), site.limit.dp_delta) for some in events)
     why = refusal(holding, ledger, run)
     room = _room(site, holding, ledger, run, own) if why else run.cost
-    return Headroom(spent, site.limit, run.cost, run.terms.dp_delta, why, room)
+    return Headroom(of_now, held, site.limit, run.cost, run.terms.dp_delta, why, room)
 
 
 def refusal(holding: Holding, ledger: Ledger, run: AgreedRun) -> str:
