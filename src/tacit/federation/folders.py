@@ -239,7 +239,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _fill(folder: Path, files: Mapping[str, str], **words: Any) -> None:
-    words["install"] = _text("install.md", version=__version__)
+    words |= {"install": _text("install.md", version=__version__), "hardening": _text("hardening.conf").rstrip()}
     for name, template in files.items():
         (folder / name).write_text(_text(template, **words))
 
