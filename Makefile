@@ -19,6 +19,7 @@ SOURCES := pyproject.toml setup.py $(wildcard src/tacit/*/*.[ch] src/tacit/*/*/*
 run: .venv/.run
 	$(BIN)/tacit train
 	@echo 'tacit is in $(BIN): call $(BIN)/tacit, or put it on the PATH of this shell with: source $(BIN)/activate'
+	@echo "Federations need the extra flower: $(BIN)/pip install --editable '.[flower]'"
 
 test: lint
 	$(BIN)/python -m pytest

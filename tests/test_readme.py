@@ -40,6 +40,16 @@ def test_it_opens_with_what_it_does_the_two_commands_and_a_picture() -> None:
     assert len(README.split("## How it compares")[0].splitlines()) < 130  # two screens, and then the table
 
 
+def test_make_run_ends_with_the_command_for_federations_that_the_readme_has() -> None:
+    """`make run` installs no extra, so that `tacit federate try` right after it fails."""
+    (install,) = [line for line in block("As an institution") if line.startswith("pip ")]
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nrun:")[2].partition("\n\n")[0]
+    last = recipe.splitlines()[-1]
+    assert last.startswith("\t@echo ")
+    assert f"$(BIN)/{install}" in last
+    assert "federations need the extra flower" in last.lower()
+
+
 def test_own_data_takes_six_lines_and_training_waits_for_public_knowledge(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -117,7 +117,7 @@ def make_mnist(folder, draft):
         "data.class_names": "10", "data.low": 0.0, "data.high": 1.0, "data.label_column": "y", "data.test": "test.npz",
         "features.shape": "28x28", "run.rounds": ROUNDS,
     }  # fmt: skip
-    folders.make(folder, folders.Layout("digits", MNIST_SITES, values=values, base=draft))
+    folders.make(folder, folders.Layout("digits", MNIST_SITES, values=values, base=draft, one_account=True))
     for n, (site, agent) in enumerate((site, agent) for site, agents in MNIST_SITES.items() for agent in agents):
         part = slice(n * DIGITS, (n + 1) * DIGITS)
         np.savez(folder / site / "agent" / "records" / f"{agent}.npz", x=digits.x[part], y=digits.y[part])
@@ -283,7 +283,9 @@ def _separate(federation):
             os.chown(path, user, GROUP)
     (site / "socket").chmod(0o750)
     text = (site / "agent" / "site.toml").read_text()
-    (site / "agent" / "site.toml").write_text(text.replace("# callers = [\"tacit-node\"]", f'callers = ["{NODE}"]'))
+    assert "# callers" in text
+    text = text.replace('# callers = ["tacit-node"]', f'callers = ["{NODE}"]')
+    (site / "agent" / "site.toml").write_text(text.replace('# group = "tacit-socket"', f'group = "{GROUP}"'))
     spare = federation.folder.parent / "spare"
     federation.wrapped = {
         "ohio-agent": lambda words: as_user(AGENT, words, spare),

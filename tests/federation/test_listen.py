@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import IncompatibleError, SpecError
-from tacit.federation import listen, wire
+from tacit.federation import accounts, listen, wire
 from tacit.federation.messages import REPLIES, Ask, Refusal, Unjoined, read, written
 from tacit.federation.site import read as read_site
 from tacit.guarded.half import AdmmHalf
@@ -160,7 +160,7 @@ def test_whoever_puts_a_link_in_the_place_of_the_socket_opens_no_other_file(fold
 
 
 def test_an_account_that_is_not_named_gets_nothing(folder, monkeypatch):
-    monkeypatch.setattr(listen, "users", lambda _: {os.getuid() + 1})
+    monkeypatch.setattr(accounts, "users", lambda _: {os.getuid() + 1})
     with listening(folder) as (site, lines, _):
         assert stat.S_IMODE(site.socket.stat().st_mode) == 0o660
         assert sent(site, b"") is None
@@ -168,14 +168,6 @@ def test_an_account_that_is_not_named_gets_nothing(folder, monkeypatch):
             assert stream.recv(100) == b""
         assert all(facts["user"] == os.getuid() for _, facts in lines if facts["event"] == "stranger")
         assert "stranger" in [facts["event"] for _, facts in lines]
-
-
-def test_accounts_are_named_by_their_name_or_number(folder):
-    site = read_site(make(folder, extra=f"callers = ['{os.getuid()}', '4242']"))
-    assert listen.users(site) == {os.getuid(), 4242}
-    assert listen.users(read_site(make(folder))) == {os.getuid()}
-    with pytest.raises(SpecError, match="has no account 'no such'"):
-        listen.users(read_site(make(folder, extra="callers = ['no such']")))
 
 
 def test_a_second_service_is_refused_and_the_first_goes_on(folder):
@@ -314,8 +306,8 @@ def test_the_process_ends_with_sigterm_and_starts_again_after_a_kill(folder, twi
 
     def started():
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-        told = [json.loads(process.stderr.readline())["event"] for _ in range(3)]
-        assert told == ["account", "account", "listening"]
+        told = [json.loads(process.stderr.readline())["event"] for _ in range(4)]
+        assert told == ["accounts", "account", "account", "listening"]
         return process
 
     first, process = join(twin), started()

@@ -198,12 +198,6 @@ def test_check_reports_another_distribution_called_tacit(tmp_path, capsys, monke
     assert capsys.readouterr().out.splitlines()[-1] == f"conflict    {name_conflict()}"
 
 
-def test_an_account_that_is_not_there_is_named(tmp_path):
-    path = make(tmp_path, extra='callers = ["nobody-of-this-name"]')
-    assert main(["agent", "check", str(path)]) == 2
-    assert main(["agent", "serve", str(path)]) == 2
-
-
 def test_a_table_that_does_not_load_leaves_the_ledger_as_it_was(tmp_path):
     path = make(tmp_path)
     (file,) = (tmp_path / "ledgers").glob("*.ledger")

@@ -65,14 +65,14 @@ def run_check(options: argparse.Namespace) -> int:
     """Load everything that a site file names, and say what a coordinator would be told, what a run may ask, and whether
     the largest run that is agreed to fits under the limit. Nothing is made or changed.
     """
-    from tacit.federation import facts
+    from tacit.federation import accounts, facts
     from tacit.federation.agreement import AT_MOST, DEFAULTS
-    from tacit.federation.listen import users
     from tacit.federation.site import load, read
     from tacit.machine import name_conflict
 
     site, conflict = read(options.file), name_conflict()
-    federation, allowed = load(site), users(site)
+    allowed, warnings = accounts.users(site), list(accounts.warnings(site))
+    federation = load(site)
     public = json.loads(facts.public(federation))
     agents = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
     spent, rooms, unfit = _accounts(site, federation)
@@ -84,7 +84,8 @@ def run_check(options: argparse.Namespace) -> int:
     found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
     found["headroom"] = {name: {**asdict(one), "left": one.left, "fits": not one.why} for name, one in rooms.items()}
     if options.json:
-        print(jsontext.dumps(found | {"limit": asdict(site.limit), "callers": sorted(allowed), "conflict": conflict}))
+        found |= {"limit": asdict(site.limit), "callers": sorted(allowed), "warnings": warnings, "conflict": conflict}
+        print(jsontext.dumps(found))
         return 0
     say(f"site        {site.name}, at {site.socket}, for {', '.join(site.callers) or 'its own account'}")
     say(f"limit       {site.limit} over all runs on the same data")
@@ -100,6 +101,8 @@ def run_check(options: argparse.Namespace) -> int:
         say(f"agree       none of these runs can be run on these records: {unfit}")
     for line in _lines_of_sums(sums) if sums else ():
         say(f"sum         {line}")
+    for warning in warnings:
+        say(f"accounts    {warning}")
     if conflict:
         say(f"conflict    {conflict}")
     return 0

@@ -4,11 +4,12 @@ examples:
   tacit federate try                                     a real federation on this machine, in two minutes
   tacit federate try demo --trust sum                    the same behind a secure sum
   tacit federate init study --sites north,south --address fl.example.org --config run.toml
-  tacit federate link study/coordinator                  the coordinator: SuperLink, door, run, each in its terminal
+  tacit federate link study/coordinator                  the coordinator: SuperLink, door, each in its terminal
   tacit federate door study/coordinator
-  tacit federate run study/coordinator
-  tacit federate doctor study/north/node                 a site: whether its node would work, and what to do if not
-  tacit federate node study/north/node                   its SuperNode, beside tacit agent serve
+  tacit federate register study/coordinator              then the keys of the sites
+  tacit federate doctor study/north/node                 each site: whether its node would work, and what to do if not
+  tacit federate node study/north/node                   its SuperNode, after tacit agent serve
+  tacit federate run study/coordinator                   the coordinator again
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import jsontext
+from tacit.cli import federate_init
 from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.errors import SpecError
@@ -30,19 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the actions of `tacit federate`."""
     actions = add_actions(parser, __doc__ or "")
 
-    init = actions.add_parser("init", help="write the folders of the coordinator and of each site")
-    init.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
-    init.add_argument("--sites", required=True, metavar="A,B,...", help="names of the institutions")
-    init.add_argument("--agents", metavar="A=X,Y;...", help="agents of a site (default: one, of the site's name)")
-    init.add_argument("--config", type=Path, metavar="FILE", help="the run: a TOML file of keys of tacit train")
-    _add_trust(init)
-    init.add_argument("--colluding", type=int, metavar="C", help="agents that may collude (default: those of one site)")
-    init.add_argument("--name", metavar="NAME", help="of the federation (default: the name of DIR)")
-    init.add_argument("--address", default="localhost", metavar="HOST", help="where sites reach the coordinator")
-    init.add_argument("--port", type=int, metavar="PORT", help="its one port that sites reach (default 9092)")
-    init.add_argument("--control", type=int, metavar="PORT", help="its port that nobody else may reach (default 8000)")
-    finish(init, run_init.__doc__, run_init)
-
+    federate_init.add_action(actions)
     link = actions.add_parser("link", help="become Flower's SuperLink, on this machine alone")
     node = actions.add_parser("node", help="become the SuperNode of a site")
     for action, run, what in ((link, run_link, "the coordinator's folder"), (node, run_node, "the folder of a node")):
@@ -75,46 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rehearse.add_argument("folder", type=Path, nargs="?", default=DEMONSTRATION, metavar="DIR",
                           help="of `init`; where it is new or empty, a demonstration is made there")  # fmt: skip
     rehearse.add_argument("--rounds", type=int, metavar="T", help="rounds of a demonstration that is made (default 10)")
-    _add_trust(rehearse)
+    federate_init.add_trust(rehearse)
     finish(rehearse, run_try.__doc__, run_try)
-
-
-def _add_trust(action: argparse.ArgumentParser) -> None:
-    action.add_argument("--trust", metavar="WHOM", help="nobody (default) or sum: what an agent adds is hidden")
-
-
-def run_init(options: argparse.Namespace) -> int:
-    """Write a folder for the coordinator and one for each site: configs, certificates, node keys, units, a README."""
-    from tacit import toml
-    from tacit.federation import folders, sum_files
-
-    values = toml.read(options.config) if options.config else {}
-    given = {"privacy.trust": options.trust, "privacy.colluding": options.colluding}
-    values |= {key: value for key, value in given.items() if value is not None}
-    base = options.config.parent if options.config else Path()
-    layout = folders.Layout(
-        options.name or options.folder.absolute().name, folders.parsed_sites(options.sites, options.agents),
-        options.address, _port("--port", options.port, folders.PORT),
-        _port("--control", options.control, folders.CONTROL), values, base,
-    )  # fmt: skip
-    folders.make(options.folder, layout)
-    made = [folders.COORDINATOR, *layout.sites]
-    if options.json:
-        print(jsontext.dumps({"folder": str(options.folder), "made": made}))
-        return 0
-    say(f"{options.folder}: {', '.join(made)}. Each has a README.md with its three commands.")
-    say("Send each site its own folder and nothing else. It holds the private key of its node.")
-    if values.get("privacy.trust") == "sum":
-        say(sum_files.needs(values, layout.sites))
-        say("Each site draws the signing keys of its agents itself (tacit agent key) and shows them to the others.")
-    return 0
 
 
 def run_link(options: argparse.Namespace) -> int:
     """Become Flower's SuperLink: stock, TLS, node keys, state on disk, no telemetry, on this machine alone."""
     from tacit.federation import commands
 
-    return _become(commands.superlink(_coordinator(options.folder)), options)
+    folder = _coordinator(options.folder, "link")
+    if not options.print:
+        at = f"{commands.LOOPBACK}:{commands.ports(folder).control}"
+        then = f"in other terminals: tacit federate door {folder}, tacit federate register {folder}"
+        _tell(f'SuperLink: on {at}, once Flower says "Uvicorn running". Next, {then}', options)
+    return _become(commands.superlink(folder), options)
 
 
 def run_node(options: argparse.Namespace) -> int:
@@ -124,11 +88,14 @@ def run_node(options: argparse.Namespace) -> int:
     said, and the exit code is 1.
     """
     from tacit.federation import commands, doctor
+    from tacit.federation.accounts import check_owner
 
     folder = doctor.node_folder(options.folder)
     command = commands.supernode(folder)
+    check_owner(folder, "node")
     if not options.print:
         doctor.await_ready(folder, lambda line: say(f"tacit: {line}", file=sys.stderr))
+        _tell('SuperNode: connected once Flower says "SuperNode ID". With all sites, the coordinator can run', options)
     return _become(command, options)
 
 
@@ -161,11 +128,10 @@ def run_door(options: argparse.Namespace) -> int:
 
     folder = _coordinator(options.folder)
     ports = commands.ports(folder)
-    control = _port("--control", options.control, ports.control)
-    door.serve(
-        options.host, _port("--port", options.port, ports.port), f"https://{commands.LOOPBACK}:{control}", folder,
-        ports.per_address, lambda: nodes.listens(control),
-    )  # fmt: skip
+    control = federate_init.port("--control", options.control, ports.control)
+    port = federate_init.port("--port", options.port, ports.port)
+    behind = f"https://{commands.LOOPBACK}:{control}"
+    door.serve(options.host, port, behind, folder, ports.per_address, lambda: nodes.listens(control))
     return 0
 
 
@@ -173,11 +139,13 @@ def run_register(options: argparse.Namespace) -> int:
     """Tell the SuperLink the keys of nodes that it does not know, and write their ids into federation.toml."""
     from tacit.federation import nodes
 
-    names = nodes.register(_coordinator(options.folder), options.site, options.key)
+    folder = _coordinator(options.folder, "register")
+    names = nodes.register(folder, options.site, options.key)
     if options.json:
         print(jsontext.dumps({"registered": names}))
     else:
-        say(f"registered: {', '.join(names) or 'all were'}")
+        say(f"registered: {', '.join(names) or 'none (every site already has a node id)'}")
+        say(f"Next: each site starts its agent service and its node; then tacit federate run {folder}")
     return 0
 
 
@@ -185,7 +153,7 @@ def run_revoke(options: argparse.Namespace) -> int:
     """Unregister the node of a site: its key opens nothing from now on."""
     from tacit.federation import nodes
 
-    nodes.revoke(_coordinator(options.folder), options.site)
+    nodes.revoke(_coordinator(options.folder, "revoke"), options.site)
     print(jsontext.dumps({"revoked": options.site}) if options.json else f"revoked: {options.site}")
     return 0
 
@@ -194,7 +162,7 @@ def run_renew(options: argparse.Namespace) -> int:
     """Make a new key and certificate of the server, signed by the same CA: sites need nothing new."""
     from tacit.federation import certificates, commands
 
-    folder = _coordinator(options.folder)
+    folder = _coordinator(options.folder, "renew")
     certificates.server(folder, [commands.ports(folder).address])
     print(jsontext.dumps({"renewed": str(folder)}) if options.json else "renewed: restart link and door")
     return 0
@@ -205,7 +173,7 @@ def run_run(options: argparse.Namespace) -> int:
     the process of the run was killed, the run is started again and goes on from its last round."""
     from tacit.federation import control
 
-    _result(control.run(_coordinator(options.folder), _shown(options)), options.json)
+    _result(control.run(_coordinator(options.folder, "run"), _shown(options)), options.json)
     return 0
 
 
@@ -257,21 +225,24 @@ def _become(command: Any, options: argparse.Namespace) -> int:
     return 0
 
 
-def _coordinator(folder: Path) -> Path:
-    """The coordinator's folder, given itself or the one of `init`."""
+def _coordinator(folder: Path, action: str | None = None) -> Path:
+    """Return the coordinator's folder, given itself or the one of `init`; only its owner may do an `action` there."""
+    from tacit.federation.accounts import check_owner
     from tacit.federation.folders import COORDINATOR
     from tacit.federation.plan import FEDERATION
 
     for one in (folder, folder / COORDINATOR):
         if (one / FEDERATION).is_file():
+            if action is not None:
+                check_owner(one, action)
             return one
     raise SpecError(f"{folder} is no coordinator's folder (no {FEDERATION}): make one with tacit federate init.")
 
 
-def _port(flag: str, given: int | None, usual: int) -> int:
-    if given is not None and not 0 < given < 2**16:
-        raise SpecError(f"{flag} takes a port from 1 to 65535, got {given}.")
-    return usual if given is None else given
+def _tell(text: str, options: argparse.Namespace) -> None:
+    """Say what is expected, beside the log of Flower that follows."""
+    if not options.quiet:
+        say(text, file=sys.stderr)
 
 
 def _shown(options: argparse.Namespace) -> Any:

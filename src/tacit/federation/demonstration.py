@@ -49,7 +49,7 @@ def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
         _write(Path(draft) / "test.csv", without, test)
         values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
         values |= {"privacy.trust": trust} if trust else {}
-        folders.make(folder, Layout("hearts", sites, values=values, base=Path(draft)))
+        folders.make(folder, Layout("hearts", sites, values=values, base=Path(draft), one_account=True))
     for site, agents in sites.items():
         for agent in agents:
             kept = [row for n, row in enumerate(tables[agent], start=1) if n % HELD_OUT]

@@ -52,6 +52,7 @@ class Layout:
     control: int = CONTROL
     values: Mapping[str, Any] = ()  # type: ignore[assignment]  # keys of run.toml
     base: Path = Path()  # where relative paths of run.toml start
+    one_account: bool = False  # all parties on one machine, under one account: for a trial
 
 
 def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
@@ -157,9 +158,10 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
         (folder / name).chmod(0o700)
     own = values | _copied(folder / "agent", layout, values, "data.schema")
     others = [agent for name, theirs in layout.sites.items() if name != site for agent in theirs]
-    (folder / "agent" / "site.toml").write_text(site_text(site, agents, own, others))
+    (folder / "agent" / "site.toml").write_text(site_text(site, agents, own, others, layout.one_account))
     link = f"{layout.address}:{layout.port}" if ":" not in layout.address else f"[{layout.address}]:{layout.port}"
-    node = {"node.superlink": link, "node.socket": "../socket/agent.sock", "node.port": RUNTIME}
+    place = list(layout.sites).index(site) if layout.one_account else 0  # machines of their own share no ports
+    node = {"node.superlink": link, "node.socket": "../socket/agent.sock", "node.port": RUNTIME + place}
     (folder / "node" / commands.NODE).write_text(toml.text(node))
     certificates.node(folder / "node" / "node.key")
     (folder / "node" / "node.key.pub").rename(folder / "node" / "node.pub")
@@ -170,11 +172,14 @@ def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, valu
                    "compose.yaml": "site.yaml"}, **words)  # fmt: skip
 
 
-def site_text(site: str, agents: Iterable[str], values: Values, others: Collection[str] = ()) -> str:
+def site_text(
+    site: str, agents: Iterable[str], values: Values, others: Collection[str] = (), one_account: bool = False
+) -> str:
     """site.toml: what the site holds, its limit, and agreement to the run that `values` are of; `others` are agents."""
     spec, ending = Spec().with_values(values), "csv"
     budget = {"epsilon": spec.privacy.epsilon, "dp_delta": spec.privacy.dp_delta}
     own = {"name": site, "socket": "../socket/agent.sock", "ledger": "ledger"}
+    own |= {} if one_account else {"callers": ["tacit-node"], "group": "tacit-socket"}
     known = {key.removeprefix("data."): value for key, value in values.items() if key.startswith("data.")}
     lines = [_text("site.toml"), "[site]", *site_keys.lines("site", own)]
     lines += ["", "[limit]", *site_keys.lines("limit", budget), "", "[data]", *site_keys.lines("data", known)]

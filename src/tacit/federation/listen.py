@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import pwd
 import socket
 import stat
 import struct
@@ -21,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from tacit.errors import IncompatibleError, SpecError
-from tacit.federation import wire
+from tacit.federation import accounts, wire
 from tacit.federation.ledger_files import alone
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Refusal, written
@@ -38,8 +37,11 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) -> None:
     """Answer on the socket of a site until SIGTERM, SIGINT or `stop`; an answer on its way is finished first."""
-    allowed, stop = users(site), stop or threading.Event()
+    allowed, stop = accounts.users(site), stop or threading.Event()
+    accounts.group(site)  # which refuses one that is not there
     with alone(site), Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
+        for warning in accounts.warnings(site):
+            service.log(warning, event="accounts")
         service.log_accounts("start")
         who = ", ".join(site.callers) or "its own account"
         service.log(f"listens at {site.socket} for {who}", event="listening")
@@ -50,23 +52,6 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
             desk.finish()
         service.log_accounts("end")
         service.log("ends: no answer is on its way", event="ended")
-
-
-def users(site: Site) -> set[int]:
-    """The numbers of the accounts that may connect."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        raise IncompatibleError("this system does not say who connects to a socket: run the service on Linux.")
-    return {_user(name) for name in site.callers} or {os.getuid()}
-
-
-def _user(name: str) -> int:
-    """The number of an account; a container may know an account by its number alone."""
-    try:
-        return pwd.getpwnam(name).pw_uid
-    except KeyError:
-        if name.isascii() and name.isdecimal():
-            return int(name)
-    raise SpecError(f"site.callers: this machine has no account {name!r}: check the name, or give its number.")
 
 
 @contextmanager
@@ -85,8 +70,8 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
             os.umask(before)
         ours = path.lstat().st_ino
         try:
-            if site.group is not None:
-                _hand_to(path, site.group)
+            if (group := accounts.group(site)) is not None:
+                _hand_to(path, group, str(site.group))
             door.listen(QUEUE)  # nobody can connect before
             yield door
         finally:
@@ -114,16 +99,13 @@ def _clear(path: Path) -> None:
     raise IncompatibleError(f"another service listens at {path}: stop it first.")
 
 
-def _hand_to(path: Path, group: str) -> None:
-    import grp
-
+def _hand_to(path: Path, group: int, name: str) -> None:
     try:
-        os.chown(path, -1, grp.getgrnam(group).gr_gid, follow_symlinks=False)
-    except KeyError:
-        raise SpecError(f"site.group: this machine has no group {group!r}: check the name.") from None
+        os.chown(path, -1, group, follow_symlinks=False)
     except OSError as error:
-        why = f"{path} cannot be given to {group!r} ({error.strerror})"
-        raise SpecError(f"site.group: {why}: join that group.") from None
+        why = f"{path} cannot be given to {name!r} ({error.strerror})"
+        then = f"let the account of this service join it: usermod -aG {name} {accounts.name_of(os.geteuid())}"
+        raise SpecError(f"site.group: {why}: {then}") from None
 
 
 class _Desk:
