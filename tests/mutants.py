@@ -1049,7 +1049,7 @@ MUTANTS = (
            "if isinstance(reply, Closed):", "if True:",
            TOTALLED + "test_a_site_that_does_not_say_that_it_has_closed_has_not"),
     Mutant("a run that was never closed stays so", "federation/coordinator.py",
-           "            close_finished(opening, folder / RUNS, gathered.sites, log)\n", "",
+           "        close_finished(opening, folder / RUNS, gathered.sites, log)\n", "",
            TOTALLED + "test_a_coordinator_that_is_killed_before_the_end_was_told_tells_it_when_it_starts_again"),
     Mutant("a Join that comes after the end draws a key", "federation/sum_service.py",
            "return met and not files.has_run_key(self.folder, run, agent, self._budget(agent))", "return False",

@@ -68,6 +68,9 @@ class Room:
         self.now = self.now if found else until
         return found
 
+    def absence(self, site) -> str:
+        return "the room knows that it is empty" if self.services[site] is None else ""
+
     def _replies(self, site, header, reply) -> Iterator[tuple[dict, bytes]]:
         if self.change is None:
             yield reply

@@ -132,7 +132,7 @@ def test_an_agent_that_misses_too_many_rounds_suspends_the_run_which_goes_on_lat
     where = folder(quick / "c", 8, FAULTS + "most_missed = 2")
     with pytest.raises(Suspended, match="round 5: more than 2 rounds in a row without south, east"):
         go(where, room)
-    assert "more than 2 rounds" in status.read(where)["state"]
+    assert "more than 2 rounds" in status.read(where)["reason"]
     down[0] = False
     told = go(where, room).summary["took_part"]
     assert told["south"]["missed"] == 3  # 3, 4, and 5, in which its answer to 3 came

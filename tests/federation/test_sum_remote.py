@@ -197,7 +197,7 @@ def test_too_few_agents_suspend_the_run_and_the_same_attempt_is_asked_again_free
 
     with pytest.raises(Suspended, match="a sum with 1 colluding agent needs 3, and 2 answered"):
         run(fate)
-    assert "needs 3" in status.read(run.room.where)["state"]
+    assert "needs 3" in status.read(run.room.where)["reason"]
     away[0] = False
     result, room = run(room=run.room)
     assert all(rounds == [(t, 0) for t in range(1, ROUNDS + 1)] for rounds in paid(room).values())

@@ -178,12 +178,11 @@ def run_run(options: argparse.Namespace) -> int:
 
 
 def run_status(options: argparse.Namespace) -> int:
-    """Say how far the run is, which agents are there and late, and what each has spent as the coordinator knows it."""
+    """Say how far the run is, why it stopped if it did, which agents are there and late, and what each has spent as the
+    coordinator knows it."""
     from tacit.federation import control, status
 
-    folder = _coordinator(options.folder)
-    found = status.read(folder)
-    found["process"] = "running" if control.is_working(folder) else "not running"
+    found = control.standing(_coordinator(options.folder))
     if options.json:
         print(jsontext.dumps(found))
         return 0

@@ -19,3 +19,6 @@ class Carrier(Protocol):
 
     def received(self, seconds: float) -> list[tuple[str, wire.Header, bytes]]:
         """Return what came, with the site that it came from; wait at most so many seconds for the first."""
+
+    def absence(self, site: str) -> str:
+        """Say why a site may not have answered, as far as the transport knows; nothing if it does not know."""

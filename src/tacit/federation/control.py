@@ -17,11 +17,13 @@ from typing import Any
 
 from tacit import jsontext
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
-from tacit.federation import folders
+from tacit.federation import folders, nodes, status
 from tacit.federation.asked import read_run
 from tacit.federation.coordinator import RUNS, check_unused, next_run, unfinished
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
 from tacit.federation.plan import read_plan
+from tacit.federation.waiting import EVERY
+from tacit.jsontext import Values
 from tacit.lock import locked
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
@@ -31,6 +33,8 @@ STATE, LOCK = "app.json", "app.lock"
 RUNNING, FINISHED, STOPPED = "running", "finished", "stopped"
 PATIENCE = 300.0  # seconds that the SuperLink may be away
 STARTING = 120.0  # seconds from Flower's "started" to our process
+ASKING = 2.0  # seconds between two questions to Flower meanwhile: each is a command of a second
+FAILED = "finished:failed"  # what Flower calls a run whose process raised an error
 PAUSE = 0.5
 IN_VAIN = 5  # starts in a row after which no round was done
 
@@ -76,9 +80,30 @@ def working(folder: Path, seconds: float) -> Iterator[bool]:
 
 
 def is_working(folder: Path) -> bool:
-    """Whether a ServerApp runs now."""
-    with working(folder, 0.0) as ours:
-        return not ours
+    """Whether a ServerApp runs now. Nothing is made: a file of another account than the ServerApp's would stop it."""
+    try:
+        with locked(folder / "flower" / LOCK, wait=False) as ours:
+            return not ours
+    except FileNotFoundError:
+        return False
+
+
+def standing(folder: Path) -> Values:
+    """Return what the coordinator's file says, whether its process runs, and why it stopped if it does not."""
+    said, working = state_of(folder), is_working(folder)
+    why = said.text if said is not None and said.state == STOPPED else ""
+    try:
+        found = status.read(folder)
+    except RunDirectoryError:
+        if not why:
+            raise
+        found = {"federation": read_plan(folder).name}  # its process ended before it could wait for anybody
+    found["process"] = "running" if working else "not running"
+    if not working and why:
+        found |= {"state": status.STOPPED, "reason": why}
+    elif not working and found["state"] not in (status.FINISHED, status.STOPPED):
+        found |= {"state": status.INTERRUPTED, "reason": "its process ended without a word; tacit federate run goes on"}
+    return found
 
 
 def run(folder: Path, show: Show, control: int | None = None) -> Path:
@@ -88,24 +113,24 @@ def run(folder: Path, show: Show, control: int | None = None) -> Path:
         check_unused(folder, read_run(folder))
     target = going.path if going else folder / RUNS / next_name(folder)
     state = state_of(folder) if is_working(folder) else None
-    flower, vain = state.flower if state else "", 0
+    flower, vain, failed = state.flower if state else "", 0, ""
     while True:
         before = _rounds(target)
         if not flower:
             flower = _started(folder, target.name, show, control)
-        ended = _watched(folder, flower, lambda: lines.show(show))
+        ended = _watched(folder, flower, lambda: lines.show(show), show, control)
         lines.show(show)
         if RunDirectory(target).finished:
             return target
         if ended is not None and ended.state == STOPPED:
             raise (InputError if ended.wrong else Interrupted)(ended.text)
         vain = 0 if _rounds(target) > before else vain + 1
-        if vain >= IN_VAIN:
-            raise RunDirectoryError(
-                f"the process of the run ended {vain} times before a round was done: see {folder / LOG} and the log of "
-                "flower-superlink."
-            )
-        show({"text": "the process of the run ended: starting it again, from its last round"})
+        why = ended.text if ended is not None else _failure(folder, flower, control)
+        if vain >= IN_VAIN or (vain > 1 and why and why == failed):  # the same twice: it would not end
+            raise _in_vain(folder, flower, vain, why)
+        failed = why
+        said = f" ({why})" if why else ""
+        show({"text": f"the process of the run ended{said}: starting it again, from its last round"})
         with _forgiven():
             flwr(folder, "stop", flower, LINK, control=control)
         flower = ""
@@ -124,7 +149,9 @@ def _started(folder: Path, name: str, show: Show, control: int | None) -> str:
         try:
             register(folder, control=control)
             app, config = str((folder / "app").absolute()), f'run="{name}"'
-            return str(flwr(folder, "run", app, LINK, "-c", config, control=control)["run-id"])
+            number = str(flwr(folder, "run", app, LINK, "-c", config, control=control)["run-id"])
+            show({"text": f"run {name}: Flower starts its process, which takes some seconds"})
+            return number
         except Unreachable as error:
             if time.monotonic() > end:
                 raise TacitError(f"the SuperLink is not there ({error}): start it with tacit federate link.") from None
@@ -134,9 +161,36 @@ def _started(folder: Path, name: str, show: Show, control: int | None) -> str:
             time.sleep(PAUSE)
 
 
-def _watched(folder: Path, flower: str, look: Callable[[], None]) -> State | None:
-    """Wait until the ServerApp of a run has ended; None where it ended without a word, or never began."""
-    end = time.monotonic() + STARTING
+def _failure(folder: Path, flower: str, control: int | None) -> str:
+    """Return why Flower says that a run has failed; nothing if it does not say so."""
+    try:
+        status, details = nodes.status(folder, flower, control)
+    except Declined:
+        return ""
+    return details if status == FAILED else ""
+
+
+def _in_vain(folder: Path, flower: str, times: int, why: str) -> TacitError:
+    """The error after so many starts without a round; the reason stays beside the run, for its status."""
+    text = (
+        f"the process of the run ended {times} times before a round was done{f': {why}' if why else ''}. Nothing was "
+        f"lost; see to it, and give the same command again. The SuperLink and this command run under the account that "
+        f"owns {folder}. More is in {folder / LOG}, and said by: {nodes.log_command(folder, flower)}"
+    )
+    with suppress(OSError):  # the folder may be what is wrong
+        State(flower, STOPPED, text).write(folder)
+    return RunDirectoryError(text)
+
+
+def _watched(
+    folder: Path, flower: str, look: Callable[[], None], show: Show, control: int | None
+) -> State | None:  # fmt: skip
+    """Wait until the ServerApp of a run has ended; None where it ended without a word, or never began.
+
+    Before it has said anything, Flower is asked: a process that fails at once says why to nobody else.
+    """
+    began = asked = told = time.monotonic()
+    end = began + STARTING
     while True:
         look()
         working = is_working(folder)
@@ -144,8 +198,16 @@ def _watched(folder: Path, flower: str, look: Callable[[], None]) -> State | Non
         ours = state is not None and state.flower == flower
         if ours and state is not None and state.state != RUNNING:
             return state
-        if (ours and not working) or time.monotonic() > end:
+        now = time.monotonic()
+        if (ours and not working) or now > end:
             return None
+        if not ours and now >= asked + ASKING:
+            if why := _failure(folder, flower, control):
+                return State(flower, FAILED, why)
+            asked = time.monotonic()
+        if not ours and now >= told + EVERY:
+            show({"text": f"waiting for Flower to start the process of the run, for {now - began:.0f} s"})
+            told = now
         if ours:
             end = time.monotonic() + STARTING
         time.sleep(PAUSE)

@@ -59,44 +59,50 @@ def train(
             raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
         board = Board(folder, plan)
         opening = Opening(carrier, plan.faults, log, board.waiting, clock)
-        test = asked.test_records(folder, values)
-        going = unfinished(folder)
-        if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
-            going.discard()  # unless a round was done
-            going = unfinished(folder)
-        if going is None:
-            check_unused(folder, values)
-            gathered = opening.gathered(plan, asked.declared(folder, values))
-            close_finished(opening, folder / RUNS, gathered.sites, log)
-            case = _case(plan, values, gathered, test)
-            directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
-            gathered.write(directory)
-        else:
-            directory, gathered = going, Gathered.read(going.path)
-            gathered.check(plan)
-            case = _case(plan, values, gathered, test, directory.spec())
-        log(f"the run is in {directory.path}", directory=str(directory.path))
-        if told := sum_files.counts_on_fewer(case.spec, {site: len(agents) for site, agents in case.sites.items()}):
-            log(f"warning: {told}")
         try:
-            run = Run(case.spec, case.federation, case.setup, directory)
-            host = partial(_host, case, opening, board)
-            result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
-            assert board.remote is not None  # the host of the run
-            close(opening, directory.path, board.remote.present, board.remote.over)
-        except InputError as error:
-            directory.discard()  # unless a round was done
-            board.ended(f"stopped: {error}")
-            raise
+            result = _trained(folder, plan, values, opening, listener, board)
         except Interrupted as stop:
             board.ended(str(stop))
             raise Interrupted(f"{stop}; give the same command again to continue") from None
         except TacitError as error:
-            board.ended(f"stopped: {error}")
-            log(str(error))
+            board.ended(str(error))
             raise
-        board.ended("finished")
+        board.ended()
         return result
+
+
+def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listener: Listener, board: Board) -> Result:
+    """Gather the sites for a new run, or find those of the one that was started; train, and close the run."""
+    log = opening.log
+    test = asked.test_records(folder, values)
+    going = unfinished(folder)
+    if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
+        going.discard()  # unless a round was done
+        going = unfinished(folder)
+    if going is None:
+        check_unused(folder, values)
+        gathered = opening.gathered(plan, asked.declared(folder, values))
+        close_finished(opening, folder / RUNS, gathered.sites, log)
+        case = _case(plan, values, gathered, test)
+        directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
+        gathered.write(directory)
+    else:
+        directory, gathered = going, Gathered.read(going.path)
+        gathered.check(plan)
+        case = _case(plan, values, gathered, test, directory.spec())
+    log(f"the run is in {directory.path}", directory=str(directory.path))
+    if told := sum_files.counts_on_fewer(case.spec, {site: len(agents) for site, agents in case.sites.items()}):
+        log(f"warning: {told}")
+    try:
+        run = Run(case.spec, case.federation, case.setup, directory)
+        host = partial(_host, case, opening, board)
+        result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+        assert board.remote is not None  # the host of the run
+        close(opening, directory.path, board.remote.present, board.remote.over)
+    except InputError:
+        directory.discard()  # unless a round was done
+        raise
+    return result
 
 
 def close_all(folder: Path, carrier: Carrier, log: Log = silent, clock: Callable[[], float] = time.monotonic) -> None:

@@ -30,6 +30,7 @@ from tacit.federation.messages import (
     Shares,
     Unjoined,
 )
+from tacit.federation.waiting import Reminder
 from tacit.types import LARGEST, Array
 
 # A Refusal names no round: it may be to a double of an earlier question, which came out of order. What is no message
@@ -82,6 +83,10 @@ class Post(Generic[A, R]):
     joined: dict[str, float]  # when a site was last asked to join again
     meet: Meet | None = None
     there: set[str] = field(default_factory=set)  # sites that have met the others, or answered, since this was emptied
+    remind: Reminder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.remind = Reminder(self.carrier, self.log, self.clock)
 
     @property
     def awaited(self) -> list[str]:
@@ -91,7 +96,9 @@ class Post(Generic[A, R]):
     def send_what_is_due(self) -> float:
         """Send the questions that were never sent, or long ago; return the seconds until the next is due."""
         now, wait = self.clock(), AT_MOST
-        for site in self.awaited:
+        if awaited := self.awaited:
+            self.remind(f"round {max(self.out[site].t for site in awaited)}", awaited)
+        for site in awaited:
             question = self.out[site]
             if question.sent is None or now >= question.sent + self.resend:
                 if question.sent is not None:

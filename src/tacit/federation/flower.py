@@ -40,6 +40,10 @@ LIVES = 3  # deadlines that a message lives: the coordinator takes a late answer
 CRASHED = 70.0  # seconds after which Flower has noticed that a courier or a node was killed: it takes 60
 PREDECESSOR = 30.0  # seconds that an earlier process of the folder has to end
 _SEEN = 5.0  # seconds for which the list of nodes that are there is believed
+_NO_SERVICE = (
+    "its node is connected, and the agent service behind it gives no answer: tacit agent serve; whether the node may "
+    "open the socket says tacit federate node --check"
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ class GridCarrier:
         self.seconds = seconds  # that a message lives: a question of a round long gone shall reach nobody
         self.waiting: dict[str, Sent] = {}  # by the id of the message
         self.here: tuple[float, frozenset[int]] = (-_SEEN, frozenset())
+        self.met: dict[int, float] = {}  # when a node was last connected
+        self.failed: dict[str, str] = {}  # by site: what its node said in place of an answer
         self.dropped = 0
 
     def send(self, site: str, header: wire.Header, body: bytes) -> None:
@@ -94,6 +100,17 @@ class GridCarrier:
                 return found
             time.sleep(min(PAUSE, left))
 
+    def absence(self, site: str) -> str:
+        """Say what Flower knows of a site that has not answered."""
+        node, present, now = self.nodes.get(site), self._present(), time.monotonic()
+        if node is None:
+            return "no key of its node is registered: tacit federate register"
+        if node not in present:
+            since = f"for {now - self.met[node]:.0f} s" if node in self.met else "since the coordinator's process began"
+            return f"its node is not connected {since}: tacit federate node"
+        asked = [now - sent.at for sent in self.waiting.values() if sent.node == node]
+        return self.failed.get(site) or (f"asked {max(asked):.0f} s ago, no answer yet" if asked else "no answer yet")
+
     def _pulled(self) -> list[tuple[str, wire.Header, bytes]]:
         found = []
         for message in self.grid.pull_messages(list(self.waiting)):
@@ -109,19 +126,28 @@ class GridCarrier:
     def _read(self, message: Any) -> tuple[str, wire.Header, bytes] | None:
         """The answer of the site that was asked, or None: an error of Flower's, another node, or no message of ours."""
         sent = self.waiting.pop(message.metadata.reply_to_message_id, None)
-        if sent is None or not message.has_content() or message.metadata.src_node_id != sent.node:
+        if sent is None or message.metadata.src_node_id != sent.node:
+            return None
+        site = self.sites[sent.node]
+        if not message.has_content():
+            self.failed[site] = f"its node could not run the courier, error {message.error.code} of Flower: see its log"
             return None
         try:
             header, body = courier.frame(message.content)
         except wire.Malformed:
             return None
-        return None if header.get("kind") == courier.ABSENT else (self.sites[sent.node], header, body)
+        if header.get("kind") == courier.ABSENT:
+            self.failed[site] = _NO_SERVICE
+            return None
+        self.failed.pop(site, None)
+        return site, header, body
 
     def _present(self) -> frozenset[int]:
         at, nodes = self.here
         if time.monotonic() - at >= _SEEN:
             nodes = frozenset(self.grid.get_node_ids())
             self.here = (time.monotonic(), nodes)
+            self.met |= dict.fromkeys(nodes, time.monotonic())
         return nodes
 
 

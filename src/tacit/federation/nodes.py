@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.errors import SpecError, TacitError
 from tacit.federation import certificates, commands, folders
+from tacit.federation.log import LONGEST_REASON
 from tacit.federation.plan import FEDERATION, read_plan
 from tacit.machine import write_whole
 
@@ -87,6 +88,22 @@ def revoke(folder: Path, site: str, control: int | None = None) -> None:
         raise SpecError(f"{site!r} is no site with a node in {folder / FEDERATION}.")
     flwr(folder, "supernode", "unregister", str(nodes.pop(site)), LINK, control=control)
     _write_nodes(folder, nodes)
+
+
+def status(folder: Path, run: str, control: int | None = None) -> tuple[str, str]:
+    """Return the status of a run of Flower's, such as running or finished:failed, and its details."""
+    told = flwr(folder, "list", LINK, "--run-id", run, control=control)
+    try:
+        (found,) = told["runs"]
+        return str(found["status"]), " ".join(str(found["status-details"]).split())[:LONGEST_REASON]
+    except (KeyError, TypeError, ValueError):
+        raise Declined("flwr list: it does not say how the run is: check that flwr is of version 1.41.") from None
+
+
+def log_command(folder: Path, run: str) -> str:
+    """Return the command that shows what Flower has kept of the words of a run's process."""
+    home = {"FLWR_HOME": commands.home(folder)["FLWR_HOME"]}
+    return commands.Command(["flwr", "log", run, LINK, "--show"], home).shell()
 
 
 def listens(port: int) -> bool:

@@ -33,6 +33,7 @@ from tacit.federation.messages import (
     Unjoined,
 )
 from tacit.federation.plan import Faults, Plan, Site
+from tacit.federation.waiting import Reminder
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -41,6 +42,8 @@ AT_MOST = 1.0  # seconds between two looks at the clock
 MOST_NAMED = 10  # names in an error
 
 M = TypeVar("M", bound=Message)
+_WHAT = {"hello": "before the first round", "join": "joining the run", "meet": "meeting the others",
+         "close": "ending the run"}  # fmt: skip
 Waiting = Callable[[Sequence[str]], None]  # is told which sites have not answered
 
 
@@ -181,13 +184,14 @@ class Opening:
     ) -> Iterator[tuple[str, Message]]:  # fmt: skip
         """Send a request to all sites, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
-        left = list(sites)
+        left, remind = list(sites), Reminder(self.carrier, self.log, self.clock)
         while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
                     self.carrier.send(name, *messages.written(request))
             self.waiting(left)
+            remind(_WHAT[request.kind], left)
             for name, header, body in self.carrier.received(min(AT_MOST, self.faults.resend)):
                 try:
                     reply = messages.read(header, body, messages.REPLIES)

@@ -28,6 +28,7 @@ from tacit.run.run import Run
 from tacit.run.train import Listener
 
 FILE = "status.json"
+FINISHED, STOPPED, INTERRUPTED = "finished", "stopped", "interrupted"  # states in which nothing goes on
 OFTEN = 1.0  # seconds between two writings
 
 
@@ -76,9 +77,9 @@ class Board:
 
         return both
 
-    def ended(self, state: str) -> None:
-        """Say that the coordinator has stopped, and why."""
-        self.said["state"] = state
+    def ended(self, reason: str | None = None) -> None:
+        """Say that the run is finished, or that the coordinator has stopped and why."""
+        self.said |= {"state": FINISHED} if reason is None else {"state": STOPPED, "reason": reason}
         self._tell()
 
     def told(self, remote: Host) -> dict[str, Any]:
@@ -170,7 +171,8 @@ def read(folder: Path) -> Values:
 def lines(status: Values, now: float | None = None) -> list[str]:
     """Return the status as lines for a person."""
     now = time.time() if now is None else now
-    said = [f"{status['federation']}: {status['state']} (as of {_ago(now, status.get('at'))})"]
+    state = f"{status['state']}: {status['reason']}" if "reason" in status else status["state"]
+    said = [f"{status['federation']}: {state} (as of {_ago(now, status.get('at'))})"]
     if status.get("of") is not None:
         said.append(f"run {status['run']}: {status['round']} of {status['of']} rounds")
     if "sum" in status:
