@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +25,7 @@ from tacit.privacy import lattice
 from tacit.run.directory import RunDirectory, load_npz
 from tacit.run.train import train
 from tests.distributed import conftest
+from tests.distributed.accounts import AGENT, GROUP, NODE, accounts_differ, as_user, give
 from tests.distributed.conftest import Federation, until
 from tests.distributed.seeded_agent import seeded
 
@@ -200,37 +199,6 @@ def test_who_stops_a_rehearsal_stops_all_of_it(short):
     until(lambda: not conftest.at_home(folder), 20)  # what Flower starts looks after its parent five times a second
 
 
-AGENT, NODE, GROUP = 10001, 10002, 10000  # accounts of a site, by number
-
-
-def as_user(user, words, spare):
-    """A command under another account. Python may lie in a home that others cannot enter (pyenv): then the command gets
-    mounts of its own, in which that home holds what Python needs and nothing else.
-    """
-    needed = {Path(sys.base_prefix), Path(sys.prefix), conftest.ROOT}
-    closed = {path: [one for one in (path, *path.parents) if not one.stat().st_mode & 0o001] for path in needed}
-    script = ["set -e"]
-    for n, path in enumerate(sorted(needed)):
-        script += [f"mkdir -p {spare}/{n}", f"mount --bind {path} {spare}/{n}"] if closed[path] else []
-    for home in {homes[-1] for homes in closed.values() if homes}:
-        script.append(f"mount -t tmpfs -o mode=755 none {home}")
-    for n, path in enumerate(sorted(needed)):
-        script += [f"mkdir -p {path}", f"mount --bind {spare}/{n} {path}"] if closed[path] else []
-    script.append(f'exec setpriv --reuid {user} --regid {GROUP} --clear-groups "$@"')
-    return ["unshare", "--mount", "sh", "-c", "; ".join(script), "sh", *words]
-
-
-def accounts_differ(spare):
-    """Whether this machine lets the test run Python under two accounts."""
-    if os.getuid() != 0 or not all(map(shutil.which, ("unshare", "setpriv", "mount"))):
-        return False
-    for user in (AGENT, NODE):
-        words = as_user(user, [sys.executable, "-c", "import flwr, tacit.federation.listen"], spare)
-        if subprocess.run(words, capture_output=True, check=False).returncode:
-            return False
-    return True
-
-
 def ended(federation, name):
     """How a process ended, and its last words."""
     code = until(lambda: federation.running[name].poll(), 90)
@@ -278,9 +246,8 @@ def test_strangers_are_refused_and_a_hostile_app_reaches_nothing(short):
 def _separate(federation):
     """Give the service and the node of a site accounts of their own, as its README says."""
     site = federation.folder / "ohio"
-    for folder, user in (("agent", AGENT), ("node", NODE), ("socket", AGENT)):
-        for path in (site / folder, *(site / folder).rglob("*")):
-            os.chown(path, user, GROUP)
+    for folder, user, group in (("agent", AGENT, AGENT), ("node", NODE, NODE), ("socket", AGENT, GROUP)):
+        give(site / folder, user, group)
     (site / "socket").chmod(0o750)
     text = (site / "agent" / "site.toml").read_text()
     assert "# callers" in text

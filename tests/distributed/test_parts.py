@@ -255,6 +255,33 @@ def test_errors_of_flower_absent_services_and_what_is_no_message_are_no_answer(g
     assert not carrier.waiting
 
 
+@pytest.mark.parametrize(("content", "why"), [
+    (None, "asked 0 s ago, no answer yet"),
+    (Error(12, "/home/site/secret"), "its node could not run the courier, error 12 of Flower: see its log"),
+    (courier.records({"kind": courier.ABSENT, "arrays": {}}, b""), flower._NO_SERVICE),
+    (courier.records(*messages.written(messages.Refusal("r"))), "no answer yet"),
+])  # fmt: skip
+def test_the_coordinator_knows_as_much_of_a_silent_site_as_flower_and_the_courier_say(grid, content, why):
+    """The courier of a site without a service says a fixed word: no path, and no reason."""
+    carrier = asked(grid)
+    if content is not None:
+        grid.answer("m0", content)
+        carrier.received(0.0)
+    assert carrier.absence("north") == why
+    assert carrier.absence("west") == "no key of its node is registered: tacit federate register"
+
+
+def test_a_node_that_is_away_is_told_from_one_that_never_came(grid, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(flower, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    grid.here = [2]
+    carrier = GridCarrier(grid, {"north": 1, "south": 2}, 60.0)
+    assert carrier.absence("south") == "no answer yet"
+    assert carrier.absence("north").startswith("its node is not connected since the coordinator's process began")
+    now[0], grid.here = 40.0, []
+    assert carrier.absence("south").startswith("its node is not connected for 40 s")
+
+
 def test_nothing_is_sent_to_a_node_that_is_away_or_unknown(grid):
     grid.here = [2]
     carrier = asked(grid)

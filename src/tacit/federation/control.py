@@ -18,6 +18,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.errors import InputError, Interrupted, RunDirectoryError, TacitError
 from tacit.federation import folders, nodes, status
+from tacit.federation.accounts import name_of
 from tacit.federation.asked import read_run
 from tacit.federation.coordinator import RUNS, check_unused, next_run, unfinished
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
@@ -90,7 +91,8 @@ def is_working(folder: Path) -> bool:
 
 def standing(folder: Path) -> Values:
     """Return what the coordinator's file says, whether its process runs, and why it stopped if it does not."""
-    said, working = state_of(folder), is_working(folder)
+    with _one_account(folder):
+        said, working = state_of(folder), is_working(folder)
     why = said.text if said is not None and said.state == STOPPED else ""
     try:
         found = status.read(folder)
@@ -106,8 +108,25 @@ def standing(folder: Path) -> Values:
     return found
 
 
+@contextmanager
+def _one_account(folder: Path) -> Iterator[None]:
+    """Say what to do about a file that another account has made."""
+    try:
+        yield
+    except PermissionError as error:
+        raise RunDirectoryError(
+            f"{error.filename} is closed to this account: another one has made it. One account owns {folder} and runs "
+            f"all commands there: as root, chown -R {name_of(folder.stat().st_uid)}: {folder}"
+        ) from None
+
+
 def run(folder: Path, show: Show, control: int | None = None) -> Path:
     """See one run through, and return its directory. A run whose process ended is started again, and goes on."""
+    with _one_account(folder):
+        return _run(folder, show, control)
+
+
+def _run(folder: Path, show: Show, control: int | None) -> Path:
     going, lines = unfinished(folder), _Lines(folder / LOG)
     if going is None:
         check_unused(folder, read_run(folder))
