@@ -33,6 +33,7 @@ OWN_LOSS = "tests/problem/test_own_losses.py::"
 NOISE = "tests/run/test_noise.py::"
 MAPS, MAPPED = "tests/features/test_maps.py::", "tests/features/test_federations.py::"
 SITE, AGREED = "tests/federation/test_site.py::", "tests/federation/test_agreement.py::"
+ACCOUNTS = "tests/federation/test_accounts.py::"
 SERVED, HEARD = "tests/federation/test_service.py::", "tests/federation/test_listen.py::"
 HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
@@ -851,6 +852,22 @@ MUTANTS = (
     Mutant("a caller writes into the owner's log", "federation/log.py",
            'letter if letter.isprintable() else "?"', "letter",
            SERVED + "test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner"),
+    Mutant("a node under the account of its service goes unnoticed", "federation/accounts.py",
+           "if own in allowed:", "if False:",
+           ACCOUNTS + "test_a_service_whose_node_may_have_its_account_says_so_loudly"),
+    Mutant("a coordinator's folder is worked in by two accounts", "federation/accounts.py",
+           "if pwd is None or (owner := folder.stat().st_uid) == os.geteuid():", "if True:",
+           ACCOUNTS + "test_the_folder_of_another_account_is_refused_with_the_command_of_its_owner"),
+    Mutant("nobody says who is waited for", "federation/waiting.py",
+           "elif sites and now >= self.at + EVERY:", "elif False:",
+           "tests/federation/test_waiting.py::test_a_coordinator_that_waits_for_sites_names_them_every_thirty_seconds"),
+    Mutant("a process that fails at once is waited for", "federation/control.py",
+           "if why := _failure(folder, flower, control):", "if False:",
+           "tests/federation/test_control.py::"
+           "test_what_fails_at_once_is_said_at_once_and_not_tried_for_ten_minutes"),
+    Mutant("a service that a person has to see to is started again", "federation/templates/agent.service",
+           "RestartPreventExitStatus=78\n", "",
+           "tests/federation/test_units.py::test_a_service_that_a_person_has_to_see_to_is_not_started_again"),
     Mutant("anybody may connect", "federation/listen.py",
            "if user not in self.allowed:", "if False:",
            HEARD + "test_an_account_that_is_not_named_gets_nothing"),

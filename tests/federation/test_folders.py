@@ -200,3 +200,47 @@ def test_try_does_not_change_the_trust_of_a_federation_that_is_there(tmp_path, c
     monkeypatch.setattr("tacit.federation.rehearsal.Rehearsal", begin)
     assert main(["federate", "try", str(tmp_path), "--trust", asked]) == 2
     assert (says or "it begins") in capsys.readouterr().err
+
+
+ORDER = ("federate link", "federate door", "federate register", "agent init", "agent check", "agent serve",
+         "federate node", "federate run")  # fmt: skip
+
+
+def test_init_prints_the_start_of_all_parties_in_an_order_that_works(tmp_path, capsys):
+    """A node whose key is not registered is refused, so that register stands before it."""
+    pytest.importorskip("cryptography")
+    assert main(["federate", "init", str(tmp_path / "f"), "--sites", "a,b"]) == 0
+    told = capsys.readouterr().out
+    places = [told.index(f"tacit {command} ") for command in ORDER]
+    assert places == sorted(places)
+    assert "two accounts" in told[: places[3]]
+    of_coordinator = (tmp_path / "f" / "coordinator" / "README.md").read_text()
+    of_site = (tmp_path / "f" / "a" / "README.md").read_text()
+    for text, commands in ((of_coordinator, [*ORDER[:3], ORDER[-1]]), (of_site, ORDER[3:-1])):
+        places = [text.index(f"venv/bin/tacit {command} ") for command in commands]
+        assert places == sorted(places)
+    assert of_site.index("useradd") < of_site.index("venv/bin/tacit agent")
+
+
+@pytest.mark.parametrize("names", [["north", "south"], ["north"], []])
+def test_register_says_what_comes_next(tmp_path, capsys, monkeypatch, names):
+    (tmp_path / "federation.toml").write_text("")
+    monkeypatch.setattr("tacit.federation.nodes.register", lambda *_: names)
+    assert main(["federate", "register", str(tmp_path)]) == 0
+    first, then = capsys.readouterr().out.splitlines()
+    assert first == f"registered: {', '.join(names) or 'none (every site already has a node id)'}"
+    assert then.endswith(f"then tacit federate run {tmp_path}")
+
+
+@pytest.mark.parametrize("action", ["link", "node"])
+def test_what_becomes_flower_says_before_what_to_expect(tmp_path, capsys, monkeypatch, action):
+    (tmp_path / "federation.toml").write_text("")
+    (tmp_path / "flower.toml").write_text('[flower]\naddress = "localhost"\nport = 9092\ncontrol = 8123\n')
+    (tmp_path / "node.toml").write_text('[node]\nsuperlink = "localhost:9092"\nsocket = "s"\nport = 9094\n')
+    monkeypatch.setattr("tacit.federation.commands.Command.run_here", lambda _: print("flower"))
+    assert main(["federate", action, str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert told.out == "flower\n"
+    assert {"link": "Uvicorn running", "node": "SuperNode ID"}[action] in told.err
+    assert main(["federate", action, "--quiet", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == ""
