@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from tacit.data.mnist import read as read_mnist
-from tacit.federation import asked, certificates, demonstration, folders, nodes, status
+from tacit.federation import asked, certificates, demonstration, folders, ledger_files, nodes, status
 from tacit.federation.plan import read_plan
 from tacit.federation.site import load, read
 from tacit.privacy import lattice
@@ -211,6 +211,7 @@ def test_strangers_are_refused_and_a_hostile_app_reaches_nothing(short):
     demonstration.make(folder, ROUNDS)
     short.chmod(0o755)
     apart = accounts_differ(short / "spare")
+    ledger_files.init(read(folder / "ohio" / "agent" / "site.toml"))
     with Federation(folder) as federation:
         if apart:
             _separate(federation)
