@@ -176,6 +176,56 @@ def connects(site, user, *groups):
     return done.returncode == 0
 
 
+CHECK = """
+import os, sys
+import tacit.cli.federate, tacit.federation.accounts, tacit.federation.doctor  # before the account changes
+from tacit.cli import main
+folder, user, *groups = sys.argv[1:]
+os.setgroups([int(group) for group in groups])
+os.setgid(int(user))
+os.setuid(int(user))
+sys.exit(main(["federate", "node", folder, "--check"]))
+"""
+
+
+@as_root
+@pytest.mark.parametrize(("extra", "groups", "code", "said"), [
+    ("callers = ['10002']\ngroup = '10000'", ["10000"], 0, "agent.sock answers this account"),
+    ("callers = ['10002']", ["10000"], 1, "account 10002 may not open"),
+    ("callers = ['10003']\ngroup = '10000'", ["10000"], 1, "does not answer account 10002"),
+    (None, ["10000"], 1, "no socket at"),
+])  # fmt: skip
+def test_a_node_says_whether_the_service_answers_its_account(short, extra, groups, code, said):
+    """Step 21 to the letter: the README named callers alone, and the node found nobody."""
+    pytest.importorskip("cryptography")
+    path, stop, ready = make(short, extra=extra or ""), threading.Event(), threading.Event()
+    (short / "node").mkdir(mode=0o700)
+    (short / "node" / "node.toml").write_text(
+        '[node]\nsuperlink = "localhost:1"\nsocket = "../agent.sock"\nport = 9094\n'
+    )
+    for file in (short / "node", short / "node" / "node.toml"):
+        os.chown(file, 10002, 10002)
+    short.chmod(0o755)
+
+    def log(_text, **facts):
+        if facts.get("event") == "listening":
+            ready.set()
+
+    service = threading.Thread(target=listen.serve, args=(read_site(path), log, stop))
+    try:
+        if extra is not None:
+            service.start()
+            assert ready.wait(30)
+        words = [sys.executable, "-c", CHECK, str(short / "node"), "10002", *groups]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    finally:
+        stop.set()
+        if extra is not None:
+            service.join(30)
+    assert (done.returncode, done.stderr.count("\n")) == (code, code), done.stderr
+    assert said in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("action", [
     ["run"], ["register"], ["link"], ["revoke", "--site", "north"], ["renew"],
 ])  # fmt: skip

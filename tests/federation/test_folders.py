@@ -238,6 +238,7 @@ def test_what_becomes_flower_says_before_what_to_expect(tmp_path, capsys, monkey
     (tmp_path / "flower.toml").write_text('[flower]\naddress = "localhost"\nport = 9092\ncontrol = 8123\n')
     (tmp_path / "node.toml").write_text('[node]\nsuperlink = "localhost:9092"\nsocket = "s"\nport = 9094\n')
     monkeypatch.setattr("tacit.federation.commands.Command.run_here", lambda _: print("flower"))
+    monkeypatch.setattr("tacit.federation.doctor.await_ready", lambda *_: None)
     assert main(["federate", action, str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert told.out == "flower\n"

@@ -39,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action.add_argument("folder", type=Path, metavar="DIR", help=what)
         action.add_argument("--print", action="store_true", help="print Flower's command, and do not run it")
         finish(action, run.__doc__, run)
+    node.add_argument("--check", action="store_true", help="only say whether the agent service answers this account")
 
     doctor = actions.add_parser("doctor", help="check what the node of a site needs, and say what to do")
     doctor.add_argument("folder", type=Path, metavar="DIR", help="the folder of a node, or of its site")
@@ -85,7 +86,7 @@ def run_node(options: argparse.Namespace) -> int:
     """Become Flower's SuperNode of a site, stock, once all is well that tacit federate doctor checks.
 
     A coordinator or an agent service that is not there yet is waited for; where waiting does not help, the reason is
-    said, and the exit code is 1.
+    said, and the exit code is 1. With --check, ask the socket of the agent service, and end.
     """
     from tacit.federation import commands, doctor
     from tacit.federation.accounts import check_owner
@@ -93,10 +94,26 @@ def run_node(options: argparse.Namespace) -> int:
     folder = doctor.node_folder(options.folder)
     command = commands.supernode(folder)
     check_owner(folder, "node")
+    if options.check:
+        return _check_socket(commands.node(folder).socket, options)
     if not options.print:
         doctor.await_ready(folder, lambda line: say(f"tacit: {line}", file=sys.stderr))
         _tell('SuperNode: connected once Flower says "SuperNode ID". With all sites, the coordinator can run', options)
     return _become(command, options)
+
+
+def _check_socket(path: Path, options: argparse.Namespace) -> int:
+    """Say whether the agent service behind a socket answers this account; exit code 1 if it does not."""
+    from tacit.federation import doctor
+
+    problem = doctor.socket_problem(path)
+    if options.json:
+        print(jsontext.dumps({"socket": str(path), "problem": problem}))
+    elif problem is None:
+        say(f"{path} answers this account")
+    else:
+        raise doctor.NotReady(problem)
+    return 0 if problem is None else 1
 
 
 def run_doctor(options: argparse.Namespace) -> int:
