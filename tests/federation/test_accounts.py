@@ -84,6 +84,15 @@ def test_an_account_that_is_not_there_is_named_with_both_ways_out(tmp_path, caps
     assert told.count("\n") == 1
 
 
+def test_the_commands_that_an_error_gives_run_nothing_else(tmp_path):
+    site = read_site(make(tmp_path, extra="callers = ['a; reboot', '$(reboot)']\ngroup = '`reboot`'"))
+    with pytest.raises(SpecError) as error:
+        accounts.users(site)
+    commands = str(error.value).partition("make it (")[2]
+    for part in ("useradd --system 'a; reboot'; useradd --system '$(reboot)'", "groupadd --force '`reboot`'"):
+        assert part in commands
+
+
 def test_the_folder_of_init_names_the_commands_for_the_accounts_that_are_missing(tmp_path):
     pytest.importorskip("cryptography")
     if "tacit-node" in {one.pw_name for one in pwd.getpwall()}:

@@ -142,3 +142,31 @@ def test_a_status_makes_no_file(where, capsys):
     assert "trial: finished (as of" in lines
     assert "reason" not in found
     assert os.listdir(where / "flower") == []
+
+
+def test_what_flower_says_of_a_run_is_one_line_that_moves_no_cursor(where, monkeypatch):
+    told = {"status": "finished:failed", "status-details": "a\n\x1b[2Jb" + 10_000 * "c"}
+    monkeypatch.setattr(nodes, "flwr", lambda *_, **__: {"runs": [told]})
+    state, details = nodes.status(where, "7")
+    assert (state, details[:8]) == ("finished:failed", "a ?[2Jbc")
+    assert details.isprintable()
+    assert len(details) <= 1000
+
+
+@pytest.mark.parametrize("told", [{}, {"runs": []}, {"runs": [{}]}, {"runs": [1]}, {"runs": None}])
+def test_what_is_no_status_of_flowers_is_no_failure(where, monkeypatch, told):
+    monkeypatch.setattr(nodes, "flwr", lambda *_, **__: told)
+    with pytest.raises(nodes.Declined, match="flwr list"):
+        nodes.status(where, "7")
+    assert control._failure(where, "7", None) == ""
+
+
+def test_a_file_of_another_account_is_named_with_what_opens_it(where, monkeypatch):
+    """A lock that root had made stopped the process of the run, and whoever followed it."""
+    def closed(*_, **__):
+        raise PermissionError(13, "Permission denied", str(where / "flower" / control.LOCK))
+
+    monkeypatch.setattr(control, "locked", closed)
+    for command in (lambda: control.run(where, print), lambda: control.standing(where)):
+        with pytest.raises(RunDirectoryError, match=r"app\.lock is closed to this account: .* chown -R "):
+            command()

@@ -95,9 +95,14 @@ def status(folder: Path, run: str, control: int | None = None) -> tuple[str, str
     told = flwr(folder, "list", LINK, "--run-id", run, control=control)
     try:
         (found,) = told["runs"]
-        return str(found["status"]), " ".join(str(found["status-details"]).split())[:LONGEST_REASON]
+        return str(found["status"]), _printable(str(found["status-details"]))
     except (KeyError, TypeError, ValueError):
         raise Declined("flwr list: it does not say how the run is: check that flwr is of version 1.41.") from None
+
+
+def _printable(text: str) -> str:
+    """Return the text of an error on one line; what a site has put into it cannot move anybody's cursor."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))[:LONGEST_REASON]
 
 
 def log_command(folder: Path, run: str) -> str:
