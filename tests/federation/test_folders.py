@@ -245,3 +245,14 @@ def test_what_becomes_flower_says_before_what_to_expect(tmp_path, capsys, monkey
     assert {"link": "Uvicorn running", "node": "SuperNode ID"}[action] in told.err
     assert main(["federate", action, "--quiet", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_door_says_which_port_it_opens_and_what_comes_next(tmp_path, capsys, monkeypatch):
+    door = pytest.importorskip("tacit.federation.door")
+    (tmp_path / "federation.toml").write_text("")
+    (tmp_path / "flower.toml").write_text('[flower]\naddress = "localhost"\nport = 9123\ncontrol = 8123\n')
+    monkeypatch.setattr(door, "serve", lambda *_: print("served"))
+    assert main(["federate", "door", str(tmp_path)]) == 0
+    first, then = capsys.readouterr().out.splitlines()
+    assert first.startswith("door: on port 9123, before the SuperLink at https://127.0.0.1:8123. Next: ")
+    assert then == "served"

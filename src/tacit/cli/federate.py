@@ -148,6 +148,8 @@ def run_door(options: argparse.Namespace) -> int:
     control = federate_init.port("--control", options.control, ports.control)
     port = federate_init.port("--port", options.port, ports.port)
     behind = f"https://{commands.LOOPBACK}:{control}"
+    if not options.quiet and not options.json:  # on stdout: stderr is for its log
+        say(f"door: on port {port}, before the SuperLink at {behind}. Next: tacit federate register {folder}")
     door.serve(options.host, port, behind, folder, ports.per_address, lambda: nodes.listens(control))
     return 0
 
