@@ -5,6 +5,7 @@
 A comment right above a block says what is special about it; the built pages do not show these comments:
 
     <!-- not run: REASON -->        too long, or needs what a test machine has not
+    <!-- run by: FILE -->           a test of its own runs it, which needs processes that stay
     <!-- file: NAME ... -->         the reader saves this block under NAME
     <!-- given: NAME ... -->        files that the page takes for granted, made by tests/docs_data.py
     <!-- exits: N -->               the commands end with this exit code
@@ -31,7 +32,8 @@ from types import ModuleType
 ROOT = Path(__file__).parent.parent
 RUN = ("python", "sh", "console", "toml")
 SHOWN = ("text", "html", "css", "json", "csv")
-MARKS = ("not run", "file", "given", "exits", "output")
+MARKS = ("not run", "run by", "file", "given", "exits", "output")
+ELSEWHERE = {"not run", "run by"}  # marks of blocks that are not run here
 FENCE = re.compile(r"^(```+)(.*)$")
 MARK = re.compile(r"^<!-- ([a-z ]+?)(?:: (.*?))? -->$")
 
@@ -183,7 +185,7 @@ def run_page(page: Path) -> None:
         os.chdir(name)
         sys.path[:0] = [name]
         for block in blocks(page):
-            if "not run" in block.marks or not (block.language in RUN or block.marks.keys() & {"file", "output"}):
+            if block.marks.keys() & ELSEWHERE or not (block.language in RUN or block.marks.keys() & {"file", "output"}):
                 continue
             start = time.perf_counter()
             session.run(block)

@@ -7,10 +7,10 @@ import sys
 import pytest
 
 from tacit.errors import SpecError
-from tests.docs_blocks import MARKS, ROOT, RUN, SHOWN, Block, Session, Wrong, blocks, pages, same, transcript
+from tests.docs_blocks import ELSEWHERE, MARKS, ROOT, RUN, SHOWN, Block, Session, Wrong, blocks, pages, same, transcript
 
 ALL = [block for page in pages() for block in blocks(page)]
-PAGES = sorted({block.page for block in ALL if block.language in RUN and "not run" not in block.marks})
+PAGES = sorted({block.page for block in ALL if block.language in RUN and not block.marks.keys() & ELSEWHERE})
 MOST_UNRUN = 25  # of about a hundred; each needs a reason, and a reader who trusts the page
 SECONDS = 30  # a page that takes longer on a free machine wants shorter examples
 
@@ -30,6 +30,8 @@ def test_a_block_says_what_it_is(block):
     assert block.language in RUN + SHOWN, f"{block}: name the language; text for what is neither code nor output"
     assert "not run" not in block.marks or len(block.marks["not run"].split()) >= 4, f"{block}: give the reason"
     assert "output" not in block.marks or block.language == "text"
+    if "run by" in block.marks:
+        assert block.page.name in (ROOT / block.marks["run by"]).read_text()
 
 
 def test_few_blocks_are_not_run():

@@ -11,7 +11,7 @@ import pytest
 from tacit.errors import LedgerCorrupt, LedgerMissing, Refused, TacitError
 from tacit.privacy import chain
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.release import GeneralRelease
+from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.privacy.witness import Witness
 
 from .rounds import GAUSSIAN, LIMIT, noisy, price
@@ -101,6 +101,26 @@ def test_a_busy_checkpoint_keeps_the_answer_back_and_it_is_sent_later(ledger, pa
     reader.close()
     assert answer(ledger, 2, make=never).tobytes() == drawn[0].tobytes()
     assert ledger.verify().releases == 2
+
+
+def test_a_checkpoint_of_another_process_is_waited_for_and_keeps_no_answer_back(ledger, path):
+    """SQLite gives up at once if somebody else is moving the log into the file: that is over in a moment."""
+    end, beside = threading.Event(), sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+    def checkpoints():
+        while not end.is_set():
+            beside.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+
+    thread = threading.Thread(target=checkpoints)
+    thread.start()
+    try:
+        for t in range(1, 101):
+            answer(ledger, t, release=GaussianRelease(1e6))
+    finally:
+        end.set()
+        thread.join()
+        beside.close()
+    assert ledger.verify().releases == 100
 
 
 def test_a_witness_that_cannot_be_written_keeps_the_answer_back_and_it_is_sent_later(ledger, witness):

@@ -178,7 +178,7 @@ def site_text(
     """site.toml: what the site holds, its limit, and agreement to the run that `values` are of; `others` are agents."""
     spec, ending = Spec().with_values(values), "csv"
     budget = {"epsilon": spec.privacy.epsilon, "dp_delta": spec.privacy.dp_delta}
-    own = {"name": site, "socket": "../socket/agent.sock", "ledger": "ledger"}
+    own: Values = {"name": site, "socket": "../socket/agent.sock", "ledger": "ledger"}
     own |= {} if one_account else {"callers": ["tacit-node"], "group": "tacit-socket"}
     known = {key.removeprefix("data."): value for key, value in values.items() if key.startswith("data.")}
     lines = [_text("site.toml"), "[site]", *site_keys.lines("site", own)]

@@ -22,6 +22,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -45,7 +46,12 @@ _LOG_PAGES = 256  # of 4 KB: a dozen answers of the size of MNIST's model
 _SETTINGS = f"PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = {_LOG_PAGES}"
 _PATIENCE = 60.0  # seconds that a process waits for the others
 _BUSY = 10.0  # seconds for which a checkpoint is tried again while another process reads the file
+_MOMENT = 0.005  # seconds between two tries
 START = "0" * 64
+STILL_BUSY = (
+    "another process has been reading {} for {:g} s, so that its newest entries are not in the file yet. What was "
+    "answered is on record: it is sent when it is asked for again."
+)
 
 
 @dataclass(frozen=True)
@@ -123,21 +129,24 @@ class Chain:
     def checkpoint(self) -> None:
         """Move all that was committed into the file, so that a copy of the file alone holds every entry.
 
-        Raise Refused if another process reads the file for so long that this is not possible.
+        SQLite gives up at once if another connection is moving the log: then try again, and raise Refused at last.
         """
         with self._lock, self._explained():
+            end = time.monotonic() + _BUSY
             self._connection.execute(f"PRAGMA busy_timeout = {round(1000 * _BUSY)}")
             try:
-                busy, logged, moved = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+                while not self._is_moved():
+                    if time.monotonic() >= end:
+                        raise Refused(STILL_BUSY.format(self.path, _BUSY))
+                    time.sleep(_MOMENT)
             finally:
                 self._connection.execute(f"PRAGMA busy_timeout = {round(1000 * _PATIENCE)}")
-            if busy or moved != logged:
-                raise Refused(
-                    f"another process has been reading {self.path} for {_BUSY:g} s, so that its newest entries are not "
-                    "in the file yet. What was answered is on record: it is sent when it is asked for again."
-                )
             self._check_in_place()
             self._size = max(self._size, _identity(self.path)[1])
+
+    def _is_moved(self) -> bool:
+        busy, logged, moved = self._connection.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+        return not busy and bool(moved == logged)
 
     def backup(self, to: Path) -> None:
         """Write a copy of the file as it is now, whether others use it or not. `to` is a new file of mode 0600."""
