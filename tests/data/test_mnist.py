@@ -59,7 +59,9 @@ def test_changed_bytes_are_refused(tmp_path: Path) -> None:
         mnist.read(tmp_path)
 
 
-@pytest.mark.parametrize("content", [gzip.compress(IMAGES)[:-9], b"not gzip", None])
+@pytest.mark.parametrize(
+    "content", [gzip.compress(IMAGES)[:-9], b"not gzip", None], ids=["truncated", "foreign", "missing"]
+)
 def test_a_truncated_foreign_or_missing_archive_is_refused(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(content)
