@@ -8,7 +8,7 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import BudgetExhausted
-from tacit.privacy.budget import upward
+from tacit.privacy.budget import multiplier_of, upward
 from tacit.privacy.ledger import Key, Ledger, Limit
 from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
 from tacit.privacy.risk import percent
@@ -68,21 +68,27 @@ def test_show_as_json_is_one_object_without_infinities(capsys, path):
 
 
 def test_a_run_that_is_not_in_the_ledger_is_charged_by_its_owner_and_composed(capsys, path):
-    assert main(["ledger", "charge", str(path), "--epsilon", "2.5"]) == 0
+    before = path.read_bytes()
+    assert main(["ledger", "charge", str(path), "--epsilon", "2.5"]) == 2  # the account would be infinite for good
+    assert "If it drew Gaussian noise, as objt and objp of the sound preset do" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert main(["ledger", "charge", str(path), "--epsilon", "2.5", "--law", "gaussian"]) == 0
     assert "charged     (2.5, 1e-06) to hospital" in capsys.readouterr().out
     with Ledger.open(path, price) as ledger:
         (account,) = ledger.show()
-        assert account.epsilon == pytest.approx(
-            price([(GaussianRelease(20.0), 5), (GeneralRelease(2.5, 1e-6), 1)], 1e-6)
-        )
-        assert account.epsilon > 2.5
+        alone = multiplier_of(2.5, 1e-6)
+        assert account.epsilon == pytest.approx(price([(GaussianRelease(20.0), 5), (GaussianRelease(alone), 1)], 1e-6))
+        assert 2.5 < account.epsilon < 2.7
         ledger.charge("other", [GeneralRelease(1.0, 0.0)], "a test")
     for bad in (["--epsilon", "nan"], ["--epsilon", "0"], ["--epsilon", "inf"], ["--epsilon", "1", "--dp-delta", "1"]):
-        assert main(["ledger", "charge", str(path), *bad]) == 2
-        assert "takes a positive number" in capsys.readouterr().err
+        assert main(["ledger", "charge", str(path), "--data-id", "hospital", *bad]) == 2
+        assert "a lost run has a positive epsilon and a delta in [0, 1)" in capsys.readouterr().err
     assert main(["ledger", "charge", str(path), "--epsilon", "1"]) == 2
     assert "has the data sets 'hospital', 'other': name the one of the run" in capsys.readouterr().err
-    assert main(["ledger", "charge", str(path), "--epsilon", "9", "--data-id", "other", "--json"]) == 0
+    own = ["--data-id", "other", "--epsilon", "9"]
+    assert main(["ledger", "charge", str(path), *own, "--dp-delta", "0", "--law", "gaussian"]) == 2
+    assert "Gaussian noise has a delta above 0" in capsys.readouterr().err
+    assert main(["ledger", "charge", str(path), *own, "--law", "any", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["charged"] == "other"
     with Ledger.open(path, price) as ledger, pytest.raises(BudgetExhausted):
         ledger.release(Key("other", "thursday", 1), asked(1), GaussianRelease(20.0), noisy)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from tacit import jsontext
 from tacit.cli.folding import say
+from tacit.cli.ledger import add_law
 from tacit.cli.options import finish
-from tacit.errors import SpecError
 
 if TYPE_CHECKING:
     from tacit.federation.ledger_files import Done
@@ -31,6 +31,7 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--lost", nargs=2, type=float, action="append", default=[], metavar=("EPSILON", "DELTA"),
         help="a run that was joined after the backup was made, at what it was agreed to cost; may be repeated",
     )  # fmt: skip
+    add_law(restore)
     for action, run in ((init, run_init), (backup, run_backup), (restore, run_restore)):
         finish(action, run.__doc__, run)
 
@@ -62,17 +63,17 @@ def run_restore(options: argparse.Namespace) -> int:
 
     The backup does not know what was released after it was made. So every run that it had joined counts as answered to
     the end of its terms, and has ended; the mask keys of all runs are deleted. Runs that were joined after the backup
-    are in no ledger: enter each with --lost EPSILON DELTA, as agreed (tacit agent status and the logs of the service
-    list them). Then the witness is written anew, and the site can join new runs.
+    are in no ledger: enter each with --lost EPSILON DELTA, as agreed (the logs of the service list them), and with
+    --law gaussian if they drew Gaussian noise. Then the witness is written anew, and the site can join new runs.
     """
     from tacit.federation import ledger_files
     from tacit.federation.site import read
-    from tacit.privacy.release import GeneralRelease
+    from tacit.privacy.lost import stated
+    from tacit.run.deploy import price
 
-    if any(not (0 <= epsilon < float("inf") and 0 <= delta < 1) for epsilon, delta in options.lost):
-        raise SpecError("--lost takes the epsilon and the delta of a lost run: --lost 1.0 1e-6.")
-    lost = [GeneralRelease(epsilon, delta) for epsilon, delta in options.lost]
     site = read(options.file, with_data=False)
+    delta_of_limit = site.limit.dp_delta
+    lost = [stated(epsilon, delta, options.law, price, delta_of_limit) for epsilon, delta in options.lost]
     _show(ledger_files.restore(site, options.source, lost, options.agent), options.json)
     if not options.json and not lost:
         say("If runs were joined after the backup was made, enter them now: tacit ledger charge FILE --epsilon E.")

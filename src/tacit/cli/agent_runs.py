@@ -52,7 +52,7 @@ def run_status(options: argparse.Namespace) -> int:
     for name, one in found.items():
         say(
             f"agent       {name}: spent {upward(one['spent'])}, with open runs {upward(one['held'])}, "
-            f"left {one['left']:.3g}; {one['entries']} entries, head {one['head']}"
+            f"left {one['left']:.3g}; entries {one['entries']}, head {one['head']}"
         )
         for run in one["runs"]:
             say(f"run         {run['run']}: {in_words(RunState(**run))}")
@@ -113,6 +113,6 @@ def _opened(site: Site, agent: str) -> Iterator[Ledger]:
 
     file = ledger_file(site, agent)
     if not file.is_file():
-        raise DataError(f"the ledger of agent {agent} is not at {file}: make it with tacit agent init {site.name}.")
+        raise DataError(f"the ledger of agent {agent} is not at {file}: make it with tacit agent init SITE.toml.")
     with Ledger.open(file, price, create=False) as ledger:
         yield ledger

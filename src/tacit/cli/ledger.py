@@ -37,12 +37,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     charge = actions.add_parser("charge", help="count a run that the ledger does not have")
     charge.add_argument("--epsilon", type=float, required=True, metavar="E", help="what the run was agreed to cost")
     charge.add_argument("--dp-delta", type=float, default=1e-6, metavar="D", help="its delta (default 1e-6)")
+    add_law(charge)
     charge.add_argument("--data-id", metavar="NAME", help="the data set (default: the one that the ledger has)")
     for action, run in ((show, run_show), (verify, run_verify), (limit, run_limit), (close, run_close),
                         (charge, run_charge)):  # fmt: skip
         action.add_argument("file", metavar="FILE", help="the ledger of an agent")
         finish(action, run.__doc__, run)
     close.add_argument("name", metavar="RUN", help="the name of the run (tacit ledger show lists open runs)")
+
+
+def add_law(action: argparse.ArgumentParser) -> None:
+    """Add --law."""
+    from tacit.privacy.lost import LAWS
+
+    action.add_argument(
+        "--law", choices=LAWS, help="the noise of a lost run: gaussian (objt and objp of the sound preset), or any"
+    )
 
 
 def run_show(options: argparse.Namespace) -> int:
@@ -143,19 +153,21 @@ def _noted(path: Path, file: str) -> _Noted:
 
 def run_charge(options: argparse.Namespace) -> int:
     """Count a run as spent that the ledger does not have, because it was joined after the backup that the ledger was
-    restored from. The charge is an entry. It is made even if it passes the limit: then nothing more is released.
+    restored from. The charge is an entry. It is made even if it passes the limit: then nothing more is released. With
+    --law gaussian, it counts as Gaussian noise, and otherwise as the worst noise of this epsilon and delta.
     """
-    from tacit.privacy.release import GeneralRelease
+    from tacit.privacy.lost import stated
+    from tacit.run.deploy import price
 
-    if not (0 < options.epsilon < math.inf and 0 <= options.dp_delta < 1):
-        raise SpecError("--epsilon takes a positive number and --dp-delta one in [0, 1): those that the run agreed on.")
     with _open(options.file) as ledger:
         known = sorted({*ledger.history().spent, *(data_id for data_id, _ in ledger.history().places)})
         if options.data_id is None and len(known) != 1:
             held = ", ".join(map(repr, known)) or "none"
             raise SpecError(f"{options.file} has the data sets {held}: name the one of the run with --data-id.")
         data_id = options.data_id or known[0]
-        ledger.charge(data_id, [GeneralRelease(options.epsilon, options.dp_delta)], "entered by the owner")
+        limit = ledger.history().limit
+        lost = stated(options.epsilon, options.dp_delta, options.law, price, limit.dp_delta if limit else 1e-6)
+        ledger.charge(data_id, [lost], "entered by the owner")
         head = ledger.verify().head
     if options.json:
         print(jsontext.dumps({"charged": data_id, "head": head}))

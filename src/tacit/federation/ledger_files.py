@@ -27,7 +27,7 @@ from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.privacy.history import History
 from tacit.privacy.ledger import Ledger, Verified
-from tacit.privacy.release import GeneralRelease
+from tacit.privacy.release import Release
 from tacit.privacy.witness import Witness
 from tacit.run import deploy
 from tacit.run.ledgers import file_of
@@ -176,7 +176,7 @@ def _copied(site: Site, one: Holding, to: Path) -> Done:
         return Done(one.name, f"ledger {file.name}", copy.verify())
 
 
-def restore(site: Site, source: Path, lost: Sequence[GeneralRelease] = (), agent: str | None = None) -> list[Done]:
+def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str | None = None) -> list[Done]:
     """Put back the ledgers that are missing or older than their witness from a backup, and the signing keys.
 
     Every run that a restored ledger had joined counts as answered to the end of its terms, and has ended. `lost` are
@@ -215,7 +215,7 @@ def _check_backup(site: Site, one: Holding, source: Path) -> None:
         ledger.verify()
 
 
-def _restored(site: Site, one: Holding, source: Path, lost: Sequence[GeneralRelease]) -> Done:
+def _restored(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> Done:
     file, witness = ledger_file(site, one.name), witness_of(site, one.name)
     draft = file.with_name(f".{file.name}.restored")
     for end in ("", "-wal", "-shm"):  # of a process that was killed here
