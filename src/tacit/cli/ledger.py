@@ -12,8 +12,8 @@ from tacit import jsontext
 from tacit.cli.folding import say
 from tacit.cli.options import add_actions, finish
 from tacit.cli.table import table
-from tacit.data.table import counted
 from tacit.errors import DataError, LedgerCorrupt, SpecError
+from tacit.federation.log import counted
 
 if TYPE_CHECKING:
     from tacit.privacy.history import Account, History, RunState
@@ -48,11 +48,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_law(action: argparse.ArgumentParser) -> None:
     """Add --law."""
-    from tacit.privacy.lost import LAWS
-
     action.add_argument(
-        "--law", choices=LAWS, help="the noise of a lost run: gaussian (objt and objp of the sound preset), or any"
-    )
+        "--law", choices=("gaussian", "any"),
+        help="the noise of a lost run: gaussian (objt and objp of the sound preset), or any",
+    )  # fmt: skip
 
 
 def run_show(options: argparse.Namespace) -> int:

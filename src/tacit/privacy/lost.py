@@ -9,8 +9,6 @@ from tacit.privacy.budget import multiplier_of
 from tacit.privacy.history import Price
 from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
 
-LAWS = ("gaussian", "any")
-
 
 def stated(epsilon: float, dp_delta: float, law: str | None, price: Price, limit_delta: float) -> Release:
     """Return what a run of (epsilon, dp_delta) counts as. `limit_delta` is the delta of the ledger's limit.
