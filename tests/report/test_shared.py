@@ -13,6 +13,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
@@ -99,7 +100,7 @@ class Replay:
 
         monkeypatch.setattr(ledger.Ledger, "release", answered)
         monkeypatch.setattr(ledger.secrets, "token_hex", token)
-        monkeypatch.setattr(ledger, "_now", lambda: "2026-11-18T12:00:00+00:00")
+        monkeypatch.setattr(ledger, "_now", lambda: datetime(2026, 11, 18, 12, tzinfo=timezone.utc))
         monkeypatch.setattr(RunKey, "new", run_key)
 
     def again(self) -> None:
