@@ -37,6 +37,9 @@ class Sockets:
         except queue.Empty:
             return []
 
+    def absence(self, _site):
+        return ""  # nothing is known of a site that does not answer
+
     def _exchange(self, site, header, body):
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
@@ -53,11 +56,11 @@ def main():
         folder = Path(name)
         demonstration.make(folder)  # as `tacit federate init`, with the hospitals of heart: a folder for each party
         paths = {site: folder / site / "socket" / "agent.sock" for site in demonstration.SITES}
-        serve = [sys.executable, "-m", "tacit", "agent", "serve"]
-        services = [
-            subprocess.Popen([*serve, str(folder / site / "agent" / "site.toml")], stderr=subprocess.DEVNULL)
-            for site in demonstration.SITES
-        ]
+        agent = [sys.executable, "-m", "tacit", "agent"]
+        files = [str(folder / site / "agent" / "site.toml") for site in demonstration.SITES]
+        for file in files:
+            subprocess.run([*agent, "init", file], check=True, stdout=subprocess.DEVNULL)
+        services = [subprocess.Popen([*agent, "serve", file], stderr=subprocess.DEVNULL) for file in files]
         try:
             end = time.monotonic() + PATIENCE
             while not all(path.exists() for path in paths.values()) and time.monotonic() < end:

@@ -401,6 +401,7 @@ def passed(short, *callers):
         one = door.Door(f"https://127.0.0.1:{port}", short / "ca.pem")
 
         async def call(pieces):
+            peer, pieces = pieces if isinstance(pieces, tuple) else ("192.0.2.1", pieces)
             sent, left = [], iter(pieces)
 
             async def receive():
@@ -415,11 +416,11 @@ def passed(short, *callers):
             async def send(event):
                 sent.append(event)
 
-            await one(scope, receive, send)
+            await one(scope | {"client": (peer, 1)}, receive, send)
             return sent[0]["status"] if sent else None
 
         found = await asyncio.gather(*map(call, callers))
-        assert one.held == 0
+        assert not one.held
         return found
 
     return asyncio.run(all_at_once())
@@ -439,6 +440,17 @@ def test_strangers_cannot_fill_the_memory_of_the_door_nor_hold_it(short, monkeyp
     assert sorted(passed(short, eight, eight)) == [502, 503]  # the second finds no room
     assert passed(short, slow) == [408]
     assert passed(short, [b"half", "gone"]) == [None]  # and nothing is passed on
+
+
+def test_one_address_cannot_take_the_memory_of_the_door_from_the_others(short, monkeypatch):
+    monkeypatch.setattr(door, "LARGEST_OF_PEER", 15)
+    monkeypatch.setattr(door, "AWAY", 502)
+    eight = [b"x" * 8, b""]
+    found = passed(short, ("192.0.2.1", eight), ("192.0.2.1", eight), ("192.0.2.2", eight), ("2001:db8::1", eight),
+                   ("2001:db8::2", eight))  # fmt: skip
+    assert found[2] == 502
+    assert sorted(found[:2]) == [502, 503]
+    assert sorted(found[3:]) == [502, 503]  # of one network
 
 
 # ---- certificates and folders

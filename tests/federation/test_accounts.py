@@ -110,7 +110,7 @@ def test_a_service_whose_node_may_have_its_account_says_so_loudly(short, capsys,
     path = make(short, extra=extra)
     (line,) = said(read_site(path))
     assert line.startswith("WARNING: site.callers ")
-    assert "code that the coordinator ships can read the records" in line
+    assert "code that the coordinator ships could then read the records" in line
     assert main(["agent", "check", str(path)]) == 0
     assert f"accounts    {line}" in capsys.readouterr().out.splitlines()
     assert main(["agent", "check", "--json", str(path)]) == 0

@@ -15,6 +15,7 @@ from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, LedgerCorrupt, LedgerMissing
 from tacit.federation import ledger_files
 from tacit.federation.messages import Refusal
+from tacit.federation.restore import restore
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.lock import locked
@@ -236,7 +237,7 @@ def test_a_directory_that_is_in_use_is_left_alone(tmp_path):
     site = read_site(make(tmp_path))
     (site.ledger / "north.ledger").rename(tmp_path / "away")
     with locked(site.ledger, wait=False):
-        for act in (lambda: ledger_files.init(site), lambda: ledger_files.restore(site, tmp_path)):
+        for act in (lambda: ledger_files.init(site), lambda: restore(site, tmp_path)):
             with pytest.raises(IncompatibleError, match="another service holds"):
                 act()
 
@@ -293,7 +294,7 @@ def test_a_restored_site_counts_the_run_to_its_end_refuses_it_and_joins_new_ones
     assert main(["agent", "restore", str(path), str(tmp_path / "backup")]) == 0
     told_owner = " ".join(capsys.readouterr().out.split())
     assert "north: restored" in told_owner
-    assert "If runs were joined after the backup was made, enter them now" in told_owner
+    assert "Were runs joined after this backup? Enter each now" in told_owner
     with Service(one.site) as again:
         spent = again._ledgers["north"].history().spent["north 2024"]
         assert spent == {agreed.release: agreed.rounds}
@@ -328,14 +329,95 @@ def test_a_ledger_that_is_whole_is_not_replaced_by_an_older_one(tmp_path):
     one.close()
     before = (one.site.ledger / "south.ledger").read_bytes()
     with pytest.raises(DataError, match="nothing is to be restored"):
-        ledger_files.restore(one.site, tmp_path / "backup")
+        restore(one.site, tmp_path / "backup")
     (one.site.ledger / "north.ledger").write_bytes(b"damaged")
-    (done,) = ledger_files.restore(one.site, tmp_path / "backup")
+    (done,) = restore(one.site, tmp_path / "backup")
     assert done.agent == "north"
     assert (one.site.ledger / "south.ledger").read_bytes() == before
     (aside,) = one.site.ledger.glob("north.ledger.replaced-*")
     assert aside.read_bytes() == b"damaged"
     Service(one.site).close()
+
+
+@pytest.mark.parametrize("lose", [
+    lambda witness: witness.unlink(),
+    lambda witness: witness.write_text("{}"),
+    lambda witness: witness.write_text(witness.read_text().replace('"head": "', '"head": "0').replace('0"', '"')),
+])  # fmt: skip
+def test_a_restore_keeps_a_ledger_that_is_newer_than_the_backup_and_makes_its_witness(tmp_path, lose):
+    """A disk with the witness fails: the ledger counts three rounds, and the backup one."""
+    one, first = backed_up(tmp_path)
+    one.close()
+    lose(one.site.witness / "north.witness")
+    (done,) = restore(one.site, tmp_path / "backup")
+    assert "as it was, with a new witness" in done.what
+    with Service(one.site) as again:
+        history = again._ledgers["north"].history()
+        assert [key.round for key in history.answers] == [1, 2, 3]
+        assert history.spent["north 2024"].total() == 4
+        assert told(again, first) == Refusal("r1")
+
+
+def test_two_ledgers_that_went_different_ways_are_not_chosen_from(tmp_path):
+    one, _ = backed_up(tmp_path)
+    one.close()
+    file = one.site.ledger / "north.ledger"
+    shutil.copy(tmp_path / "backup" / "north.ledger", file)
+    for path, epsilon in ((file, "0.1"), (tmp_path / "backup" / "north.ledger", "0.2")):
+        assert main(["ledger", "charge", str(path), "--epsilon", epsilon, "--dp-delta", "0"]) == 0
+    before = files_of(one.site.ledger)
+    with pytest.raises(DataError, match="have gone different ways"):
+        restore(one.site, tmp_path / "backup")
+    assert files_of(one.site.ledger) == before
+
+
+def test_a_backup_on_a_disk_that_cannot_be_written_is_restored(tmp_path):
+    one, _ = backed_up(tmp_path)
+    one.close()
+    (one.site.ledger / "north.ledger").unlink()
+    for path in (tmp_path / "backup").iterdir():
+        path.chmod(0o400)
+    (tmp_path / "backup").chmod(0o500)
+    before = files_of(tmp_path / "backup")
+    restore(one.site, tmp_path / "backup", agent="north")
+    assert files_of(tmp_path / "backup") == before
+    Service(one.site).close()
+
+
+@pytest.mark.parametrize("command", ["check", "status", "backup", "close"])
+def test_no_command_takes_a_ledger_that_is_not_that_of_its_witness(tmp_path, capsys, command):
+    """A nightly backup would replace good copies by what went back."""
+    one, _ = backed_up(tmp_path)
+    one.close()
+    path, words = tmp_path / "site.toml", {"backup": [str(tmp_path / "nightly")], "close": ["r1"]}.get(command, [])
+    shutil.copy(tmp_path / "backup" / "south.ledger", one.site.ledger / "south.ledger")
+    assert main(["agent", command, str(path), *words]) != 0
+    assert "answers have left that it does not count" in " ".join(capsys.readouterr().err.split())
+    (one.site.ledger / "south.ledger").unlink()
+    assert main(["agent", command, str(path), *words]) != 0
+    assert "the ledger of agent south is not at" in " ".join(capsys.readouterr().err.split())
+    assert not (tmp_path / "nightly").exists()
+
+
+def test_what_a_command_enters_while_no_service_runs_is_witnessed(tmp_path):
+    one, _ = backed_up(tmp_path)
+    one.close()
+    copy = (one.site.ledger / "north.ledger").read_bytes()
+    assert main(["agent", "close", str(tmp_path / "site.toml"), "r1"]) == 0
+    (one.site.ledger / "north.ledger").write_bytes(copy)
+    with pytest.raises(LedgerCorrupt, match="older copy"):
+        Service(one.site)
+
+
+def test_a_renamed_agent_gets_no_second_budget(tmp_path, capsys):
+    one, _ = backed_up(tmp_path)
+    one.close()
+    path = tmp_path / "site.toml"
+    path.write_text(path.read_text().replace('[[agent]]\nname = "north"', '[[agent]]\nname = "nord"'))
+    assert main(["agent", "init", str(path)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert 'north.ledger counts what data_id = "north 2024" has released' in said
+    assert not (one.site.ledger / "nord.ledger").exists()
 
 
 def test_a_restore_that_cannot_be_done_changes_nothing(tmp_path):
@@ -346,11 +428,11 @@ def test_a_restore_that_cannot_be_done_changes_nothing(tmp_path):
     (tmp_path / "backup" / "south.ledger").write_bytes(b"damaged too")
     before = files_of(one.site.ledger.parent)
     with pytest.raises(LedgerCorrupt):
-        ledger_files.restore(one.site, tmp_path / "backup")
+        restore(one.site, tmp_path / "backup")
     with pytest.raises(DataError, match="does not exist"):
-        ledger_files.restore(one.site, tmp_path / "nothing")
+        restore(one.site, tmp_path / "nothing")
     with pytest.raises(DataError, match="has no agent 'east'"):
-        ledger_files.restore(one.site, tmp_path / "backup", agent="east")
+        restore(one.site, tmp_path / "backup", agent="east")
     after = files_of(one.site.ledger.parent)
     assert {path: text for path, text in after.items() if path.parent.name != "backup"} == {
         path: text for path, text in before.items() if path.parent.name != "backup"
@@ -368,7 +450,7 @@ def test_a_restore_deletes_the_run_keys_of_a_secure_sum(tmp_path):
         one.close()
         (one.site.ledger / "north.ledger").unlink()
         assert list(one.site.ledger.glob("*.runkey"))
-        ledger_files.restore(one.site, tmp_path / "backup")
+        restore(one.site, tmp_path / "backup")
         assert not list(one.site.ledger.glob("*.runkey"))
         again = Service(one.site)
         party.services["alone"] = again
@@ -383,10 +465,10 @@ def test_a_restore_that_was_killed_is_done_again(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(Ledger, killed, lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             with pytest.raises(KeyboardInterrupt):
-                ledger_files.restore(one.site, tmp_path / "backup")
+                restore(one.site, tmp_path / "backup")
         with pytest.raises((LedgerMissing, LedgerCorrupt)):
             Service(one.site)
-    ledger_files.restore(one.site, tmp_path / "backup")
+    restore(one.site, tmp_path / "backup")
     with Service(one.site) as again:
         assert again._ledgers["north"].history().spent["north 2024"].total() == 4
 

@@ -9,8 +9,9 @@ import pytest
 
 from tacit.cli import main
 from tacit.cli.train import show_result
-from tacit.errors import BudgetExhausted, IncompatibleError, TermsChanged
+from tacit.errors import BudgetExhausted, IncompatibleError, Interrupted, TermsChanged
 from tacit.federation import ledger_files
+from tacit.federation.coordinator import train
 from tacit.federation.messages import Close, Closed, Refusal, Unjoined
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
@@ -223,6 +224,50 @@ def test_a_run_that_ended_before_its_first_release_may_be_joined_again_by_its_na
     assert told(one, Close("r1", first.agreed)) == Closed("r1")
     with pytest.raises(TermsChanged, match="has ended here"):
         one._ledgers["north"].join("north 2024", one._ledgers["north"].history().place("north 2024", "r1").terms)
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_run_that_its_owner_has_closed_is_not_joined_again_whatever_the_coordinator_sends(one, withdrawn):
+    first = join(one, "r1", **ONE)
+    told(one, first)
+    if withdrawn:
+        assert told(one, Close("r1", first.agreed)) == Closed("r1")
+    path = ledger_files.ledger_file(one.site, "north")
+    assert main(["ledger", "close", str(path), "r1"]) == 0
+    for message in (Close("r1", first.agreed), first, Close("r1", first.agreed), first):
+        assert told(one, message) in (Closed("r1"), Refusal("r1"))
+    assert state(one, "r1") == "ended"
+    assert main(["ledger", "close", str(path), "r1"]) == 2
+
+
+def test_a_secure_sum_that_was_withdrawn_may_begin_anew_with_a_new_key(tmp_path):
+    with sum_sites.begun(tmp_path) as party:
+        site = party["alone"]
+        (before,) = [path.read_bytes() for path in site.site.ledger.glob("*.runkey")]
+        assert told(site, party.close()) == Closed("r1")
+        assert told(site, party.join).kind == "joined"
+        (after,) = [path.read_bytes() for path in site.site.ledger.glob("*.runkey")]
+        assert after != before
+
+
+def test_a_plain_run_that_version_0_2_began_ends_well(tmp_path):
+    """It has no closing.json."""
+
+    def stop(done, _row):
+        if done == 2:
+            raise KeyboardInterrupt
+
+    services = rooms.services(tmp_path)
+    where = rooms.folder(tmp_path / "coordinator", rounds=ROUNDS)
+    room = rooms.Room(services)
+    try:
+        with pytest.raises(Interrupted):
+            train(where, room, stop, clock=room.clock)
+        (path,) = (where / "runs").iterdir()
+        (path / "closing.json").unlink()
+        assert rooms.go(where, room).summary["rounds"] == ROUNDS
+    finally:
+        rooms.close(room)
 
 
 def test_a_close_ends_a_secure_sum_with_repetitions_to_spare(tmp_path):

@@ -676,7 +676,7 @@ def test_a_site_that_does_not_say_that_it_has_closed_has_not(run, reply):
     _, room = run(change=change, rounds=2, said=(said := []))
     (path,) = (room.where / "runs").iterdir()
     assert Kept.read(path).closed == ("alone", "two")
-    assert any("site pair knows nothing of the run" in line for line in said)
+    assert any("site pair did not close the run" in line for line in said)
     assert not any("site pair has closed" in line for line in said)
 
 

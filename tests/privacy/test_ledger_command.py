@@ -85,6 +85,8 @@ def test_a_run_that_is_not_in_the_ledger_is_charged_by_its_owner_and_composed(ca
         assert "a lost run has a positive epsilon and a delta in [0, 1)" in capsys.readouterr().err
     assert main(["ledger", "charge", str(path), "--epsilon", "1"]) == 2
     assert "has the data sets 'hospital', 'other': name the one of the run" in capsys.readouterr().err
+    assert main(["ledger", "charge", str(path), "--epsilon", "1", "--data-id", "hosptial", "--law", "any"]) == 2
+    assert "has the data sets 'hospital', 'other'" in capsys.readouterr().err
     own = ["--data-id", "other", "--epsilon", "9"]
     assert main(["ledger", "charge", str(path), *own, "--dp-delta", "0", "--law", "gaussian"]) == 2
     assert "Gaussian noise has a delta above 0" in capsys.readouterr().err

@@ -103,6 +103,24 @@ def test_a_busy_checkpoint_keeps_the_answer_back_and_it_is_sent_later(ledger, pa
     assert ledger.verify().releases == 2
 
 
+def test_a_charge_is_entered_once_while_another_process_keeps_the_file_busy(ledger, path, monkeypatch):
+    monkeypatch.setattr(chain, "_BUSY", 0.05)
+    answer(ledger, 1)
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM tip").fetchall()
+    ledger.charge("data", [GaussianRelease(10.0)], "lost with a disk")
+    ledger.join("data", terms(rounds=5))
+    ledger.end("data", "run", "its owner has closed it")
+    assert Witness(ledger._witness.path, "north").read().entries == 2
+    with pytest.raises(Refused, match="another process has been reading"):
+        answer(ledger, 1, run="other")
+    reader.close()
+    answer(ledger, 1, run="other", make=never)
+    assert Witness(ledger._witness.path, "north").read().entries == ledger.verify().entries
+    assert ledger.history().spent["data"].total() == 3
+
+
 def test_a_checkpoint_of_another_process_is_waited_for_and_keeps_no_answer_back(ledger, path):
     """SQLite gives up at once if somebody else is moving the log into the file: that is over in a moment."""
     end, beside = threading.Event(), sqlite3.connect(path, isolation_level=None, check_same_thread=False)

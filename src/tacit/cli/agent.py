@@ -241,10 +241,12 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
 
 
 def _ledger(site: Site, agent: str, opened: ExitStack) -> Ledger | None:
-    """The ledger of an agent, until `opened` ends; None where there is none."""
-    from tacit.privacy.ledger import Ledger
-    from tacit.run.deploy import price
-    from tacit.run.ledgers import file_of
+    """Return the ledger of an agent, until `opened` ends; None if neither it nor its witness has been made."""
+    from tacit.federation.ledger_files import beside, ledger_file, witness_of
 
-    file = site.ledger / file_of(agent)
-    return opened.enter_context(Ledger.open(file, price, site.limit, create=False)) if file.exists() else None
+    (holding,) = (one for one in site.agents if one.name == agent)
+    if not ledger_file(site, agent).exists() and not witness_of(site, agent).path.exists():
+        return None
+    ledger = opened.enter_context(beside(site, holding))
+    ledger.check_limit(site.limit)
+    return ledger

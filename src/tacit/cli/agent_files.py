@@ -66,7 +66,7 @@ def run_restore(options: argparse.Namespace) -> int:
     are in no ledger: enter each with --lost EPSILON DELTA, as agreed (the logs of the service list them), and with
     --law gaussian if they drew Gaussian noise. Then the witness is written anew, and the site can join new runs.
     """
-    from tacit.federation import ledger_files
+    from tacit.federation.restore import restore
     from tacit.federation.site import read
     from tacit.privacy.lost import stated
     from tacit.run.deploy import price
@@ -74,9 +74,9 @@ def run_restore(options: argparse.Namespace) -> int:
     site = read(options.file, with_data=False)
     delta_of_limit = site.limit.dp_delta
     lost = [stated(epsilon, delta, options.law, price, delta_of_limit) for epsilon, delta in options.lost]
-    _show(ledger_files.restore(site, options.source, lost, options.agent), options.json)
+    _show(restore(site, options.source, lost, options.agent), options.json)
     if not options.json and not lost:
-        say("If runs were joined after the backup was made, enter them now: tacit ledger charge FILE --epsilon E.")
+        say("Were runs joined after this backup? Enter each now: tacit ledger charge FILE --epsilon E --dp-delta D.")
     return 0
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -17,8 +14,7 @@ from tacit.errors import DataError
 from tacit.jsontext import Values
 
 if TYPE_CHECKING:
-    from tacit.federation.site import Site
-    from tacit.privacy.ledger import Ledger
+    from tacit.federation.site import Holding, Site
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -43,7 +39,7 @@ def run_status(options: argparse.Namespace) -> int:
     from tacit.privacy.history import RunState
 
     site = read(options.file, with_data=False)
-    found = {one.name: _account(site, one.name, one.data_id) for one in site.agents}
+    found = {one.name: _account(site, one) for one in site.agents}
     if options.json:
         print(jsontext.dumps({"site": site.name, "limit": asdict(site.limit), "agents": found}))
         return 0
@@ -59,22 +55,21 @@ def run_status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _account(site: Site, agent: str, data_id: str) -> Values:
+def _account(site: Site, holding: Holding) -> Values:
     """Return the account of an agent: `held` is the total once its open runs have made all their releases."""
-    from tacit.run.deploy import price
+    from tacit.federation.ledger_files import beside
 
-    with _opened(site, agent) as ledger:
-        history, reserved, runs = ledger.history(), ledger.reserved(data_id), ledger.runs()
-    spent, delta = history.spent.get(data_id, Counter()), site.limit.dp_delta
-    held = price(tuple((spent + reserved).items()), delta)
+    with beside(site, holding) as ledger:
+        (entries, head), runs = ledger.history().tip, ledger.runs()
+        spent, held = ledger.totals(holding.data_id, site.limit.dp_delta)
     return {
-        "data_id": data_id,
-        "entries": history.tip[0],
-        "head": history.tip[1],
-        "spent": price(tuple(spent.items()), delta),
+        "data_id": holding.data_id,
+        "entries": entries,
+        "head": head,
+        "spent": spent,
         "held": held,
         "left": max(0.0, site.limit.epsilon - held),
-        "runs": [asdict(run) for run in runs if run.data_id == data_id],
+        "runs": [asdict(run) for run in runs if run.data_id == holding.data_id],
     }
 
 
@@ -82,12 +77,13 @@ def run_close(options: argparse.Namespace) -> int:
     """End a run at all agents of a site that have joined it: they answer no later question of it, and the budget that
     it holds is free. What was released stays spent. The service may run meanwhile; the coordinator sees refusals.
     """
+    from tacit.federation.ledger_files import beside
     from tacit.federation.site import read
 
     site = read(options.file, with_data=False)
     closed, errors = [], []
     for one in site.agents:
-        with _opened(site, one.name) as ledger:
+        with beside(site, one, changes=True) as ledger:
             try:
                 close_run(ledger, options.name)
                 closed.append(one.name)
@@ -102,17 +98,3 @@ def run_close(options: argparse.Namespace) -> int:
     told = f"closed      run {options.name} at {', '.join(closed)}"
     print(jsontext.dumps({"closed": closed}) if options.json else told)
     return 0
-
-
-@contextmanager
-def _opened(site: Site, agent: str) -> Iterator[Ledger]:
-    """Open the ledger of an agent beside the service, which writes the witness."""
-    from tacit.federation.ledger_files import ledger_file
-    from tacit.privacy.ledger import Ledger
-    from tacit.run.deploy import price
-
-    file = ledger_file(site, agent)
-    if not file.is_file():
-        raise DataError(f"the ledger of agent {agent} is not at {file}: make it with tacit agent init SITE.toml.")
-    with Ledger.open(file, price, create=False) as ledger:
-        yield ledger

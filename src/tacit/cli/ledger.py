@@ -160,10 +160,10 @@ def run_charge(options: argparse.Namespace) -> int:
 
     with _open(options.file) as ledger:
         known = sorted({*ledger.history().spent, *(data_id for data_id, _ in ledger.history().places)})
-        if options.data_id is None and len(known) != 1:
+        data_id = options.data_id or (known[0] if len(known) == 1 else None)
+        if data_id is None or (known and data_id not in known):
             held = ", ".join(map(repr, known)) or "none"
             raise SpecError(f"{options.file} has the data sets {held}: name the one of the run with --data-id.")
-        data_id = options.data_id or known[0]
         limit = ledger.history().limit
         lost = stated(options.epsilon, options.dp_delta, options.law, price, limit.dp_delta if limit else 1e-6)
         ledger.charge(data_id, [lost], "entered by the owner")

@@ -5,6 +5,7 @@ kinds         the types of all messages
 messages      messages as bytes, and the one way from bytes to a checked value
 site          the site file: what an institution holds, limits and agrees to; site_keys defines its keys
 sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
+ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
 agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
 run_service   its agents in one run, each answering by itself; sum_service: in a run behind a secure sum

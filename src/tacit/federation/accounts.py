@@ -23,8 +23,9 @@ from tacit.errors import IncompatibleError, SpecError
 from tacit.federation.site import Site
 
 ONE = (
-    "WARNING: {why}, so the SuperNode runs under the account of this service: code that the coordinator ships can read "
-    "the records, ledgers and keys. Except for a trial, give the node an account of its own (README.md of the site)."
+    "WARNING: {why}, so the SuperNode may run under the account of this service: code that the coordinator ships could "
+    "then read the records, ledgers and keys. Except for a trial, give the node an account of its own (README.md of "
+    "the site)."
 )
 
 
@@ -56,7 +57,7 @@ def warnings(site: Site) -> Iterator[str]:
     of_socket = os.getegid() if of_socket is None else of_socket
     for name in site.callers:
         if _user(site, name) not in (0, own) and _is_known(name) and of_socket not in _groups(name):
-            told = shlex.quote(_group_name(of_socket))
+            told = shlex.quote(name_of_group(of_socket))
             yield (
                 f"WARNING: account {name} is not in the group {told} of the socket, and cannot open it unless its unit "
                 f"adds that group: name a group of both in site.group, and usermod -aG {told} {shlex.quote(name)}."
@@ -129,7 +130,8 @@ def _groups(name: str) -> list[int]:
     return os.getgrouplist(name, pwd.getpwnam(name).pw_gid)
 
 
-def _group_name(number: int) -> str:
+def name_of_group(number: int) -> str:
+    """Return the name of a group; its number, if it has no name here."""
     try:
         return grp.getgrgid(number).gr_name
     except KeyError:

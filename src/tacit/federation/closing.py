@@ -84,7 +84,7 @@ def _closed(opening: Opening, end: Close, sites: Collection[str], awaited: Colle
             closed.add(name)
             opening.log(f"site {name} has closed the run {end.run}", site=name)
         else:
-            opening.log(f"site {name} knows nothing of the run {end.run}, which has ended", site=name)
+            opening.log(f"site {name} did not close the run {end.run}, which has ended", site=name)
     return closed
 
 

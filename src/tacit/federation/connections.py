@@ -40,7 +40,7 @@ class _Counted(socket.socket):
 
 
 class Listener(socket.socket):
-    """A listening socket that turns away peers who hold too many connections, and everybody where all are taken."""
+    """A listening socket that turns away peers who hold too many connections, and everyone once all are taken."""
 
     def prepare(self, per_address: int, log: AccessLog) -> None:
         """Set how many connections an address may hold; as many files are allowed as all of them need."""

@@ -19,6 +19,7 @@ from tacit.admm.messages import Broadcast
 from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
 from tacit.federation import asked, facts, sum_files
 from tacit.federation.carrier import Carrier
+from tacit.federation.closing import FILE as CLOSING
 from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet
@@ -220,6 +221,7 @@ def _remote(case: Case, opening: Opening, board: Board, run: Run) -> Remote:
     join = case.join
     if not run.directory.saved():
         opening.joined(join, case.sites)
+    if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
         Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
     return Remote(
         join, case.sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier,

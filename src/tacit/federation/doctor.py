@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import grp
 import os
-import pwd
 import socket
 import stat
 import time
@@ -15,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tacit.errors import SpecError, TacitError
-from tacit.federation import certificates, commands, wire
+from tacit.federation import accounts, certificates, commands, wire
 from tacit.federation.messages import Hello, written
 from tacit.federation.reach import NOTE, OK, PROBLEM, SKIPPED, STEPS, Check, steps
 
@@ -170,7 +169,7 @@ def _closed(path: Path) -> str:
 
 def _join(found: os.stat_result) -> str:
     """Say how an account gets into a folder that its group may enter."""
-    group = _group(found.st_gid)
+    group = accounts.name_of_group(found.st_gid)
     if not found.st_mode & stat.S_IXGRP:
         return "give it a group of both accounts (chgrp GROUP) and the mode 750"
     if _account() in _members(found.st_gid):
@@ -183,25 +182,12 @@ def _described(path: Path) -> str:
         found = path.stat()
     except OSError:  # it has gone since
         return str(path)
-    return f"{path} (owner {_name(found.st_uid)}, group {_group(found.st_gid)}, mode {stat.S_IMODE(found.st_mode):o})"
+    owner, group = accounts.name_of(found.st_uid), accounts.name_of_group(found.st_gid)
+    return f"{path} (owner {owner}, group {group}, mode {stat.S_IMODE(found.st_mode):o})"
 
 
 def _account() -> str:
-    return _name(os.geteuid())
-
-
-def _name(user: int) -> str:
-    try:
-        return pwd.getpwuid(user).pw_name
-    except KeyError:  # a container may know an account by its number alone
-        return str(user)
-
-
-def _group(number: int) -> str:
-    try:
-        return grp.getgrgid(number).gr_name
-    except KeyError:
-        return str(number)
+    return accounts.name_of(os.geteuid())
 
 
 def _members(number: int) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from email.utils import formatdate
 from functools import partial
@@ -21,7 +22,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.errors import missing_extra
 from tacit.federation import connections, key_status
-from tacit.federation.access_log import AccessLog
+from tacit.federation.access_log import AccessLog, neighbourhood
 from tacit.federation.key_status import KeyStatus
 
 try:
@@ -34,8 +35,9 @@ except ImportError:  # tacit runs without them; `serve` says so
 PATHS = "/v1/fleet/"
 LARGEST_BODY = 1 << 28
 LARGEST_HELD = 1 << 30  # of all requests together: whoever asks is not known before the SuperLink has looked
+LARGEST_OF_PEER = LARGEST_HELD // 4  # of one address, so that a stranger leaves room for nodes
 AWAY = 503  # the status where the SuperLink does not answer
-GONE = 499  # in the log: the peer has left before it was answered
+GONE, BROKEN = 499, 500  # in the log: the peer has left before it was answered; the door itself has failed
 ARRIVAL = 120.0  # seconds for a request to arrive
 TICK = 10  # seconds between two looks at whether the log has counted long enough
 END = 10  # seconds for answers that are on their way when the door is told to end
@@ -53,7 +55,7 @@ class Door:
 
     def __init__(self, behind: str, trusted: Path, keys: KeyStatus | None = None, log: AccessLog | None = None) -> None:
         self.behind, self.keys, self.log = behind, keys, log
-        self.held = 0  # bytes of requests in memory
+        self.held: Counter[str] = Counter()  # bytes of requests in memory, by the neighbourhood of the peer
         context = ssl.create_default_context(cafile=str(trusted))
         self.client = httpx.AsyncClient(verify=context, timeout=_SECONDS, trust_env=False)
 
@@ -63,13 +65,17 @@ class Door:
         if scope["type"] != "http":
             return
         body, reply = bytearray(), _Reply(send)
+        peer = (scope.get("client") or ("",))[0]
+        status = GONE
         try:
             await self._answer(scope, receive, reply, body)
+        except Exception:
+            status = BROKEN
+            raise
         finally:
-            self.held -= len(body)
+            self._release(neighbourhood(peer), len(body))
             if self.log is not None:
-                peer = (scope.get("client") or ("",))[0]
-                self.log.note("request", peer, scope["raw_path"], reply.status or GONE, len(body), reply.sent)
+                self.log.note("request", peer, scope["raw_path"], reply.status or status, len(body), reply.sent)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Wait for the end of the door, and write what the log has counted."""
@@ -89,7 +95,8 @@ class Door:
             return
         try:
             largest = key_status.LARGEST if ours else LARGEST_BODY
-            if not await asyncio.wait_for(self._arrived(receive, body, largest), ARRIVAL):
+            who = neighbourhood((scope.get("client") or ("",))[0])
+            if not await asyncio.wait_for(self._arrived(receive, body, largest, who), ARRIVAL):
                 return
             if ours and self.keys is not None:
                 status, told = await asyncio.to_thread(self.keys.answer, bytes(body), scope["client"][0])
@@ -113,7 +120,7 @@ class Door:
                 await reply.add(piece, more=True)
             await reply.add(b"")
 
-    async def _arrived(self, receive: Receive, body: bytearray, largest: int) -> bool:
+    async def _arrived(self, receive: Receive, body: bytearray, largest: int, who: str) -> bool:
         """Read a request into `body`; False where the caller has gone before its end."""
         more = True
         while more:
@@ -124,11 +131,17 @@ class Door:
             more = event.get("more_body", False)
             if len(body) + len(piece) > largest:
                 raise _Refused(413)
-            if self.held + len(piece) > LARGEST_HELD:
+            of_peer, of_all = self.held[who] + len(piece), self.held.total() + len(piece)
+            if of_peer > LARGEST_OF_PEER or of_all > LARGEST_HELD:
                 raise _Refused(503)  # there is no room now; nodes try again
             body += piece
-            self.held += len(piece)
+            self.held[who] += len(piece)
         return True
+
+    def _release(self, who: str, size: int) -> None:
+        self.held[who] -= size
+        if not self.held[who]:
+            del self.held[who]
 
 
 class _Refused(Exception):

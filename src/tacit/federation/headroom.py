@@ -9,7 +9,6 @@ from __future__ import annotations
 import decimal
 import itertools
 import secrets
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,9 +91,7 @@ def headrooms(site: Site, own: Federation, ledgers: Mapping[str, Ledger | None])
 
 def headroom(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
     """Return what an agent's ledger has left for the largest agreed run."""
-    spent = ledger.history().spent.get(holding.data_id, Counter())
-    events = spent, spent + ledger.reserved(holding.data_id)
-    of_now, held = (deploy.price(tuple(some.items()), site.limit.dp_delta) for some in events)
+    of_now, held = ledger.totals(holding.data_id, site.limit.dp_delta)
     why = refusal(holding, ledger, run)
     room = _room(site, holding, ledger, run, own) if why else run.cost
     return Headroom(of_now, held, site.limit, run.cost, run.terms.dp_delta, why, room)

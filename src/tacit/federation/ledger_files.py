@@ -2,11 +2,10 @@
 
     init      makes those that are not there yet; it is the only command that makes a ledger for a service
     opened    opens the ledger of an agent for the service; LedgerMissing if it or its witness is not there
+    beside    opens it for another command, while the service may run
     backup    copies ledgers and signing keys while the service may run; never a run's mask keys
-    restore   puts back ledgers from a backup, and counts their runs as answered to the end of their terms
 
-Mask keys of runs are not backed up, and `restore` deletes them. A mask that was used in a round would show the
-difference of two noise shares if the same round were answered again.
+tacit.federation.restore puts back what was lost.
 """
 
 from __future__ import annotations
@@ -14,20 +13,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 
 from tacit import toml
-from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerCorrupt, LedgerMissing
+from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerMissing
 from tacit.federation.site import Holding, Site
 from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.privacy.history import History
 from tacit.privacy.ledger import Ledger, Verified
-from tacit.privacy.release import Release
 from tacit.privacy.witness import Witness
 from tacit.run import deploy
 from tacit.run.ledgers import file_of
@@ -53,9 +50,9 @@ def ledger_file(site: Site, agent: str) -> Path:
     return site.ledger / file_of(agent)
 
 
-def witness_of(site: Site, agent: str) -> Witness:
+def witness_of(site: Site, agent: str, writes: bool = True) -> Witness:
     """Return the witness of an agent's ledger."""
-    return Witness(site.witness / f"{Path(file_of(agent)).stem}.witness", agent)
+    return Witness(site.witness / f"{Path(file_of(agent)).stem}.witness", agent, writes)
 
 
 def opened(site: Site, holding: Holding) -> Ledger:
@@ -74,6 +71,21 @@ def opened(site: Site, holding: Holding) -> Ledger:
         ledger.close()
         raise
     return ledger
+
+
+@contextmanager
+def beside(site: Site, holding: Holding, changes: bool = False) -> Iterator[Ledger]:
+    """Open an agent's ledger for a command beside the service, compared with the witness.
+
+    The witness is written only by a command that `changes` the ledger while no service runs.
+    """
+    file = ledger_file(site, holding.name)
+    if not file.is_file():
+        raise LedgerMissing(f"the ledger of agent {holding.name} is not at {file}: {_AFTER_LOSS}")
+    with ExitStack() as held:
+        ours = changes and held.enter_context(locked(site.ledger, wait=False))
+        witness = witness_of(site, holding.name, writes=ours)
+        yield held.enter_context(Ledger.open(file, deploy.price, create=False, witness=witness))
 
 
 def check_data_id(holding: Holding, history: History) -> None:
@@ -105,14 +117,14 @@ def alone(site: Site) -> Iterator[None]:
         yield
 
 
-def _make_directories(site: Site) -> None:
+def make_directories(site: Site) -> None:
     for folder in (site.ledger, site.witness):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
 def init(site: Site) -> list[Done]:
     """Make the ledger, the witness and the signing key of each agent that has none; check those that are there."""
-    _make_directories(site)
+    make_directories(site)
     with alone(site):
         done = [_begun(site, one) for one in site.agents]
     if site.sum is not None:
@@ -133,6 +145,8 @@ def _begun(site: Site, one: Holding) -> Done:
             f"{witness.path} is the witness of a ledger of agent {one.name} that is not at {file}. A new ledger would "
             "not count what that one has released: put it back, or restore a backup (tacit agent restore)."
         )
+    if new:
+        _check_unused(site, one)
     held = None if unwitnessed else witness
     with Ledger.open(file, deploy.price, site.limit, create=new, witness=held) as ledger:
         found = ledger.verify()
@@ -140,6 +154,19 @@ def _begun(site: Site, one: Holding) -> Done:
             ledger.attest(witness)
     made = "new ledger and witness" if new else "ledger as before, new witness" if unwitnessed else "ledger as before"
     return Done(one.name, f"{made}: {file}", found)
+
+
+def _check_unused(site: Site, one: Holding) -> None:
+    """Refuse a new ledger for data that another ledger of the site has counted: its limit would be spent twice."""
+    for file in sorted(site.ledger.glob("*.ledger")):
+        with Ledger.open(file, deploy.price, create=False) as ledger:
+            history = ledger.history()
+        if one.data_id in history.spent or one.data_id in {data_id for data_id, _ in history.places}:
+            raise DataRenamed(
+                f"{file} counts what data_id = {toml.literal(one.data_id)} has released, and agent {one.name} would "
+                "have a new ledger with the whole limit. Write the earlier name of the agent again, or another data_id "
+                "if no record is in both."
+            )
 
 
 def backup(site: Site, to: Path) -> list[Done]:
@@ -156,7 +183,7 @@ def backup(site: Site, to: Path) -> list[Done]:
             (draft / KEYS).mkdir(mode=0o700)
             for one in site.agents:
                 if (path := site.sum.key_file(one.name)).exists():
-                    _copy_secret(path, draft / KEYS / path.name)
+                    copy_secret(path, draft / KEYS / path.name)
                     done.append(Done(one.name, f"signing key {path.name}"))
         os.rename(draft, to)
         sync_folder(to.parent)
@@ -167,101 +194,14 @@ def backup(site: Site, to: Path) -> list[Done]:
 
 def _copied(site: Site, one: Holding, to: Path) -> Done:
     """Copy one ledger by SQLite's backup interface, and check the copy. The service may write meanwhile."""
-    file = ledger_file(site, one.name)
-    if not file.is_file():
-        raise LedgerMissing(f"the ledger of agent {one.name} is not at {file}: there is nothing to back up.")
-    with Ledger.open(file, deploy.price, create=False) as ledger:
-        ledger.backup(to / file.name)
-    with Ledger.open(to / file.name, deploy.price, create=False) as copy:
-        return Done(one.name, f"ledger {file.name}", copy.verify())
+    copy = to / file_of(one.name)
+    with beside(site, one) as ledger:
+        ledger.backup(copy)
+    with Ledger.open(copy, deploy.price, create=False) as found:
+        return Done(one.name, f"ledger {copy.name}", found.verify())
 
 
-def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str | None = None) -> list[Done]:
-    """Put back the ledgers that are missing or older than their witness from a backup, and the signing keys.
-
-    Every run that a restored ledger had joined counts as answered to the end of its terms, and has ended. `lost` are
-    releases that the owner knows of and the backup does not count. A ledger that is whole is kept.
-    """
-    chosen = [one for one in site.agents if agent in (None, one.name)]
-    if not chosen:
-        raise DataError(f"the site has no agent {agent!r}: it has {', '.join(one.name for one in site.agents)}.")
-    _make_directories(site)
-    with alone(site):
-        broken = [one for one in chosen if not _is_whole(site, one)]
-        if not broken:
-            raise DataError(
-                "all ledgers are whole and go through their witnesses, so that nothing is to be restored: a backup "
-                "would only be older. To charge a run that is not in a ledger: tacit ledger charge FILE."
-            )
-        for one in broken:
-            _check_backup(site, one, source)
-        _forget_run_keys(site)
-        done = [_restored(site, one, source, lost) for one in broken]
-        return done + _restored_keys(site, source)
-
-
-def _is_whole(site: Site, one: Holding) -> bool:
-    try:
-        opened(site, one).close()
-    except (LedgerMissing, LedgerCorrupt, DataError):
-        return False
-    return True
-
-
-def _check_backup(site: Site, one: Holding, source: Path) -> None:
-    """Check the backup of an agent before anything is changed."""
-    file = source / file_of(one.name)
-    with Ledger.open(file, deploy.price, site.limit, create=False) as ledger:
-        ledger.verify()
-
-
-def _restored(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> Done:
-    file, witness = ledger_file(site, one.name), witness_of(site, one.name)
-    draft = file.with_name(f".{file.name}.restored")
-    for end in ("", "-wal", "-shm"):  # of a process that was killed here
-        Path(f"{draft}{end}").unlink(missing_ok=True)
-    with Ledger.open(source / file.name, deploy.price, create=False) as ledger:
-        ledger.backup(draft)
-    with Ledger.open(draft, deploy.price, site.limit, create=False) as ledger:
-        ledger.mark_restored(one.data_id, lost)
-    set_aside = _set_aside(file)
-    os.rename(draft, file)
-    sync_folder(file.parent)
-    with Ledger.open(file, deploy.price, site.limit, create=False) as ledger:
-        ledger.attest(witness)
-        kept = f"; what was there is now {set_aside.name}" if set_aside else ""
-        return Done(one.name, f"restored {file}{kept}", ledger.verify())
-
-
-def _set_aside(file: Path) -> Path | None:
-    """Rename a damaged or old ledger with its log, and return its new name; None if there is none."""
-    at = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S")
-    moved = None
-    for end in ("-shm", "-wal", ""):
-        if (old := Path(f"{file}{end}")).exists():
-            moved = Path(f"{file}.replaced-{at}{end}")
-            os.rename(old, moved)
-    return moved
-
-
-def _forget_run_keys(site: Site) -> None:
-    for path in site.ledger.glob("*.runkey"):
-        path.unlink(missing_ok=True)
-
-
-def _restored_keys(site: Site, source: Path) -> list[Done]:
-    done = []
-    for one in site.agents if site.sum is not None else ():
-        assert site.sum is not None
-        path = site.sum.key_file(one.name)
-        if not path.exists() and (source / KEYS / path.name).is_file():
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _copy_secret(source / KEYS / path.name, path)
-            done.append(Done(one.name, f"restored signing key {path}"))
-    return done
-
-
-def _copy_secret(path: Path, to: Path) -> None:
+def copy_secret(path: Path, to: Path) -> None:
     """Copy a key into a new file of mode 0600, to the disk."""
     with open(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(path.read_bytes())

@@ -71,7 +71,7 @@ class Office:
             return False
         for name, terms in known.items():
             assert terms is not None  # checked above
-            self.ledgers[name].end(self.data_ids[name], close.run, "its coordinator has closed it")
+            self.ledgers[name].end(self.data_ids[name], close.run, "its coordinator has closed it", final=False)
             self.ledgers[name].forget(close.run, terms.rounds + 1)
         return True
 

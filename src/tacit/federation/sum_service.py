@@ -82,7 +82,7 @@ class Sums:
         """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
         data_id = self.data_ids[agent]
         place = self.office.ledgers[agent].history().places.get((data_id, run))
-        met = place is not None and place.terms is not None
+        met = place is not None and place.terms is not None and not place.may_begin_anew
         return met and not files.has_run_key(self.folder, run, agent, self._budget(agent))
 
     def forget_others(self, run: str, agents: Iterable[str]) -> None:

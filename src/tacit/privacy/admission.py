@@ -34,7 +34,7 @@ class Admission:
         """Refuse a new release for which there is no room.
 
         A run that holds its budget needs room for this release. A run whose reservation has lapsed is admitted anew,
-        to its end. It leaves to other runs what they hold, and so does a run that never held any.
+        to its end. A run without a reservation needs room beside all reservations.
         """
         place = history.place(key.data_id, key.run)
         if place.is_held(now):

@@ -49,8 +49,8 @@ _BUSY = 10.0  # seconds for which a checkpoint is tried again while another proc
 _MOMENT = 0.005  # seconds between two tries
 START = "0" * 64
 STILL_BUSY = (
-    "another process has been reading {} for {:g} s, so that its newest entries are not in the file yet. What was "
-    "answered is on record: it is sent when it is asked for again."
+    "another process has been reading {} for {:g} s, so that its newest entries are not in the file yet. They are on "
+    "record: an answer is sent when it is asked for again."
 )
 
 
@@ -230,8 +230,8 @@ class Chain:
     def corrupt(self, what: str) -> LedgerCorrupt:
         """Make the error for a file that cannot be trusted."""
         return LedgerCorrupt(
-            f"{self.path} cannot be trusted: {what}. Nothing is released from it: restore a copy no older than the "
-            f"last release, or count the budget of these data as spent."
+            f"{self.path} cannot be trusted: {what}. Nothing is released from it: restore the newest copy (at a site: "
+            "tacit agent restore), or count the budget of these data as spent."
         )
 
     def _check_kind(self) -> None:

@@ -101,7 +101,8 @@ class History:
             for one in body["charges"]:
                 self._charge(Charge.restored(one), str(body["why"]))
         elif body["kind"] == "end":
-            self.place(body["data"], body["run"]).ended = str(body["why"])
+            place = self.place(body["data"], body["run"])
+            place.ended, place.final = str(body["why"]), bool(body.get("final", True))
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
             release = restored(body["release"])
@@ -120,10 +121,10 @@ class History:
     def _charge(self, charge: Charge, why: str) -> None:
         self.charges.append(charge)
         self.spent.setdefault(charge.data_id, Counter())[charge.release] += charge.count
-        self.adjacency.setdefault(charge.data_id, charge.adjacency)
-        if charge.run is not None:
+        if charge.run is not None:  # what the owner states has no adjacency of its own
+            self.adjacency.setdefault(charge.data_id, charge.adjacency)
             place = self.place(charge.data_id, charge.run)
-            place.ended, place.releases = why, place.releases + charge.count
+            place.ended, place.final, place.releases = why, True, place.releases + charge.count
 
     def runs(self, now: datetime) -> list[RunState]:
         """Return the state of every run that was joined, in the order of joining."""
@@ -169,7 +170,7 @@ class History:
             )
             epsilon = price(tuple(spent.items()), dp_delta)
             left = None if limit is None else max(0.0, limit - epsilon)
-            adjacency = self.adjacency[data_id]
+            adjacency = self.adjacency.get(data_id, ZERO_OUT)
             found.append(Account(data_id, adjacency, spent.total(), epsilon, dp_delta, limit, left, told))
         return tuple(found)
 

@@ -26,7 +26,7 @@ import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -36,7 +36,7 @@ import numpy as np
 from tacit.errors import IncompatibleError, Refused, SpecError
 from tacit.jsontext import Values
 from tacit.privacy.admission import Admission
-from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.chain import Chain, ChainEntry, canonical
 from tacit.privacy.history import Account, Answer, Charge, History, Limit, Price, RunState
 from tacit.privacy.release import Release, describe
 from tacit.privacy.terms import HELD_BY_JOIN, ZERO_OUT, Key, Terms, sent_again
@@ -69,7 +69,7 @@ class Ledger:
         self._history, self._version = History(), -1  # as of this version of the file
         noted = None if witness is None else witness.read()
         self._seen = (0, "") if noted is None else (noted.entries, noted.head)  # the chain goes through it, for good
-        self._due: dict[str, int] = {}  # by run: answers to earlier rounds go with the next release
+        self._due: dict[str, int] = {}  # by run: the next release deletes stored answers to rounds before this one
 
     @property
     def head(self) -> str:
@@ -100,17 +100,21 @@ class Ledger:
         try:
             ledger = cls(chain, price, witness, settled_every)
             ledger.verify()
-            held = ledger._history.limit
-            if limit is not None and limit != held:
-                raise IncompatibleError(
-                    f"{path} holds the limit {held or 'none'} and {limit} was given: give the one that it holds, or "
-                    f"put the other in force: tacit ledger limit {path} --epsilon {limit.epsilon} "
-                    f"--dp-delta {limit.dp_delta}"
-                )
+            if limit is not None:
+                ledger.check_limit(limit)
         except BaseException:
             chain.close()
             raise
         return ledger
+
+    def check_limit(self, limit: Limit) -> None:
+        """Refuse a limit that is not in force."""
+        if limit != (held := self.history().limit):
+            path = self._chain.path
+            raise IncompatibleError(
+                f"{path} holds the limit {held or 'none'} and {limit} was given: give the one that it holds, or put "
+                f"the other in force: tacit ledger limit {path} --epsilon {limit.epsilon} --dp-delta {limit.dp_delta}"
+            )
 
     def close(self) -> None:
         """Settle what was committed, and release the file."""
@@ -129,8 +133,8 @@ class Ledger:
         """Agree on a run: from now on it gets what the terms say and no more, and holds budget for all of it.
 
         The whole run must fit under the limit, beside what was spent and what other open runs hold, or it is refused
-        before anything is spent. The same terms again are a new entry only if the run holds its budget no more; other
-        terms for the same run are refused.
+        before anything is spent. The same terms again add an entry only if the reservation has lapsed; other terms for
+        the same run are refused.
         """
         with self._chain.transaction():
             if not self._agreed(data_id, terms):
@@ -162,6 +166,12 @@ class Ledger:
         self._admission.check_run(history, data_id, terms.run, terms.release, count, now)
         return False
 
+    def totals(self, data_id: str, dp_delta: float) -> tuple[float, float]:
+        """Return what a data set has spent, and what it will have spent once open runs have made all their releases."""
+        spent, reserved = self.history().spent.get(data_id, Counter()), self.reserved(data_id)
+        of_now, held = (self._price(tuple(some.items()), dp_delta) for some in (spent, spent + reserved))
+        return of_now, held
+
     def reserved(self, data_id: str, but: str | None = None) -> Counter[Release]:
         """Return the releases for which open runs hold budget now, one run left out."""
         with self._chain.transaction():
@@ -176,7 +186,7 @@ class Ledger:
         one `adjacency`: data whose answers were priced for another are refused.
         """
         made = self._made(key, asked, release, make, adjacency)
-        self._committed()  # an answer that is sent again may be one whose process was killed here
+        self._committed(leaves=True)  # an answer that is sent again may be one whose process was killed here
         return made
 
     def _made(self, key: Key, asked: str, release: Release, make: Callable[[], Array], adjacency: str) -> Array:
@@ -222,13 +232,16 @@ class Ledger:
             raise Refused(f"round {key.round} of run {key.run!r} was never answered: there is nothing to go on from.")
         return answer
 
-    def end(self, data_id: str, run: str, why: str) -> bool:
-        """End a run for good: no later round is answered, and it holds no budget. Return False if none is open."""
+    def end(self, data_id: str, run: str, why: str, final: bool = True) -> bool:
+        """End a run: no later round is answered, and it holds no budget. Return False if it is over already.
+
+        If the end is not `final` and nothing was released, the run may be joined again.
+        """
         with self._chain.transaction():
             place = self._current().places.get((data_id, run))
-            if place is None or place.is_over:
+            if place is None or (place.is_over and not (final and place.may_begin_anew)):
                 return False
-            body = {"kind": "end", "data": data_id, "run": run, "why": why, "at": _text(_now())}
+            body = {"kind": "end", "data": data_id, "run": run, "why": why, "final": final, "at": _text(_now())}
             self._history.add(self._chain.append(f"end {canonical([data_id, run])} {self._history.tip[0]}", body))
         self._committed()
         return True
@@ -246,9 +259,10 @@ class Ledger:
         """
         with self._chain.transaction():
             charges = [
-                Charge(data, run, place.terms.release, place.remaining, place.terms.adjacency)
+                Charge(data, run, place.terms.release, most, place.terms.adjacency)
                 for (data, run), place in self._current().places.items()
-                if place.terms is not None and not place.ended
+                if place.terms is not None and (not place.ended or place.may_begin_anew)
+                for most in [place.terms.releases if place.may_begin_anew else place.remaining]
             ]
             self._charge(charges + [self._stated(data_id, release) for release in lost], "restored from a backup")
         self._committed()
@@ -283,10 +297,12 @@ class Ledger:
                 self._witness.write(Position(self._witness.agent, first, n, head))
             self._commits = 0
 
-    def _committed(self) -> None:
+    def _committed(self, leaves: bool = False) -> None:
+        """Settle after enough commits. If that fails, nothing may leave; other entries are settled with the next."""
         self._commits += 1
         if self._commits >= self._settled_every:
-            self.settle()
+            with nullcontext() if leaves else suppress(Refused):
+                self.settle()
 
     def backup(self, to: Path) -> None:
         """Write a copy of the ledger as it is now into a new file."""
@@ -320,6 +336,11 @@ class Ledger:
             if head is not None and head.lower() not in {entry.hash for entry in self._chain.entries()}:
                 raise self._chain.corrupt(f"it does not go through {head[:12]}..., the head noted earlier")
         return Verified(*history.tip, len(history.answers), len(history.answers) - held)
+
+    def entries(self) -> list[ChainEntry]:
+        """Return all entries."""
+        with self._chain.transaction():
+            return list(self._chain.entries())
 
     def history(self) -> History:
         """A copy of everything on record, to look at."""

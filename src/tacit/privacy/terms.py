@@ -97,11 +97,12 @@ class Place:
     releases: int = 0
     last: tuple[int, int] = (0, 0)  # round and attempt
     ended: str = ""  # why the run has ended here, if it has: then no round is answered any more
+    final: bool = True  # of an end: the run does not begin anew, even if nothing was released
     held_until: datetime | None = None
 
     @property
     def remaining(self) -> int:
-        """The most releases that the run may still make: T + R less those made, and of later attempts only.
+        """Releases left: the smaller of T + R less those made, and of the attempts that are still possible.
 
         After attempt k at round t come at most R - k more attempts at t, and R + 1 at each later round.
         """
@@ -125,15 +126,20 @@ class Place:
         """Return whether the run holds budget now."""
         return self.held_until is not None and self.reserves and now < self.held_until
 
+    @property
+    def may_begin_anew(self) -> bool:
+        """Whether the coordinator has withdrawn the run before its first release."""
+        return bool(self.ended) and not self.final and not self.releases
+
     def joined(self, terms: Terms, held_until: datetime | None) -> None:
-        """Agree on terms. A run that ended before its first release begins anew."""
+        """Agree on terms. A run that was withdrawn before its first release begins anew."""
         self.terms, self.held_until, self.ended = terms, held_until, ""
 
     def agreed(self, terms: Terms) -> bool:
         """Whether these terms are in force already. Other terms under the same name are refused."""
+        if self.may_begin_anew:
+            return False
         if self.ended:
-            if not self.releases:
-                return False
             raise TermsChanged(f"run {terms.run!r} has ended here ({self.ended}): start a run with a new name.")
         if self.terms is not None and self.terms != terms:
             raise TermsChanged(

@@ -32,10 +32,10 @@ class Position:
 
 
 class Witness:
-    """The file of one agent. Only the process that holds the ledger's folder writes it."""
+    """The file of one agent. Only the process that holds the ledger's folder `writes` it; others compare with it."""
 
-    def __init__(self, path: Path, agent: str) -> None:
-        self.path, self.agent = path, agent
+    def __init__(self, path: Path, agent: str, writes: bool = True) -> None:
+        self.path, self.agent, self.writes = path, agent, writes
         self._written: Position | None = None
 
     def read(self) -> Position:
@@ -63,7 +63,7 @@ class Witness:
 
     def write(self, position: Position) -> None:
         """Replace the file: it is on disk when this returns. Raise Refused if that fails."""
-        if position == self._written:
+        if position == self._written or not self.writes:
             return
         text = json.dumps(asdict(position), indent=1) + "\n"
         try:
@@ -77,6 +77,6 @@ class Witness:
 
     def _damaged(self, why: str) -> LedgerCorrupt:
         return LedgerCorrupt(
-            f"the witness {self.path} of agent {self.agent} cannot be used ({why}). Put it back, or restore ledger and "
-            "witness from a backup: tacit agent restore SITE.toml BACKUP."
+            f"the witness {self.path} of agent {self.agent} cannot be used ({why}). Put it back, or make it anew with "
+            "tacit agent restore SITE.toml BACKUP, which keeps a ledger that is newer than the backup."
         )
