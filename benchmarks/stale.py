@@ -29,7 +29,8 @@ from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Replies
 from tacit.engine.evaluate import measures
 from tacit.federation.account import FADING, Account, Taken
-from tacit.guarded.sums import Sums
+from tacit.guarded.half import gradient_of
+from tacit.query.query import Value
 from tacit.rounds import Trace
 from tacit.run import build, deploy
 from tacit.run.compose import AdmmSetup
@@ -59,10 +60,10 @@ def absent(kind: str, rounds: int, agents: int, seed: int) -> Array:
     return found
 
 
-def answer(agent: Agent, sums: Sums, account: Account, p: int, msg: Broadcast) -> Taken:
+def answer(agent: Agent, value: Value, account: Account, p: int, msg: Broadcast) -> Taken:
     """Return what agent p releases, from the state that both sides have of it."""
     own = agent.caught_up(Local(account.z[p], account.dual[p], float(account.rho[p])), msg)
-    slope = agent.problem.weight * sums(msg.w) + agent.regular_slope(msg.w, msg.w)
+    slope = value({"point": msg.w}) + agent.regular_slope(msg.w, msg.w)
     after, _ = agent.move(own, msg, slope, agent.constant_bound)
     return Taken(p, msg.t, msg.w, msg.rho, after.z)
 
@@ -78,14 +79,14 @@ def replies(rule: str, account: Account, before: Account, msg: Broadcast) -> Rep
     return account.replies(msg.t, msg.w, msg.rho, TRACE, before)
 
 
-def trained(setup: AdmmSetup, sums: Sequence[Sums], rule: str, away: Array) -> Array:
+def trained(setup: AdmmSetup, values: Sequence[Value], rule: str, away: Array) -> Array:
     """Return the last model of a run in which agents are away."""
     server = setup.server
     state, account = server.start(), Account.zero(len(setup.agents), setup.shape, server.order)
     while state.t < server.rounds:
         msg = server.ask(state)
         there = [p for p in range(len(setup.agents)) if not away[msg.t, p]]
-        after = account.after([answer(setup.agents[p], sums[p], account, p, msg) for p in there])
+        after = account.after([answer(setup.agents[p], values[p], account, p, msg) for p in there])
         state, _ = server.conclude(state, msg, replies(rule, after, account, msg))
         account = after
     return np.asarray(setup.problem.domain.project(state.w))
@@ -96,18 +97,23 @@ def rows(data: str, epsilon: float, rounds: int, seeds: int, all_steps: Sequence
     chosen = DATA[data] | {"run.rounds": rounds, "privacy.epsilon": epsilon}
     usual = preset("sound", "objt", str(chosen["data.source"])).with_values(chosen)
     federation = build.federation(usual)
-    sums: list[Sums] = []
+    values: list[Value] = []
     for steps in all_steps:
         for seed in range(seeds):
             spec = usual.with_values({"run.seed": seed, "schedule.rho_factor": 1 / steps})
             setup = build.admm_setup(spec, federation)
-            sums = sums or [deploy.compiled_sums(setup.shape[1], agent) for agent in setup.agents]  # the same for all
+            values = values or gradients(setup)  # the same for all
             for kind in ABSENCES:
                 away = absent(kind, rounds, federation.n_agents, seed)
                 for rule in RULES if kind != "nobody" else RULES[:1]:
                     told = {"data": data, "epsilon": epsilon, "rounds": rounds, "steps": steps, "absence": kind}
-                    w = trained(setup, sums, rule, away)
+                    w = trained(setup, values, rule, away)
                     yield told | {"rule": rule, "seed": seed} | judged(w, setup, federation)
+
+
+def gradients(setup: AdmmSetup) -> list[Value]:
+    """Return what the records of each agent add to the slope at a model, as deployed agents compute it."""
+    return [gradient_of(agent, setup.shape, deploy.compiled_sums).value for agent in setup.agents]
 
 
 def judged(w: Array, setup: AdmmSetup, federation: Federation) -> dict[str, Any]:

@@ -102,6 +102,6 @@ def test_a_deployed_agent_answers_for_records_that_it_holds_alone() -> None:
     spec = preset("sound", "objt", "synthetic").with_values({"run.rounds": 2, "privacy.noise": "exact"})
     setup = build.admm_setup(spec, build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0)))
     first, second, _ = deploy.halves(spec, setup)
-    assert first.sums is not None
+    assert first.gradient.value is not None
     with pytest.raises(DataError, match="elsewhere"):
-        _ = second.sums
+        _ = second.gradient.value

@@ -26,7 +26,7 @@ from tacit.errors import DataError, SpecError, printable
 Array: TypeAlias = NDArray[Any]
 
 # Of a feature, and of a model that an agent is asked at. Scores stay below 1e50 * 1e50 * J, so that their squares, the
-# norms made of them and every product on the way to a gradient are finite, whatever the data (tacit.guarded.half)
+# norms made of them and every product on the way to a gradient are finite, whatever the data (tacit.query.gradient)
 LARGEST = 1e50
 
 

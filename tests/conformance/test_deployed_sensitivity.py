@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,11 +11,11 @@ from hypothesis import strategies as st
 from tacit.guarded.agent import Guarded
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
-from tacit.guarded.sums import numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Memory
+from tacit.query.sums import numpy_sums
 from tacit.run import build, deploy
 from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard, Target
@@ -65,7 +64,7 @@ def without_noise():
 def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
-    summing = partial(deploy.compiled_sums, over.n_classes) if len(shard) % 2 else numpy_sums
+    summing = deploy.compiled_sums if len(shard) % 2 else numpy_sums
     half = AdmmHalf(replace(setup.agents[0], shard=shard), setup.shape, setup.rho, spec.run.rounds, summing)
     return Guarded("0", half, deploy.terms(spec, half), "data", Memory())
 

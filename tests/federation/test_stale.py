@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.stale import ABSENCES, RULES, absent, rows, table, trained
+from benchmarks.stale import ABSENCES, RULES, absent, gradients, rows, table, trained
 
 from tacit.engine.plain import PlainEngine
 from tacit.rounds import rounds as loop
-from tacit.run import build, deploy
+from tacit.run import build
 from tacit.run.presets import preset
 
 ROUNDS = 6
@@ -15,11 +15,11 @@ ROUNDS = 6
 def test_with_nobody_missing_every_rule_is_the_run_of_the_plain_engine():
     spec = preset("sound", "objt", "heart").with_values({"run.rounds": ROUNDS})
     setup = build.admm_setup(spec, build.federation(spec))
-    sums = [deploy.compiled_sums(setup.shape[1], agent) for agent in setup.agents]
+    values = gradients(setup)
     engine = PlainEngine([setup.agents], setup.shape)
     *_, ((state, _),) = loop([setup.server], [setup.server.start()], engine.exchange_all)
     for rule in RULES:
-        w = trained(setup, sums, rule, absent("nobody", ROUNDS, len(setup.agents), 0))
+        w = trained(setup, values, rule, absent("nobody", ROUNDS, len(setup.agents), 0))
         np.testing.assert_allclose(w, state.w, rtol=1e-6, atol=1e-9)
 
 

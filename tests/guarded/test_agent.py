@@ -17,7 +17,6 @@ from tacit.errors import DataError, IncompatibleError, RefusalWarning, Refused, 
 from tacit.guarded.agent import DELTA_FOR_THE_GRID, Outgoing
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
-from tacit.guarded.sums import numpy_sums
 from tacit.privacy import exact, lattice
 from tacit.privacy import terms as agreements
 from tacit.privacy.budget import total
@@ -25,6 +24,8 @@ from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Silence
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Key, Memory, Terms
+from tacit.query.records import Reader, Reads, View
+from tacit.query.sums import numpy_sums
 from tacit.run import deploy
 from tacit.schedule import Constant
 from tacit.types import LARGEST, Norm, Shard
@@ -299,8 +300,9 @@ def test_a_declared_bound_is_made_true_and_a_record_beyond_it_is_no_reason_to_re
     agent = replace(agent, half=half)
     assert agent.respond(start(), ask(agent))[1].body["z"].shape == SHAPE
     bound = half.agent.variant.bound
+    held = half.gradient.query.held(Reader(half.gradient.records, Reads(View.ROWS)).whole())
     for norm, most in ((bound.norm, bound.row_norm), (Norm.L2, bound.euclidean_row)):
-        assert norm.of_rows(half.held.shard.x).max() <= most * (1 + 1e-12)
+        assert norm.of_rows(held.x).max() <= most * (1 + 1e-12)
 
 
 def test_any_error_on_the_way_is_told_to_the_owner_alone(tmp_path, monkeypatch):
@@ -466,7 +468,7 @@ def test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_t
     long = replace(half.agent, shard=replace(half.agent.shard, x=100 * half.agent.shard.x))
     given = []
 
-    def summing(held):
+    def summing(_query, held):
         given.append(held)
         return lambda point: np.full(point.shape, 7.0)
 
@@ -475,8 +477,8 @@ def test_sums_may_be_another_s_and_are_over_the_records_for_which_the_bound_is_t
     for _ in range(2):
         np.testing.assert_array_equal(other.value(start(), 1, body), np.full(SHAPE, 7 * half.agent.problem.weight))
     (held,) = given  # once: whoever sums may pack the records
-    assert held.shard.x.dtype == np.float64
-    assert Norm.L2.of_rows(held.shard.x).max() <= half.agent.variant.bound.row_norm * (1 + 1e-12)
+    assert held.x.dtype == np.float64
+    assert Norm.L2.of_rows(held.x).max() <= half.agent.variant.bound.row_norm * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("by_numpy", [False, True])
@@ -485,7 +487,7 @@ def test_sums_are_the_gradient_of_the_simulated_agent(by_numpy):
     half = replace(half, summing=numpy_sums) if by_numpy else half
     point = np.random.default_rng(0).normal(size=SHAPE)
     wanted = half.agent.in_double().data_gradient(point)[0]
-    np.testing.assert_allclose(half.agent.problem.weight * half.sums(point), wanted, rtol=1e-13)
+    np.testing.assert_allclose(half.gradient.value({"point": point}), wanted, rtol=1e-13)
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])

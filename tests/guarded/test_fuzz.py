@@ -9,7 +9,6 @@ import random
 import sys
 import warnings
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -20,10 +19,10 @@ from tacit.guarded import agent as deployed
 from tacit.guarded.agent import Guarded, scale_of
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
-from tacit.guarded.sums import numpy_sums
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.terms import Memory, Terms
+from tacit.query.sums import numpy_sums
 from tacit.run import build, deploy
 from tacit.run.presets import preset
 from tacit.types import LARGEST, Shard
@@ -32,8 +31,6 @@ from tests.conftest import federation
 MESSAGES = 100_000
 ROUNDS = 10**6
 SHAPE = (4, 3)
-AS_DEPLOYED = partial(deploy.compiled_sums, SHAPE[1])
-
 SPECS = {
     "sound": ("objt", {}),
     "at z": ("objt", {"algorithm.order": "wzd", "algorithm.linearize_at": "z"}),
@@ -63,7 +60,7 @@ def neighbours(shard):
     return shard, [first(0 * own), first(own, label), first(-LARGEST), first(1e-40), first(-own, label)]
 
 
-def pair_of(name, n, summing=AS_DEPLOYED):
+def pair_of(name, n, summing=deploy.compiled_sums):
     """Two agents with the same terms, whose data are neighbours; they sum as deployed, unless told otherwise."""
     algorithm, values = SPECS[name]
     over = federation(sizes=(5, 3, 4))

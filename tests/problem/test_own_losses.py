@@ -12,12 +12,14 @@ from tacit.data import synthetic
 from tacit.engine.kernels import aligned, of_run, width
 from tacit.engine.passes import Blas, LossesAndBounds, exact_sums, row_norms
 from tacit.errors import IncompatibleError, InputError
-from tacit.guarded.sums import numpy_sums
 from tacit.methods.method import Budget
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task, plain_sums
 from tacit.problem.loss import LOSSES, ROWS, Softmax, Squared, aims, check_separable
 from tacit.problem.sensitivity import ROOM, Declared, from_feature_bounds, from_row_norm, from_row_norms
+from tacit.query.gradient import Gradient
+from tacit.query.query import AgentQuery
+from tacit.query.records import InMemory
 from tacit.run import build
 from tacit.types import Norm, Shard
 
@@ -176,7 +178,9 @@ def simulated(x, y, w, loss, bound):
 
 
 def deployed(x, y, w, loss, bound):
-    return numpy_sums(agent(x, y, loss, bound))(w)
+    records = InMemory.of(Shard(x, y))
+    query = Gradient((J, K), loss, bound, 1.0)
+    return AgentQuery(query, records, query.evaluator).value({"point": w})
 
 
 def problem(loss):

@@ -20,7 +20,7 @@ from tacit.types import Array, Shard
 
 # float32 sums over n records move a difference of neighbours by up to 7e-7 n of the bound, the worst a search found for
 # one form of the records (an engine may take another for other records); simulated noise is scaled for it. Deployed
-# agents sum in float64, in a form that the number of features decides, with a proved bound (guarded.half)
+# agents sum in float64, in a form that the number of features decides, with a proved bound (query.gradient)
 ROUNDING = 1e-6
 
 

@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +77,7 @@ def _deployed(
 
     Lanes differ only in the keys of their agents, and a deployed agent has no key: all lanes share the halves.
     """
-    summing = partial(deploy.compiled_sums, shape[1])
-    halves = [AdmmHalf(agent, shape, rho, rounds, summing) for agent in lanes[0]]
+    halves = [AdmmHalf(agent, shape, rho, rounds, deploy.compiled_sums) for agent in lanes[0]]
     agreed = [replace(deploy.terms(spec, half), rounds=rounds) for half in halves]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody reads it later
     allow_files(len(halves))

@@ -21,7 +21,7 @@ from tacit.audit.sum_faults import Fault
 from tacit.errors import unknown
 from tacit.methods.method import Entry
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
-from tacit.problem.sensitivity import Adjacency, Declared
+from tacit.problem.sensitivity import Adjacency, Clipped
 from tacit.run.spec import Spec
 from tacit.types import Array, Norm
 
@@ -56,9 +56,17 @@ def fainter(factor: float) -> Callable[[Variant], Variant]:
     return faint
 
 
+@dataclass(frozen=True)
+class Unclipped(Clipped):
+    """A bound that is taken for true, and changes no residual."""
+
+    def shrink(self, residual: Array, x_norm: Array) -> Array:  # noqa: ARG002
+        return residual
+
+
 def unclipped(variant: Variant) -> Variant:
     """Declare the bound of a clipped gradient, but do not clip the gradient."""
-    return replace(variant, bound=Declared(variant.bound.norm, variant.bound.bound(np.zeros((0, 1)), np.zeros(0))))
+    return replace(variant, bound=Unclipped(variant.bound.norm, variant.bound.bound(np.zeros((0, 1)), np.zeros(0))))
 
 
 def stuck(variant: Variant) -> Variant:

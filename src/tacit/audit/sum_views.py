@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,9 +107,9 @@ def coalition(
     The public numbers are those of the agents with the canary on both sides.
     """
     rounds, again = releases
-    rho, summing = Penalties({1: 1.0}), partial(deploy.compiled_sums, shape[1])
+    rho = Penalties({1: 1.0})
     made = [
-        [AdmmHalf(agent, shape, rho, rounds, summing) for agent in (first, *(other for _ in NAMES[1:]))]
+        [AdmmHalf(agent, shape, rho, rounds, deploy.compiled_sums) for agent in (first, *(other for _ in NAMES[1:]))]
         for first in sides
     ]
     numbers = mean.public(made[0], rounds + again)

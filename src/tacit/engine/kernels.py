@@ -123,7 +123,7 @@ def patches(features: int) -> Array | None:
     """An order of features for square images: patches of four rows by two columns, one a group; None for other numbers.
 
     Strokes then fill fewer groups than runs of eight pixels do. The order is a function of J alone, which is public: no
-    record decides in which order a score is summed (tacit.guarded.half).
+    record decides in which order a score is summed (tacit.query.gradient).
     """
     side = math.isqrt(features)
     if side * side != features or side % 4:

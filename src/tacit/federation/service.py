@@ -214,7 +214,7 @@ class Service:
         for name, (half, terms) in agreed.items():
             ours = spec.with_values({"privacy.data_id": data_ids[name]})
             deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
-            _ = half.sums  # made now, so that the first round takes no longer than the others
+            _ = half.gradient.value  # made now, so that the first round takes no longer than the others
         return agreed
 
     def _drop(self, run: Loaded) -> None:

@@ -2,7 +2,6 @@
 
     gate    a message becomes a value of a checked type, or is refused; no record is looked at
     half    what a method does at an agent, cut in two where noise goes in
-    sums    what the half asks of the records
     agent   gate -> records -> noise -> ledger -> answer; beside its server, or at home with its ledger alone
     masks   what hides an agent's numbers in a sum over a set of agents
 """

@@ -1,23 +1,8 @@
 """A method at an agent, cut in two where noise goes in: `value` asks the records, `step` sees the noisy value alone.
 
-Everything but `value` is a function of public numbers and of earlier releases. `value` is total: once a question has
-passed the gate, no record decides whether, or in which way, it is computed. For the ADMM family this is why:
+`value` is the gradient query (tacit.query.gradient), which is total and whose sensitivity is proved there. Everything
+else is a function of public numbers and of earlier releases. For the ADMM family this is why it does not fail either:
 
-* A model that is asked at, and a feature, are at most LARGEST = 1e50. Scores are at most 1e100 J, their squares and the
-  norms made of them 1e200 J^2 K, the product of a record's norm with that of its residual 1e150 J^2 K: all are finite
-  for any J and K that fit a memory. Softmax subtracts its largest score, so its exponentials lie in [0, 1] and their
-  sum in [1, K]; that of Poisson is of a number of at most 0. Numbers that underflow become zero, and floating-point
-  flags are ignored on the way.
-* Labels lie in 0 .. K-1, and numbers to predict in [-1, 1], which is checked when the agent is built; the gate has
-  fixed the shape (J, K).
-* A declared bound is made true, not checked: rows that are longer are shortened when the agent is built, and residuals
-  that are longer in every answer.
-* What goes into the noise is the sum over records alone. The slope of the regulariser, which depends on the model and
-  could be so large that adding it rounds a record away or up, is added after the noise.
-* Scores and sums run over features and records in an order that J alone decides. Were it chosen by what the records
-  hold, one record could change how the scores of all others are rounded, and a model with terms that cancel makes any
-  residual of that. Time is no part of the claim: groups of zeros are left out, so that an answer takes longer the fewer
-  there are, in every round alike.
 * Constants of the run (penalty, radius, weight, W) are held to [1e-50, 1e50], and an agent's own z and dual to 1e150:
   the step and the next dual are finite too. z and dual follow from releases, so that refusing them tells no more.
 * A projection takes a bounded number of steps and does not fail (PROJECTED). It sees the noisy value and public numbers
@@ -27,7 +12,7 @@ passed the gate, no record decides whether, or in which way, it is computed. For
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -35,10 +20,9 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.compatible import release
 from tacit.admm.messages import Broadcast, Local, Order, Reply
-from tacit.admm.rule import Objective, Prox, Trust
+from tacit.admm.rule import Objective, Point, Prox, Trust
 from tacit.admm.updates import ascent
-from tacit.errors import DataError, IncompatibleError, Unfit
-from tacit.guarded.sums import Summing, Sums
+from tacit.errors import IncompatibleError, Unfit
 from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
@@ -46,17 +30,18 @@ from tacit.privacy.release import Release
 from tacit.problem.ball_around import BallAround
 from tacit.problem.bounds import Bounds
 from tacit.problem.domain import Ball, Box, Domain, Everywhere
-from tacit.problem.sensitivity import Clipped
 from tacit.problem.simplex import Simplex
+from tacit.query.gradient import Gradient, evaluator
+from tacit.query.query import LARGEST_CONSTANT, SMALLEST_CONSTANT, AgentQuery
+from tacit.query.records import InMemory
+from tacit.query.sums import Summing
 from tacit.schedule import Schedule
-from tacit.types import Array, Norm, fits
+from tacit.types import Array, Norm
 
-SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
 LARGEST_STATE = 1e150
 # sets W that a deployed agent can project onto: in a number of steps that is bounded whatever the point is, and without
 # an error, which would tell of a noisy value that is not on record
 PROJECTED = Everywhere | Box | Bounds | Ball | BallAround | Simplex
-UNIT_ROUNDOFF = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,26 +68,13 @@ class AdmmHalf:
                 "ball or simplex. Others train with simulated noise (--seed)."
             )
         self._check_constants()
-        x, y = self.agent.shard.x, self.agent.shard.y
-        if x.shape[1] != self.shape[0] or not fits(y, self.shape[1]):
-            raise DataError(f"records and labels do not fit a model of shape {self.shape}: encode labels as 0..K-1.")
+        if self.agent.shard.here:
+            self.gradient.check()
 
     @cached_property
-    def held(self) -> Agent:
-        """The agent over records for which its declared bound is true; they are float64 where rows may be shortened.
-
-        Whether they may is public: a bound that clips declares nothing of the records, and leaves them as they are.
-        """
-        if isinstance(self.agent.variant.bound, Clipped):
-            return self.agent
-        shard = replace(self.agent.shard, dtype=np.float64)
-        return replace(self.agent, shard=replace(shard, x=self.agent.variant.bound.hold(shard.x)))
-
-    @cached_property
-    def sums(self) -> Sums:
-        """The sums over the records that are held."""
-        self.agent.shard.at_hand()
-        return self.summing(self.held)
+    def gradient(self) -> AgentQuery[Gradient]:
+        """The gradient query of the agent's records."""
+        return gradient_of(self.agent, self.shape, self.summing)
 
     @cached_property
     def start(self) -> Local:
@@ -154,27 +126,8 @@ class AdmmHalf:
 
     @cached_property
     def sensitivity(self) -> float:
-        """How far one record moves `value`, as it is computed: weight * (1 or 2) * bound, and what float64 adds.
-
-        `value` is weight sum_i x_ij a_ik, where a_i was clipped before it is summed, with u = 2^-53:
-
-        * The clip. |x_i|, |a_i|, their product, C over it and a_ik times that are each rounded, so that the numbers
-          x_ij and a_ik as they are have |x_i| |a_i| <= C (1 + (J + K + 8) u), and C = ROOM bound is less than the bound
-          by 1e-5 of it: |g_i| = |x_i a_i^T| <= bound, exactly, for any J + K below 1e10. (A norm whose squares
-          underflow belongs to a record smaller than 1e-160, which needs no clip.) A declared bound has |x_i| <= B and
-          |a_i| <= ROUNDED A, B A = ROOM bound: their product is less than the bound by 4e-6 of it.
-        * The sum. Each term is rounded at most n times in sums, in any order, in blocks or not, and once in its
-          product or, fused, not at all; the weight is one more: |fl(sum) - sum| <= (n + 4) u sum_i |g_i|, entry by
-          entry in |x_ij| |a_ik| and so in any of our norms. sum_i |g_i| <= n bound: at both neighbours, at most
-          2 n (n + 4) u bound.
-
-        Where Laplace noise is charged in l1 and in l2 at once, the grid's g d in l1 covers its g sqrt(d) in l2: the
-        bounds have |s|_2 / |s|_1 >= 1 / sqrt(2 J), and d = J K >= 2 J. Where K = 1, a residual is one number, of one
-        size in every norm, so that |s|_2 / |s|_1 >= 1 / sqrt(J) = 1 / sqrt(d).
-        """
-        n = len(self.agent.shard)
-        bound = self.agent.problem.weight * self.agent.variant.adjacency.value * self.agent.constant_bound
-        return bound * (1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF)
+        """How far one record moves `value`, as it is computed."""
+        return self.gradient.sensitivity(self.norm, self.agent.variant.adjacency)
 
     def take_up(self, own: Local, t: int, body: Body) -> Local:
         """The agent's state, brought up to date by the question; Unfit where that state left the range."""
@@ -182,12 +135,12 @@ class AdmmHalf:
         if not 0 <= own.rho <= LARGEST_CONSTANT:
             raise Unfit("the penalty of the agent's last round is out of range.")
         own = self.agent.caught_up(own, self._message(t, body))
-        Numbers(self.shape).checked("the model that the agent linearises at", self._point(own, t, body), t)
+        self.gradient.query.point.checked("the model that the agent linearises at", self._point(own, t, body), t)
         return own
 
     def value(self, own: Local, t: int, body: Body) -> Array:
         """What the records say, before noise: the one place that touches them."""
-        return np.asarray(self.agent.problem.weight * self.sums(self._point(own, t, body)))
+        return self.gradient.value({"point": self._point(own, t, body)})
 
     def step(self, own: Local, t: int, body: Body, noisy: Array) -> tuple[Array, float]:
         """What the agent answers, from the noisy value alone, and the share of its entries that a constraint stops."""
@@ -219,13 +172,21 @@ class AdmmHalf:
         schedules += [rule.radius] if isinstance(rule, Trust) else [rule.eta] if isinstance(rule, Prox) else []
         constants = [schedule(t) for schedule in schedules for t in (1, self.rounds)]
         constants += _sizes(problem.domain)
-        constants += [problem.beta or 1.0, problem.weight, self.agent.constant_bound]
+        constants += [problem.beta or 1.0]
         for constant in constants:
             if not SMALLEST_CONSTANT <= constant <= LARGEST_CONSTANT:
                 raise IncompatibleError(
                     f"a deployed agent takes constants from {SMALLEST_CONSTANT:g} to {LARGEST_CONSTANT:g}, and one of "
-                    f"its run (penalty, radius, eta, beta, weight, bound) is {constant:g}: change it."
+                    f"its run (penalty, radius, eta, beta) is {constant:g}: change it."
                 )
+
+
+def gradient_of(agent: Agent, shape: tuple[int, int], summing: Summing) -> AgentQuery[Gradient]:
+    """The gradient query that an agent's step asks of its records; at a shared point if it is linearised at w."""
+    problem, variant = agent.problem, agent.variant
+    shared = isinstance(variant.rule, Prox | Trust) and variant.rule.at is Point.GLOBAL
+    query = Gradient(shape, problem.loss, variant.bound, problem.weight, shared)
+    return AgentQuery(query, InMemory.of(agent.shard), evaluator(summing))
 
 
 def _sizes(domain: Domain) -> list[float]:

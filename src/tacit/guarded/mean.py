@@ -19,7 +19,6 @@ from typing import Protocol
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Local, Replies
-from tacit.admm.rule import Point
 from tacit.errors import IncompatibleError
 from tacit.guarded.gate import Question
 from tacit.guarded.half import AdmmHalf
@@ -34,7 +33,7 @@ from tacit.types import Array
 def public(halves: Sequence[AdmmHalf], releases: int) -> Summed:
     """The numbers of a run that all agents agree on, from the halves of all of them, here or elsewhere."""
     first = halves[0]
-    if first.law is not Law.GAUSSIAN or first.agent.variant.rule.at is not Point.GLOBAL:
+    if first.law is not Law.GAUSSIAN or not first.gradient.query.additive:
         raise IncompatibleError("a secure sum takes Gaussian noise, and gradients at w: use the sound preset.")
     most = max(len(half.agent.shard) for half in halves)
     sensitivity = max(half.sensitivity for half in halves)  # it has room for what float64 adds to a sum

@@ -15,7 +15,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tacit.admm.agent import Agent
 from tacit.engine.passes import exact_sums
 from tacit.errors import DataError, IncompatibleError, Refused
 from tacit.guarded import mean
@@ -23,7 +22,6 @@ from tacit.guarded.agent import DELTA_FOR_THE_GRID, Addressed, Guarded, Store, s
 from tacit.guarded.half import AdmmHalf
 from tacit.guarded.masks.graph import ALL_PAIRS, FAILURE
 from tacit.guarded.mean import Adds
-from tacit.guarded.sums import Sums, numpy_sums
 from tacit.privacy import lattice
 from tacit.privacy.budget import total, upward
 from tacit.privacy.exact import Law
@@ -32,13 +30,16 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Events, Release
 from tacit.privacy.summed import Summed, releases
 from tacit.privacy.terms import Memory, Terms
+from tacit.query.gradient import Gradient
+from tacit.query.records import Block
+from tacit.query.sums import Sums, numpy_sums
 from tacit.run.build import Setup
 from tacit.run.compose import AdmmSetup
 from tacit.run.ledgers import allow_files, file_of
 from tacit.run.spec import Spec
 from tacit.run.summed import Lane
 from tacit.schedule import Schedule
-from tacit.types import Federation
+from tacit.types import Federation, Shard
 
 if TYPE_CHECKING:
     from tacit.guarded.summand import Summand
@@ -74,13 +75,13 @@ def price(events: Events, dp_delta: float) -> float:
 
 def halves(spec: Spec, setup: AdmmSetup) -> Iterator[AdmmHalf]:
     """Return every agent's half of the method; refuse a method that cannot be guarded."""
-    summing = partial(compiled_sums, setup.shape[1])
-    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds, summing) for agent in setup.agents)
+    return (AdmmHalf(agent, setup.shape, setup.rho, spec.run.rounds, compiled_sums) for agent in setup.agents)
 
 
-def compiled_sums(n_classes: int, agent: Agent) -> Sums:
-    """Return the sums over the records of an agent, compiled where there is a loop for them, else NumPy's."""
-    return exact_sums(agent.shard, agent.problem.loss, agent.variant.bound, n_classes) or numpy_sums(agent)
+def compiled_sums(query: Gradient, rows: Block) -> Sums:
+    """Return the sums over the records of an agent, compiled if there is a loop for them, else NumPy's."""
+    shard = Shard(rows.x, rows.y, rows.x.dtype.type)
+    return exact_sums(shard, query.loss, query.record_bound, query.shape[1]) or numpy_sums(query, rows)
 
 
 def terms(spec: Spec, half: AdmmHalf) -> Terms:

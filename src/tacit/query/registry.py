@@ -1,0 +1,10 @@
+"""Every query by name, one line each. A query is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from tacit.query.query import Query
+from tacit.registry import Registry
+
+QUERIES: Registry[type[Query]] = Registry("query", {
+    "gradient": "tacit.query.gradient:Gradient",
+})  # fmt: skip
