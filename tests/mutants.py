@@ -53,6 +53,7 @@ KEPT = SUM_AUDIT + "test_a_secure_sum_keeps_its_claim_and_the_attack_sees_much_o
 GRAPH, CHAIN = "tests/methods/test_graph_admm.py::", "tests/methods/test_gadmm.py::"
 NETWORK = "tests/methods/test_network.py::"
 BEHIND, COMPARE = "tests/methods/test_behind_sum.py::", "tests/compare/test_compare.py::"
+QUERY = "tests/conformance/test_queries.py::"
 AT_SIZE = "tests/conformance/test_deployed_at_size.py::"
 WITNESS, HELD = "tests/privacy/test_witness.py::", "tests/federation/test_reservations.py::"
 SITE_FILES = "tests/federation/test_ledger_files.py::"
@@ -76,6 +77,40 @@ PROBLEMS, TRAINED = "tests/conformance/test_problems.py::", "tests/run/test_prob
 LOSS, SETS = "tests/problem/test_losses.py::", "tests/problem/test_domains.py::"
 
 MUTANTS = (
+    Mutant("query: an absent record is read", "query/records.py",
+           "    values = values.copy()\n    values[absent] = 0\n", "",
+           QUERY + "test_an_absent_record_contributes_zero_whatever_its_row_holds"),
+    Mutant("query: where records are absent, the layout of a matrix is another", "query/records.py",
+           "_blank(np.ascontiguousarray(block.x), absent)", "_blank(block.x, absent)",
+           QUERY + "test_an_absent_record_contributes_zero_whatever_its_row_holds"),
+    Mutant("query: records are read before parameters are checked", "query/query.py",
+           "        checked = self.query.parameters.checked(parameters, 1)\n",
+           "        self.check()\n        checked = self.query.parameters.checked(parameters, 1)\n",
+           QUERY + "test_parameters_of_a_question_are_refused_before_a_record_is_touched"),
+    Mutant("query: a bound may be read from the data", "query/gradient.py",
+           "if not isinstance(own, Declared | Clipped) or not own.public:", "if False:",
+           QUERY + "test_a_bound_that_is_read_from_the_data_is_refused"),
+    Mutant("query: a clip in l2 bounds l1 by the same number", "query/gradient.py",
+           "return math.sqrt(self.size) * own.value", "return own.value",
+           QUERY + "test_one_record_of_hundreds_moves_a_value_no_further_than_the_sensitivity"),
+    Mutant("query: X'Y of moments is free", "query/moments.py",
+           "math.sqrt(g**2 + c**2 * e + s**2 * e**2)", "math.sqrt(g**2 + s**2 * e**2)",
+           QUERY + "test_one_record_of_hundreds_moves_a_value_no_further_than_the_sensitivity"),
+    Mutant("query: a record that is replaced moves X'X and X'Y apart from each other", "query/moments.py",
+           "    m = v / (2 * g**2) if 2 * g**2 > v else 1.0\n", "    m = 0.0\n",
+           QUERY + "test_the_worst_neighbours_come_near_the_sensitivity_so_that_little_noise_is_wasted"),
+    Mutant("query: y'y counts absent records", "query/moments.py",
+           "some.present.sum() * query.label_square", "len(y) * query.label_square",
+           QUERY + "test_an_absent_record_contributes_zero_whatever_its_row_holds"),
+    Mutant("query: a record that is replaced leaves no bin", "query/counts.py",
+           "moved = len(self.edges) * adjacency.value", "moved = len(self.edges)",
+           QUERY + "test_the_worst_neighbours_come_near_the_sensitivity_so_that_little_noise_is_wasted"),
+    Mutant("query: many histograms cost as much as one", "query/counts.py",
+           "else math.sqrt(moved)", "else math.sqrt(adjacency.value)",
+           QUERY + "test_histograms_have_the_sensitivity_of_one_bin_each"),
+    Mutant("query: edges may fall", "query/counts.py",
+           " or not all(a < b for a, b in pairwise(edges))", "",
+           QUERY + "test_a_description_with_a_wrong_parameter_is_refused"),
     Mutant("at size: noise for all rounds but one, of more than twenty", "run/compose.py",
            "if behind else spec.run.rounds\n", "if behind else spec.run.rounds - (spec.run.rounds > 20)\n",
            AT_SIZE + "test_the_noise_that_is_drawn_keeps_the_budget_over_all_rounds_and_wastes_little"),
@@ -717,11 +752,11 @@ MUTANTS = (
     Mutant("one message forgets the label's part of the sensitivity", "methods/onemessage.py",
            "math.sqrt(1 + balance**2 * label_square(facts))", "1.0",
            MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),
-    Mutant("one message counts the entries off the diagonal twice", "methods/onemessage.py",
+    Mutant("one message counts the entries off the diagonal twice", "query/moments.py",
            "np.where(at[0] == at[1], 1.0, math.sqrt(2))", "np.where(at[0] == at[1], 1.0, 2.0)",
            MESSAGE + "test_no_record_moves_a_message_further_than_the_noise_is_scaled_for"),
-    Mutant("one message believes the declared norm of a row", "methods/onemessage.py",
-           "        x *= (row_norm / np.maximum(Norm.L2.of_rows(x), row_norm))[:, None]\n", "",
+    Mutant("one message believes the declared norm of a row", "query/moments.py",
+           "            x *= (query.row_norm / np.maximum(Norm.L2.of_rows(x), query.row_norm))[:, None]\n", "",
            MESSAGE + "test_a_row_that_is_longer_than_declared_is_shrunk_by_its_agent"),
     Mutant("one message has half of its noise", "methods/onemessage.py",
            "return self.multiplier * sensitivity", "return 0.5 * self.multiplier * sensitivity",

@@ -12,7 +12,7 @@ from tacit.audit import methods as audit
 from tacit.errors import IncompatibleError, SpecError
 from tacit.methods import noisy_ridge, onemessage
 from tacit.methods.method import Budget, simulate
-from tacit.methods.noisy_ridge import Known, Moments
+from tacit.methods.noisy_ridge import Known, NoisyMoments
 from tacit.methods.onemessage import OneMessage
 from tacit.methods.promise import Trusted, Unit
 from tacit.methods.registry import METHODS
@@ -166,7 +166,7 @@ def test_without_noise_the_model_is_ridge_regression_on_one_hot_labels():
 
 def test_where_noise_outweighs_the_records_the_penalty_alone_holds_a_direction():
     """d = (-5, 3): w = (c_1 / penalty, c_2 / (3 + penalty)) up to a factor."""
-    released = Moments(np.diag([-5.0, 3.0]), np.array([[1.0, -1.0], [2.0, -2.0]]))
+    released = NoisyMoments(np.diag([-5.0, 3.0]), np.array([[1.0, -1.0], [2.0, -2.0]]))
     known = Known(10, 1.0, 5.0, 2.0, least=1e3)  # one penalty is left
     w = noisy_ridge.fit(released, (released, released), known, softmax=False)
     assert w[1, 0] / w[0, 0] == pytest.approx(2 * 1e3 / (1e3 + 3))

@@ -31,12 +31,13 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.errors import IncompatibleError
 from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid
-from tacit.methods.noisy_ridge import Known, Moments, fit
-from tacit.methods.onemessage import MOST_FEATURES, MOST_NUMBERS, check_squares, label_square, outcomes
+from tacit.methods.noisy_ridge import Known, NoisyMoments, fit
+from tacit.methods.onemessage import MOST_FEATURES, MOST_NUMBERS, check_squares, label_square
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.solve import convexity
 from tacit.methods.task import Facts, Task
 from tacit.problem.loss import Softmax
+from tacit.query.moments import outcomes
 from tacit.rounds import State
 from tacit.types import Array, Norm, blocks
 
@@ -79,9 +80,9 @@ class InputPerturbation(Stateless):
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:  # noqa: ARG002
         std, (features, _), count = self.noise_std(facts), facts.shape, facts.n_records
         halves = [self.moments(facts, answers["records"], first) for first in (0, 1)]
-        whole = Moments(halves[0].gram + halves[1].gram, halves[0].cross + halves[1].cross)
+        whole = NoisyMoments(halves[0].gram + halves[1].gram, halves[0].cross + halves[1].cross)
         shares = [max(half_size(facts, first), 1) / count for first in (0, 1)]
-        first, second = (Moments(h.gram / share, h.cross / share) for h, share in zip(halves, shares, strict=True))
+        first, second = (NoisyMoments(h.gram / share, h.cross / share) for h, share in zip(halves, shares, strict=True))
         known = Known(
             count,
             facts.row_norm,
@@ -91,7 +92,7 @@ class InputPerturbation(Stateless):
         )
         return state.next(fit(whole, (first, second), known, isinstance(facts.problem.loss, Softmax)))
 
-    def moments(self, facts: Facts, records: Array, first: int) -> Moments:
+    def moments(self, facts: Facts, records: Array, first: int) -> NoisyMoments:
         """X'X, less what the noise adds in the mean, and X'Y of every other record, from this one on."""
         features, classes = facts.shape
         gram, cross = np.zeros((features, features)), np.zeros((features, classes))
@@ -102,7 +103,7 @@ class InputPerturbation(Stateless):
                 cross += z[:, :features].T @ z[:, features:]
         gram[np.diag_indices(features)] -= half_size(facts, first) * self.noise_std(facts) ** 2
         cross /= self.balance * facts.row_norm
-        return Moments(gram, cross - cross.mean(1, keepdims=True) if classes > 1 else cross)
+        return NoisyMoments(gram, cross - cross.mean(1, keepdims=True) if classes > 1 else cross)
 
 
 def half_size(facts: Facts, first: int) -> int:

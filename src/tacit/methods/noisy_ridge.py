@@ -41,7 +41,7 @@ MOST = 0.99  # of R^2, for the same reason
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class NoisyMoments:
     """X'X (J, J), symmetric, and X'Y (J, K)."""
 
     gram: Array
@@ -67,7 +67,7 @@ class Known:
         return np.maximum(top * APART ** -np.arange(steps + 1.0), self.least)
 
 
-def fit(released: Moments, halves: tuple[Moments, Moments], known: Known, softmax: bool) -> Array:
+def fit(released: NoisyMoments, halves: tuple[NoisyMoments, NoisyMoments], known: Known, softmax: bool) -> Array:
     """The w of the penalty that the halves choose: (J, K)."""
     penalties = known.penalties
     first, second = halves
@@ -89,7 +89,7 @@ def factor(gain: float, square: float, known: Known, classes: int) -> float:
     return times * classes / math.sqrt(1 - explained) if classes else times
 
 
-def _solutions(moments: Moments, penalties: Array) -> tuple[Array, Array, Array]:
+def _solutions(moments: NoisyMoments, penalties: Array) -> tuple[Array, Array, Array]:
     """U (J, J), max(d, 0) (J,), and U^T w of every penalty: (J, L, K)."""
     d, u = np.linalg.eigh(moments.gram)
     d = np.maximum(d, 0.0)

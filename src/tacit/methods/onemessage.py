@@ -37,15 +37,18 @@ from tacit.errors import IncompatibleError, SpecError
 from tacit.methods import behind_sum
 from tacit.methods.behind_sum import BehindSum, NeedsSums
 from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid, summed
-from tacit.methods.noisy_ridge import Known, Moments, fit
+from tacit.methods.noisy_ridge import Known, NoisyMoments, fit
 from tacit.methods.promise import Promise, gaussian_releases
 from tacit.methods.solve import convexity
 from tacit.methods.task import Facts, Task
 from tacit.privacy.summed import InSum
-from tacit.problem.loss import Softmax, Squared, one_hot
+from tacit.problem.loss import Softmax, Squared
 from tacit.problem.regularizer import L2, NoRegularizer
+from tacit.query.moments import Moments, off_diagonal
+from tacit.query.query import AgentQuery
+from tacit.query.records import InMemory
 from tacit.rounds import State
-from tacit.types import Array, Norm, Shard, blocks
+from tacit.types import Array
 
 MOST_FEATURES = 4096  # the server keeps a few J x J matrices, of 134 MB each there, and takes a minute for their axes
 MOST_NUMBERS = 2**28  # of all messages, which the server of a simulation has at once: 2 GiB
@@ -69,9 +72,10 @@ class OneMessage(Stateless, NeedsSums):
         return behind_sum.behind(facts, self.in_sum, self.multiplier, moved, size, self.rounds)
 
     def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        sent, weight = np.empty((len(agents.index), message_size(agents.shape))), self.weight(agents)
+        asked = Moments(agents.shape, agents.row_norm, gram=1.0, cross=self.balance)
+        sent = np.empty((len(agents.index), asked.size))
         for row, shard in zip(sent, agents.shards, strict=True):
-            row[...] = packed(moments(shard, agents.row_norm, agents.shape[1]), weight)
+            row[...] = AgentQuery(asked, InMemory.of(shard), asked.evaluator).value({})
         sum_ = self.behind(agents)
         if sum_ is not None:
             return own, {"moments": sum_.words(agents, sent, msg.t)}
@@ -114,44 +118,18 @@ def _normals(facts: Facts, agent: int, t: int) -> Array:
     return facts.normals((facts.seed, agent), t, 0, (message_size(facts.shape),)).astype(np.float64)
 
 
-def moments(shard: Shard, row_norm: float, classes: int) -> Moments:
-    """X'X and X'Y of one agent in float64, each row shrunk to row_norm."""
-    gram, cross = np.zeros((shard.x.shape[1],) * 2), np.zeros((shard.x.shape[1], classes))
-    for rows in blocks(len(shard)):
-        x = shard.x[rows].astype(np.float64)
-        x *= (row_norm / np.maximum(Norm.L2.of_rows(x), row_norm))[:, None]
-        gram += x.T @ x
-        cross += x.T @ outcomes(shard.y[rows], classes)
-    return Moments(gram, cross)
-
-
-def outcomes(y: Array, classes: int) -> Array:
-    """Y: one-hot labels less 1 / K; for K = 1 the number to predict, which is kept in [-1, 1]."""
-    return one_hot(y, classes) - 1 / classes if classes > 1 else y.astype(np.float64).clip(-1, 1)[:, None]
-
-
 def message_size(shape: tuple[int, int]) -> int:
     """The numbers in a message: J (J + 1) / 2 + J K."""
     return shape[0] * (shape[0] + 1) // 2 + math.prod(shape)
 
 
-def packed(of: Moments, weight: float) -> Array:
-    """( upper(X'X), weight X'Y ) as one vector."""
-    at = np.triu_indices(len(of.gram))
-    return np.concatenate([_weights(at) * of.gram[at], weight * of.cross.ravel()])
-
-
-def unpacked(v: Array, shape: tuple[int, int], weight: float) -> Moments:
+def unpacked(v: Array, shape: tuple[int, int], weight: float) -> NoisyMoments:
     """The moments in a message or in a sum of messages; rows of Y of classes sum to zero, and so do those of X'Y."""
     at = np.triu_indices(shape[0])
     gram = np.empty((shape[0], shape[0]))
-    gram[at] = gram.T[at] = v[: len(at[0])] / _weights(at)
+    gram[at] = gram.T[at] = v[: len(at[0])] / off_diagonal(at)
     cross = v[len(at[0]) :].reshape(shape) / weight
-    return Moments(gram, cross - cross.mean(1, keepdims=True) if shape[1] > 1 else cross)
-
-
-def _weights(at: tuple[Array, Array]) -> Array:
-    return np.where(at[0] == at[1], 1.0, math.sqrt(2))
+    return NoisyMoments(gram, cross - cross.mean(1, keepdims=True) if shape[1] > 1 else cross)
 
 
 def label_square(facts: Facts) -> float:

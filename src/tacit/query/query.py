@@ -25,7 +25,7 @@ import numpy as np
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.message import Body, Form
 from tacit.problem.sensitivity import Adjacency
-from tacit.query.records import Block, Reader, Reads, Records
+from tacit.query.records import Reader, Reads, Records
 from tacit.types import Array, Norm, fits
 
 SMALLEST_CONSTANT, LARGEST_CONSTANT = 1e-50, 1e50
@@ -158,10 +158,6 @@ def check_shape(shape: object, most: int) -> None:
 
 def check_rows(reader: Reader, shape: tuple[int, ...]) -> None:
     """Refuse rows or labels that do not fit a model of shape (J, K)."""
-    for block in reader.blocks():
-        _check_block(block, shape)
-
-
-def _check_block(block: Block, shape: tuple[int, ...]) -> None:
-    if block.x.shape[1:] != shape[:1] or not fits(block.y, shape[1]):
-        raise DataError(f"records and labels do not fit a model of shape {shape}: encode labels as 0..K-1.")
+    for width, y in reader.outcomes():
+        if width != shape[0] or not fits(y, shape[1]):
+            raise DataError(f"records and labels do not fit a model of shape {shape}: encode labels as 0..K-1.")

@@ -70,6 +70,12 @@ class InMemory:
         """Return the mapped rows of a shard."""
         return cls(shard.y, {View.ROWS: shard.x}, shard.present, here=shard.here)
 
+    def __post_init__(self) -> None:
+        if any(column.dtype.kind not in "fiub" for column in self.cells.values()):
+            raise DataError("raw cells are read as numbers, NaN for a cell that is none: parse the column first.")
+        if any(x.dtype.kind != "f" for x in self.views.values()):
+            raise DataError("features are floating-point numbers: convert the matrix first.")
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -110,6 +116,11 @@ class Reader:
             for rows in blocks(len(block.y)):
                 yield self._clean(block.rows(rows))
 
+    def outcomes(self) -> Iterator[tuple[int, Array]]:
+        """Yield the number of columns and y, block by block, and look at no feature."""
+        for block in self.records.read(self.reads):
+            yield block.x.shape[1], _blank(block.y, ~block.present)
+
     def whole(self) -> Block:
         """Return all records at once, for an evaluator that packs them; not copied if they are in one array."""
         found = [self._clean(block) for block in self.records.read(self.reads)]
@@ -120,7 +131,8 @@ class Reader:
 
     def _clean(self, block: Block) -> Block:
         absent = ~block.present
-        x, y = _blank(block.x, absent), _blank(block.y, absent)
+        # one layout in memory, whichever records are copied: BLAS sums a transposed matrix in another order
+        x, y = _blank(np.ascontiguousarray(block.x), absent), _blank(block.y, absent)
         return Block(x if self.reads.view is View.CELLS else _finite(x), y, block.present)
 
 

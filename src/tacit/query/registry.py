@@ -7,4 +7,6 @@ from tacit.registry import Registry
 
 QUERIES: Registry[type[Query]] = Registry("query", {
     "gradient": "tacit.query.gradient:Gradient",
+    "moments": "tacit.query.moments:Moments",
+    "counts": "tacit.query.counts:Counts",
 })  # fmt: skip
