@@ -269,6 +269,69 @@ ADDITIONS = {
     ),
 }  # fmt: skip
 
+LABELLED = '''"""How many records have a label."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.errors import SpecError
+from tacit.message import Form
+from tacit.problem.sensitivity import Adjacency
+from tacit.query.query import Evaluator, check_rows
+from tacit.query.records import Reads, View
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """value = how many records have the label `which`: a record that is present or absent moves it by 1."""
+
+    shape: tuple[int, int]
+    which: int
+
+    reads = Reads(View.ROWS)
+    size, additive, parameters = 1, True, Form({})
+
+    def __post_init__(self):
+        if not 0 <= self.which < self.shape[1]:
+            raise SpecError("which is a label from 0 to K - 1.")
+
+    def bound(self, norm, adjacency):
+        return 1.0
+
+    def check(self, reader):
+        check_rows(reader, self.shape)
+
+    @property
+    def evaluator(self):
+        return Evaluator(counted, lambda query, n: 1 + 2.0**-52)
+
+
+def counted(query, reader):
+    return lambda asked: np.array([float(sum((b.present & (b.y == query.which)).sum() for b in reader.blocks()))])
+'''
+
+ASK = """
+import json, numpy, tacit
+from tacit.errors import SpecError
+from tacit.problem.sensitivity import Adjacency
+from tacit.query.query import AgentQuery, fingerprint
+from tacit.query.records import InMemory
+from tacit.query.registry import QUERIES
+from tacit.types import Norm, Shard
+query = QUERIES["labelled"]((4, 2), 1)
+shard = Shard(numpy.eye(4) * [[1], [1], [0], [1]], [1, 0, 1, 1], present=numpy.array([True, True, False, True]))
+asked = AgentQuery(query, InMemory.of(shard), query.evaluator)
+try:
+    QUERIES["labelled"]((4, 2), 2)
+except SpecError as error:
+    refused = str(error)
+print(json.dumps({
+    "home": tacit.__file__, "names": list(QUERIES), "value": asked.answer({}).tolist(), "refused": refused,
+    "sensitivity": asked.sensitivity(Norm.L2, Adjacency.ZERO_OUT), "fingerprint": fingerprint(query),
+}))
+"""
+
 TRAIN = """
 import json, sys, warnings
 import numpy, tacit
@@ -301,8 +364,8 @@ def insert(path, after, line):
     path.write_text("".join(lines))
 
 
-@pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)
-def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path, addition):
+def added(untouched, tmp_path, addition):
+    """A copy of src/ with the addition: one file is new, and one line of another one."""
     copy = tmp_path / "src"
     shutil.copytree(untouched, copy)
     (copy / addition.file).write_text(addition.text)
@@ -313,11 +376,11 @@ def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path
     (changed,) = (path for path in before if before[path] != after[path])
     lines = difflib.ndiff(before[changed].decode().splitlines(), after[changed].decode().splitlines())
     assert [line[0] for line in lines if line[0] in "+-"] == ["+"]
+    return copy
 
-    code = TRAIN.replace("CLAIM", addition.claim)
-    arguments = [json.dumps(SMALL | addition.values), json.dumps(addition.engines), json.dumps(addition.method)]
-    for name, text in addition.files.items():
-        (tmp_path / name).write_text(text)
+
+def told_by(copy, tmp_path, code, *arguments):
+    """What a process with the tacit of the copy prints."""
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
@@ -325,6 +388,28 @@ def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert Path(told["home"]).is_relative_to(copy)
+    return told
+
+
+def test_a_query_is_one_new_file_and_one_line_and_is_asked(untouched, tmp_path):
+    line = '"labelled": "tacit.query.labelled:Labelled",'
+    query = Addition("tacit/query/labelled.py", LABELLED, "tacit/query/registry.py", '"counts": ', line, {})
+    told = told_by(added(untouched, tmp_path, query), tmp_path, ASK)
+    assert told["names"][-1] == "labelled"
+    assert told["value"] == [2.0]  # an absent record has the label too
+    assert 1 <= told["sensitivity"] < 1 + 1e-9
+    assert len(told["fingerprint"]) == 64
+    assert told["refused"] == "which is a label from 0 to K - 1."
+
+
+@pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)
+def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path, addition):
+    copy = added(untouched, tmp_path, addition)
+    code = TRAIN.replace("CLAIM", addition.claim)
+    arguments = [json.dumps(SMALL | addition.values), json.dumps(addition.engines), json.dumps(addition.method)]
+    for name, text in addition.files.items():
+        (tmp_path / name).write_text(text)
+    told = told_by(copy, tmp_path, code, *arguments)
     assert addition.told in told["path"]
     assert told["claim"], "the model is not what the addition asks for"
 

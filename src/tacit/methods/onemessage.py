@@ -3,7 +3,7 @@
     v_p = ( upper(X'X), balance R X'Y ) + xi_p,    xi_p ~ N(0, (multiplier s)^2),    Y_ik = [y_i = k] - 1/K
 
 R = row_norm bounds the rows. upper(A) holds A_jj, and sqrt 2 A_jk for j < k, so that |upper(A)|_2 = |A|_F. The server
-adds the v_p up and works with their sum alone: tacit.methods.noisy_ridge.
+adds the v_p up and works with their sum alone: tacit.methods.noisy_ridge. Agents compute v_p by tacit.query.moments.
 
 Sensitivity. A record x with label y in the place of zeros adds ( upper(x x^T), balance R x e^T ) to v_p, e = Y_i, and
 
