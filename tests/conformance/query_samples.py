@@ -173,7 +173,7 @@ class Peeking:
         return x
 
 
-ODD_NUMBERS: tuple[Any, ...] = (0.0, -1.0, math.nan, math.inf, 1e60, 1e-60, "1", None, True, 1j)
+ODD_NUMBERS: tuple[Any, ...] = (0.0, -1.0, math.nan, math.inf, 1e60, 1e-60, 10**400, "1", None, True, 1j)
 ODD_SHAPES: tuple[Any, ...] = (
     (4,), (4, 0), (-4, 3), (4, 3, 1), (4.0, 3), [4, 3], "ab", None, 4, (2**20, 2**20), (True, 3),
 )  # fmt: skip

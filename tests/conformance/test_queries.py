@@ -393,6 +393,13 @@ class Loose:
         self.secret = 3
 
 
+def test_numbers_of_numpy_are_numbers():
+    """A federation of somebody's own may have np.int64 classes, and a bound in np.float32."""
+    own = Gradient((np.int64(4), np.int32(3)), Softmax(), Clipped(Norm.L2, np.float32(0.5)), np.float64(0.25))
+    assert fingerprint(own) == fingerprint(Gradient((4, 3), Softmax(), Clipped(Norm.L2, 0.5), 0.25))
+    assert AgentQuery(own, Untouchable(), own.evaluator).sensitivity(Norm.L2, Adjacency.ZERO_OUT) > 0
+
+
 def test_what_is_no_frozen_dataclass_cannot_be_compared():
     bound = Clipped(Norm.L2, 1.0)
     with pytest.raises(IncompatibleError, match="Loose cannot be compared"):

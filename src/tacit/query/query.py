@@ -120,10 +120,12 @@ def described(value: object) -> Any:
     """Return a description as plain values, the same on two sides that agree; floats are in hexadecimal digits."""
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
-    if value is None or isinstance(value, str | int):
+    if value is None or isinstance(value, str | bool):
         return value
-    if isinstance(value, float):
-        return value.hex()
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value).hex()
     if isinstance(value, tuple):
         return [described(one) for one in value]
     kind = type(value)
@@ -140,20 +142,25 @@ def fingerprint(query: Query) -> str:
 
 def check_constant(what: str, value: object) -> None:
     """Refuse a constant so far out that float64 arithmetic with it could overflow, or that is no number."""
-    if not isinstance(value, float | int) or isinstance(value, bool):
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         raise SpecError(f"the {what} of a query is a number, got {type(value).__name__}: give a float.")
-    if not SMALLEST_CONSTANT <= value <= LARGEST_CONSTANT:  # NaN is refused too
+    number = value.item() if isinstance(value, np.generic) else value
+    if not SMALLEST_CONSTANT <= number <= LARGEST_CONSTANT:  # NaN is refused too
         raise IncompatibleError(
             f"a deployed agent takes constants from {SMALLEST_CONSTANT:g} to {LARGEST_CONSTANT:g}, and the {what} of "
-            f"its query is {value:g}: change it."
+            f"its query is {number!r:.20}: change it."
         )
 
 
 def check_shape(shape: object, most: int) -> None:
     """Refuse what is no shape (J, K) of at most so many numbers."""
-    two = isinstance(shape, tuple) and len(shape) == 2 and all(type(n) is int and n > 0 for n in shape)
+    two = isinstance(shape, tuple) and len(shape) == 2 and all(_counts(n) for n in shape)
     if not two or not isinstance(shape, tuple) or math.prod(shape) > most:
         raise SpecError(f"the shape of a query is (features, scores), whole numbers with a product of 1 to {most}.")
+
+
+def _counts(n: object) -> bool:
+    return isinstance(n, int | np.integer) and not isinstance(n, bool) and int(n) > 0
 
 
 def check_rows(reader: Reader, shape: tuple[int, ...]) -> None:
