@@ -258,6 +258,16 @@ def test_cells_and_features_that_are_no_numbers_are_refused_before_a_query_reads
         InMemory(np.zeros(2, int), {View.ROWS: np.ones((2, 3), int)})
 
 
+@pytest.mark.parametrize("odd", [
+    {"present": np.ones(3, int)}, {"present": np.ones(2, bool)}, {"views": {View.ROWS: np.ones((2, 4))}},
+    {"cells": {"c0": np.ones(4)}},
+])  # fmt: skip
+def test_arrays_that_do_not_belong_together_are_refused(odd):
+    """~1 is -2, which is true: every record would count as absent."""
+    with pytest.raises(DataError, match="for each of 3 records"):
+        InMemory(**{"y": np.zeros(3, int), "views": {}} | odd)
+
+
 def test_values_are_what_the_formulas_say():
     rng = np.random.default_rng(5)
     rows = Table(rng.normal(size=(50, 4)), rng.integers(3, size=50), {}, rng.random(50) < 0.8)

@@ -75,6 +75,10 @@ class InMemory:
             raise DataError("raw cells are read as numbers, NaN for a cell that is none: parse the column first.")
         if any(x.dtype.kind != "f" for x in self.views.values()):
             raise DataError("features are floating-point numbers: convert the matrix first.")
+        if any(len(one) != len(self.y) for one in (*self.views.values(), *self.cells.values())):
+            raise DataError(f"every view holds a row for each of {len(self.y)} records: check their lengths.")
+        if self.present is not None and (self.present.dtype != np.bool_ or self.present.shape != self.y.shape):
+            raise DataError(f"present must hold true or false for each of {len(self.y)} records.")
 
     def __len__(self) -> int:
         return len(self.y)
