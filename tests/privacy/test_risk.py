@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from tacit.errors import RecordError
 from tacit.privacy import divergence, risk
-from tacit.privacy.budget import Guarantee, any_guess, best_guess, calibrate, total
+from tacit.privacy.budget import Total, any_guess, best_guess, calibrate, total
 from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease
 
 DELTA = 1e-6
@@ -88,7 +88,7 @@ def test_where_no_law_is_known_the_bound_of_any_mechanism_is_stated():
     spent = total(events, DELTA)
     assert spent.name == "rdp"
     assert best_guess(spent, DELTA) == any_guess(spent.epsilon, DELTA)
-    assert best_guess(Guarantee(DELTA, ()), DELTA) == 1.0  # no bound holds at all
+    assert best_guess(Total(DELTA, ()), DELTA) == 1.0  # no bound holds at all
 
 
 def test_without_dp_accounting_a_sampled_release_gets_the_bound_of_any_mechanism(monkeypatch):

@@ -12,7 +12,7 @@ from tacit.admm.agent import Variant
 from tacit.admm.compatible import release
 from tacit.audit.noise import Noise
 from tacit.errors import SpecError
-from tacit.privacy.budget import Guarantee, total
+from tacit.privacy.budget import Total, total
 from tacit.privacy.divergence import gaussian_epsilon
 from tacit.privacy.lower_bounds import epsilon_lower_bound, mu_lower_bound, one_run_lower_bound
 from tacit.privacy.mechanism import Gaussian
@@ -179,10 +179,10 @@ def claimed(spec: Spec, variant: Variant, rounds: int) -> Claim:
     return Claim(found.epsilon, found.dp_delta, shape, events=((one, rounds),))
 
 
-def dominating(guarantee: Guarantee) -> OneGaussian | None:
-    """Return the dominating Gaussian release of a guarantee, even if another argument gives a smaller epsilon."""
-    found = [bound.epsilon for bound in guarantee.bounds if bound.name == "gdp"]
-    return OneGaussian(found[0], guarantee.dp_delta) if found else None
+def dominating(spent: Total) -> OneGaussian | None:
+    """Return the dominating Gaussian release of a total, even if another argument gives a smaller epsilon."""
+    found = [bound.epsilon for bound in spent.bounds if bound.name == "gdp"]
+    return OneGaussian(found[0], spent.dp_delta) if found else None
 
 
 def weigh(

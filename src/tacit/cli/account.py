@@ -21,7 +21,7 @@ from tacit.errors import SpecError
 from tacit.jsontext import Values
 
 if TYPE_CHECKING:
-    from tacit.privacy.budget import Guarantee
+    from tacit.privacy.budget import Total
 
 GAUSSIAN_MEANING = {
     "pld": "the law of the privacy loss, which for Gaussian noise is known exactly: the same as gdp",
@@ -57,8 +57,8 @@ def run(options: argparse.Namespace) -> int:
         found = budget.calibrate(found, options.target_epsilon, options.dp_delta, options.rounds, options.local_steps)
     multiplier = found.multiplier if isinstance(found, GaussianRelease) else 1 / found.l1
     try:
-        guarantee = budget.total([(found, count)], options.dp_delta)
-        bounds = {bound.name: bound.epsilon for bound in guarantee.bounds}
+        spent = budget.total([(found, count)], options.dp_delta)
+        bounds = {bound.name: bound.epsilon for bound in spent.bounds}
         if options.mechanism == "gaussian" and bounds:
             bounds["pld"] = bounds["gdp"]  # the law of the loss of composed Gaussians is known exactly
             bounds["basic"] = count * gaussian_epsilon(1 / multiplier, options.dp_delta / count)
@@ -72,16 +72,16 @@ def run(options: argparse.Namespace) -> int:
         "dp_delta": options.dp_delta,
         "multiplier": multiplier,
         "epsilon_per_round": None if options.mechanism == "gaussian" else 1 / multiplier,
-        "epsilon": guarantee.epsilon,
-        "bound": guarantee.name,
-        "best_guess": budget.best_guess(guarantee, options.dp_delta),
+        "epsilon": spent.epsilon,
+        "bound": spent.name,
+        "best_guess": budget.best_guess(spent, options.dp_delta),
         **bounds,
-        "notes": list(guarantee.notes),
+        "notes": list(spent.notes),
     }
     if options.json:
         print(jsontext.dumps(facts))
     else:
-        _say(facts, bounds, guarantee)
+        _say(facts, bounds, spent)
     return 0
 
 
@@ -116,7 +116,7 @@ def _release(options: argparse.Namespace, multiplier: float) -> Any:
     return LaplaceRelease(1 / multiplier, None if options.l2_ratio is None else options.l2_ratio / multiplier)
 
 
-def _say(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> None:
+def _say(facts: Values, bounds: dict[str, float], spent: Total) -> None:
     from tacit.privacy.budget import MEANING
     from tacit.privacy.risk import stated
 
@@ -129,9 +129,9 @@ def _say(facts: Values, bounds: dict[str, float], guarantee: Guarantee) -> None:
     if bounds:
         rows = [(name, f"{epsilon:.6g}", meaning[name]) for name, epsilon in bounds.items()]
         print(table(("bound", "epsilon", "meaning"), rows, right=("epsilon",)))
-    if math.isinf(guarantee.epsilon):
-        say("\n".join(["", "total: no finite total", *guarantee.notes]))
+    if math.isinf(spent.epsilon):
+        say("\n".join(["", "total: no finite total", *spent.notes]))
         return
     found = stated({**facts, "adjacency": "zero_out"})
-    risks = ["", f"total: {guarantee}", f"risk: {found}", *filter(None, [found.verdict])]
-    say("\n".join([*risks, *guarantee.notes]))
+    risks = ["", f"total: {spent}", f"risk: {found}", *filter(None, [found.verdict])]
+    say("\n".join([*risks, *spent.notes]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 
-from tacit.privacy.budget import Guarantee, total
+from tacit.privacy.budget import Total, total
 from tacit.privacy.release import Events, GaussianRelease
 from tacit.privacy.summed import InSum
 
@@ -52,7 +52,7 @@ class Promise:
             "follow the protocol, and X25519 and ChaCha20 hold"
         )
 
-    def total(self, rounds: int, dp_delta: float) -> Guarantee | None:
+    def total(self, rounds: int, dp_delta: float) -> Total | None:
         """The guarantee of a run; None where there is none."""
         return None if self.caveats else total(self.events(rounds), dp_delta)
 

@@ -52,7 +52,7 @@ class ValidEpsilon:
 
 
 @dataclass(frozen=True)
-class Guarantee:
+class Total:
     """A run is (epsilon, dp_delta)-differentially private by each bound listed, smallest epsilon first.
 
     `variation` is the least valid delta at epsilon 0: how far apart one record pushes the law of the run, in total
@@ -78,7 +78,7 @@ class Guarantee:
         return f"({upward(self.epsilon)}, {self.dp_delta:g})-DP by {self.name}"
 
 
-def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
+def total(events: Events, dp_delta: float, pld: bool = True) -> Total:
     """The cost of adaptive releases about the same record, together. `pld=False` leaves out the slow bound."""
     if not 0 <= dp_delta < 1:
         raise SpecError(f"dp_delta is a probability below 1: got {dp_delta}; 1e-6 is usual, 0 asks for pure epsilon.")
@@ -92,12 +92,12 @@ def total(events: Events, dp_delta: float, pld: bool = True) -> Guarantee:
     epsilons["pld"] = law.epsilon
     held = [ValidEpsilon(name, epsilon) for name, epsilon in epsilons.items() if epsilon < math.inf]
     variation = min(divergence.gaussian_variation(mu), law.variation)
-    return Guarantee(
+    return Total(
         dp_delta, tuple(sorted(held, key=lambda b: b.epsilon)), (law.note,) if law.note else (), variation
     )
 
 
-def best_guess(spent: Guarantee, dp_delta: float, held_back: float = 0.0) -> float:
+def best_guess(spent: Total, dp_delta: float, held_back: float = 0.0) -> float:
     """Return the largest probability with which a guess at even odds between two neighbours is right.
 
     For laws P and Q of the run it is (1 + delta(0)) / 2, where delta(0) = sup_A P(A) - Q(A) is their total variation.

@@ -14,7 +14,7 @@ from tacit.data.sources import NAMED
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning
 from tacit.features.map import PROBED
 from tacit.methods.promise import Promise, Trusted, Unit
-from tacit.privacy.budget import Guarantee, best_guess, revealed, total, upward
+from tacit.privacy.budget import Total, best_guess, revealed, total, upward
 from tacit.privacy.release import BinomialRelease, GaussianRelease, GeneralRelease, LaplaceRelease, Release, described
 from tacit.problem.sensitivity import Clipped
 from tacit.run.build import ADJACENCY, Setup
@@ -119,7 +119,7 @@ def _not_covered(spec: Spec, setup: Setup, ledgers: Ledgers) -> list[str]:
     return [*seeded, *own, *measured, *NOT_COVERED, *files, *unit]
 
 
-def spent_by(spec: Spec, setup: Setup) -> Guarantee | None:
+def spent_by(spec: Spec, setup: Setup) -> Total | None:
     """Return the total of the agent that releases most; None if the run has no guarantee."""
     found = None if reasons(spec, setup) else setup.promise.total(spec.run.rounds, accounted_delta(spec))
     return None if found is None else replace(found, dp_delta=spec.privacy.dp_delta)
@@ -146,7 +146,7 @@ def classes_read(spec: Spec, number: bool = False) -> str:
     return f"the list of classes was read from the private labels (declare it: {how})."
 
 
-def as_if_public(spec: Spec, setup: AdmmSetup) -> Guarantee | None:
+def as_if_public(spec: Spec, setup: AdmmSetup) -> Total | None:
     """Return the guarantee that the run would have if the bound that it read from the data were public.
 
     None without noise, and None for the noise of the released OutP, whose scale belongs to no epsilon.
@@ -194,17 +194,17 @@ def _counted(rounds: int) -> str:
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
-def total_in_words(spent: Guarantee, dp_delta: float, extent: str, promise: Promise) -> str:
+def total_in_words(spent: Total, dp_delta: float, extent: str, promise: Promise) -> str:
     """Return a total in words: "(1, 1e-06)-DP in all (gdp), one record present or absent", if `extent` is "in all"."""
     return f"({upward(spent.epsilon)}, {dp_delta:g})-DP {extent} ({spent.name}), {promise.unit.value}"
 
 
-def delta_of(spent: Guarantee, promise: Promise, rounds: int) -> float:
+def delta_of(spent: Total, promise: Promise, rounds: int) -> float:
     """Return the delta of a total: epsilons that are added up hold at the sum of the deltas of the releases."""
     return revealed(promise.events(rounds)) if spent.name == "basic" else spent.dp_delta
 
 
-def _delta(spec: Spec, promise: Promise, spent: Guarantee | None) -> float:
+def _delta(spec: Spec, promise: Promise, spent: Total | None) -> float:
     """Return the delta of the stated epsilon; 0 for the paper's pure epsilon a round, which has no total."""
     if spent is not None:
         return delta_of(spent, promise, spec.run.rounds)
