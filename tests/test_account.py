@@ -114,12 +114,12 @@ def test_what_has_no_guarantee_reports_none(values):
     setup = build.setup(spec, federation())
     assert guarantee.spent_by(spec, setup) is None
     assert release(setup.agents[0].variant) is None
-    assert guarantee.guarantee(spec, setup).startswith("not private")
+    assert guarantee.of(spec, setup).sentence.startswith("not private")
 
 
 def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
     spec = preset("paper", "objt").with_values({"run.rounds": 20_000, "privacy.epsilon": 0.05})
-    said = guarantee.guarantee(spec, build.setup(spec, federation()))
+    said = guarantee.of(spec, build.setup(spec, federation())).sentence
     assert said.startswith("not private")
     assert "epsilon 0.05 a round" in said
     assert "(57.14, 1e-06)-DP" in said
@@ -127,7 +127,7 @@ def test_the_paper_preset_states_its_claim_and_what_it_composes_to():
 
 def test_noise_of_sigma_squared_is_credited_with_no_epsilon_at_all():
     spec = preset("released", "outp").with_values({"run.rounds": 20_000, "privacy.epsilon": 4.9})
-    said = guarantee.guarantee(spec, build.setup(spec, federation()))
+    said = guarantee.of(spec, build.setup(spec, federation())).sentence
     assert "sigma^2" in said
     assert "-DP" not in said
 
@@ -136,7 +136,7 @@ def test_classes_read_from_private_labels_are_no_guarantee():
     over = replace(federation(), public_classes=False)
     setup = build.setup(SOUND, over)
     assert guarantee.spent_by(SOUND, setup) is None
-    assert "list of classes" in guarantee.guarantee(SOUND, setup)
+    assert "list of classes" in guarantee.of(SOUND, setup).sentence
 
 
 def test_epsilon_and_delta_in_a_result_belong_together():

@@ -11,16 +11,13 @@ from tacit import record
 from tacit.cli import main
 from tacit.errors import RecordError
 from tacit.measures import ERROR
-from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.methods.promise import Trusted, Unit
 from tacit.privacy import risk
 from tacit.report import headline, matrix, output, words
 from tacit.report import tested as module  # a function called tested would be taken for a test
 from tacit.report.runs import Recorded
 from tacit.report.source import read
 from tacit.report.tested import Confusion, agents_chart, auc_interval, wilson
-from tacit.run import guarantee
-from tacit.run.build import ADJACENCY
-from tacit.run.spec import Spec
 from tests.report import made
 from tests.report.test_browser import CHROMIUM, probed
 
@@ -261,10 +258,7 @@ def test_cells_are_read_by_pointer_and_keys_on_a_narrow_screen(tmp_path):
 def test_the_words_are_those_that_guarantees_use():
     starts = [whom.value for whom in (Trusted.SUM, Trusted.SERVER, Trusted.CURATOR)]
     assert all(start.startswith(word) for start, word in zip(starts, words.TRUSTED, strict=True))
-    spec = Spec().with_values({"privacy.noise": "exact"})
-    promise = Promise(Unit.RECORD, Trusted.NOBODY)
-    assert guarantee._trust(spec, promise, guarantee.Ledgers.NONE).startswith(words.ONE_PROCESS)
-    assert {*risk.GUESSED} == {*ADJACENCY.values(), "client"}
+    assert {*risk.GUESSED} == {unit.adjacency for unit in Unit}
 
 
 def test_the_most_frequent_mistakes_are_named_as_text():

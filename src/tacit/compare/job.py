@@ -14,8 +14,9 @@ from tacit.methods.method import Budget, Choice, key_of
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import best_guess
+from tacit.privacy.guarantee import total_in_words
 from tacit.run.compose import kept_delta
-from tacit.run.guarantee import against, delta_of, total_in_words
+from tacit.run.guarantee import UNBOUNDED, against, delta_of
 from tacit.run.noise import simulated
 from tacit.run.presets import preset
 from tacit.run.spec import Spec
@@ -115,13 +116,14 @@ def guarantee(promise: Promise, rounds: int, budget: Budget) -> Values:
     kept = kept_delta(budget.dp_delta, promise.coalition is not None)
     spent = None if reasons else promise.total(rounds, kept)
     if spent is None or math.isinf(spent.epsilon):
-        text = " ".join(["not private:", *(reasons or ["no bound on its releases holds."])])
+        text = " ".join(["not private:", *(reasons or [UNBOUNDED])])
         nothing = dict.fromkeys(("epsilon", "dp_delta", "best_guess", "accountant", "unit", "trusted"))
         return {"private": False, "guarantee": text, **nothing}
     dp_delta = delta_of(replace(spent, dp_delta=budget.dp_delta), promise, rounds)
+    text = total_in_words(spent.epsilon, dp_delta, "in all", spent.name, promise.unit)
     dear = "; more than the budget" if spent.epsilon > budget.epsilon * (1 + 1e-9) else ""
     return {
-        "private": True, "guarantee": total_in_words(spent, dp_delta, "in all", promise) + dear,
+        "private": True, "guarantee": text + dear,
         "epsilon": spent.epsilon, "dp_delta": dp_delta,
         "best_guess": best_guess(spent, dp_delta, budget.dp_delta - kept), "accountant": spent.name,
         "unit": promise.unit.name.lower(), "trusted": promise.trusted.name.lower(),

@@ -21,7 +21,6 @@ from tacit.machine import cores
 from tacit.types import Array, ColumnFeatures
 
 BLOCK = 256  # records that a map sees at a time, never fewer: BLAS rounds a row by the size of its matrix
-PROBED = "probed, not proved"  # of a map that is a function of the user's own
 LONGEST = 1 << 22  # numbers of a block of long rows, of which a map sees fewer at a time: 16 MB
 BELOW = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: what is scaled by this keeps its bound
 

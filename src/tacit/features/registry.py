@@ -12,8 +12,9 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tacit.errors import RunDirectoryError, SpecError, printable, unknown
-from tacit.features.map import PROBED, FeatureMap, PublicFacts, recipe
+from tacit.features.map import FeatureMap, PublicFacts, recipe
 from tacit.features.spec import FeatureSpec
+from tacit.privacy.guarantee import PROBED
 from tacit.registry import Registry
 
 FEATURES: Registry[type[FeatureMap]] = Registry("feature map", {

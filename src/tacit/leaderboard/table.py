@@ -11,7 +11,7 @@ import numpy as np
 from tacit.jsontext import Values
 from tacit.leaderboard.standing import Standing
 from tacit.measures import ERROR, JUDGES, Measure
-from tacit.methods.promise import Promise, Trusted, Unit
+from tacit.privacy.guarantee import Trusted, Unit, trust_in_words
 
 HEAD = (
     "method", ERROR.name, "20-80 %", "AUC", "features", "rounds", "seconds", "sent", "trusts",
@@ -97,7 +97,7 @@ def notes(table: Sequence[Values]) -> list[str]:
 def _trusts(whom: Trusted, row: Values) -> str:
     """Say who is trusted by a row, and with what: of a secure sum, how many agents may collude with the server."""
     coalition = None if row["coalition"] is None else tuple(row["coalition"])
-    return f"trusts {Promise(Unit.RECORD, whom, coalition=coalition).trusting}"
+    return f"trusts {trust_in_words(whom, coalition)}"
 
 
 def heads(table: Sequence[Values]) -> tuple[str, ...]:

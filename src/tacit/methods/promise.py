@@ -5,29 +5,14 @@ A method never states an epsilon of its own: the accountant computes it from the
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, replace
 
 from tacit.privacy.budget import Total, total
+from tacit.privacy.guarantee import Trusted, Unit
 from tacit.privacy.release import Events, GaussianRelease
 from tacit.privacy.summed import InSum
 
-
-class Unit(enum.Enum):
-    """What two neighbouring data sets differ by."""
-
-    RECORD = "one record present or absent"
-    REPLACED = "one record replaced"
-    CLIENT = "one agent with all of its records added or removed"
-
-
-class Trusted(enum.Enum):
-    """Who sees more than what the guarantee covers."""
-
-    NOBODY = "nobody: noise is added at each agent"
-    SUM = "a secure sum: the server sees totals over agents, and agents follow the protocol"
-    SERVER = "the server, which adds the noise"
-    CURATOR = "a curator, who holds all records"
+__all__ = ["Promise", "Trusted", "Unit", "behind_sum", "gaussian_releases", "no_privacy"]  # two of tacit.privacy
 
 
 @dataclass(frozen=True)
@@ -40,17 +25,6 @@ class Promise:
     once: Events = ()
     caveats: tuple[str, ...] = ()
     coalition: tuple[int, int] | None = None  # (c, P) of a secure sum: holds against the server with any c of P agents
-
-    @property
-    def trusting(self) -> str:
-        """Who is trusted, and with what."""
-        if self.coalition is None:
-            return self.trusted.value
-        c, n = self.coalition
-        return (
-            f"a secure sum: it holds against the server and any {c} of the {n} agents together, if the other {n - c} "
-            "follow the protocol, and X25519 and ChaCha20 hold"
-        )
 
     def total(self, rounds: int, dp_delta: float) -> Total | None:
         """The guarantee of a run; None where there is none."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TypeAlias
 
+from tacit import jsontext
 from tacit.errors import SpecError
 from tacit.jsontext import Values
 
@@ -136,12 +137,13 @@ def merge(events: Events) -> tuple[tuple[Release, int], ...]:
     for release, count in events:
         if count < 0 or count != int(count):
             raise SpecError(f"a release is made a whole number of times, 0 or more: got {count} for {release}.")
-        if count and not _says_nothing(release):
+        if count and not says_nothing(release):
             counts[release] = counts.get(release, 0) + int(count)
     return tuple(sorted(counts.items(), key=repr))
 
 
-def _says_nothing(release: Release) -> bool:
+def says_nothing(release: Release) -> bool:
+    """Tell whether a release moves nothing, so that it needs no noise."""
     if isinstance(release, LaplaceRelease):
         return release.norms[1] == 0
     if isinstance(release, BinomialRelease):
@@ -173,6 +175,17 @@ def restored(description: Values) -> Release:
     return kind(**terms)
 
 
+def read_strictly(description: Values) -> Release:
+    """The release that `describe` described, from a file that may be forged: an exception for anything else."""
+    for name, term in description.items():
+        if name != "mechanism" and term is not None:
+            jsontext.number(term)
+    found = restored(description)
+    if jsontext.dumps(describe(found)) != jsontext.dumps(description):
+        raise ValueError("no description that tacit writes")
+    return found
+
+
 def described(each_round: Events, once: Events) -> list[Values]:
     """The releases of a run as JSON: `count` where a round makes several of one kind, `once` where a run does."""
     each = [describe(one) | ({} if n == 1 else {"count": n}) for one, n in each_round]
@@ -193,3 +206,18 @@ def spell(release: Release) -> str:
     """A release in a few words: gaussian multiplier=37.3 rate=1."""
     terms = describe(release)
     return " ".join([terms.pop("mechanism"), *(f"{k}={v:.4g}" for k, v in terms.items() if v is not None)])
+
+
+def noise_in_words(release: Release, count: int = 1) -> str:
+    """The noise of `count` equal releases: 2 times Gaussian noise of 37.3 sensitivities."""
+    times = "" if count == 1 else f"{count} times "
+    if isinstance(release, GaussianRelease):
+        sampled = f" on a sample of rate {release.rate:.3g}" if release.sampled else ""
+        return f"{times}Gaussian noise of {release.multiplier:.4g} sensitivities{sampled}"
+    if isinstance(release, LaplaceRelease):
+        norm = release.l1 if math.isfinite(release.l1) else release.norms[1]
+        return f"{times}Laplace noise of {1 / norm:.4g} sensitivities"
+    if isinstance(release, BinomialRelease):
+        return f"{times}binomial noise of {math.sqrt(release.coins) / 2 / release.moved:.4g} sensitivities"
+    assert isinstance(release, GeneralRelease)
+    return f"{times}a release of ({release.epsilon:.4g}, {release.dp_delta:g})"

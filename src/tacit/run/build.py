@@ -141,13 +141,10 @@ def _check_gap(spec: Spec, facts: Facts, method: Method) -> None:
         )
 
 
-ADJACENCY = {Unit.RECORD: "zero_out", Unit.REPLACED: "replace_one"}
-
-
 def check_unit(entry: Entry, spec: Spec, promise: Promise) -> None:
     """Refuse an adjacency for which the promise of a method does not hold."""
     asked, unit = spec.privacy.adjacency, promise.unit
-    if not promise.caveats and asked != ADJACENCY.get(unit, "zero_out"):
+    if not promise.caveats and asked != ("zero_out" if unit is Unit.CLIENT else unit.adjacency):
         raise IncompatibleError(f"{entry.name} is private for {unit.value}, not for {asked}: drop --adjacency.")
 
 

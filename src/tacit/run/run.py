@@ -18,11 +18,12 @@ from tacit.data.transform import RowScale
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
 from tacit.measures import measured
+from tacit.privacy.guarantee import Ledgers
 from tacit.rounds import Info, State
 from tacit.run import build, deploy, evaluation, ledgers, ranks
 from tacit.run.build import Setup
 from tacit.run.directory import Layout, RunDirectory
-from tacit.run.guarantee import Ledgers, stated
+from tacit.run.guarantee import stated
 from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise, prospects
 from tacit.run.noise import measures_training, simulated
