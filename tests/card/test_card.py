@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tacit.card import audited, content, drawing, markdown, output
 from tacit.card.blocks import Card, Code, Notice, Section, Table, Text
 from tacit.card.content import Filled
 from tacit.errors import RecordError
+from tacit.privacy.guarantee import FIELDS
 from tacit.report.chart import Chart, Line
 from tests.report.test_browser import CHROMIUM, FLAGS
 from tests.run.test_numbers import command
@@ -31,6 +33,9 @@ FINDING = {
 AUDIT = {"passed": True, "findings": [FINDING], "controls": [], "reconstruction": [], "picture": None}
 
 
+GONE = object()  # of a key that an edited result lacks
+
+
 def text_of(directory: Path, **filled: object) -> tuple[str, str]:
     """The card of a run in both forms."""
     written = output.write(directory, directory / "card", Filled(**filled))  # type: ignore[arg-type]
@@ -42,7 +47,8 @@ def edited(directory: Path, to: Path, **changes: object) -> Path:
     to.mkdir()
     for file in ("spec.toml", "rounds.jsonl", "model.npz"):
         (to / file).write_bytes((directory / file).read_bytes())
-    told = json.loads((directory / "result.json").read_text()) | changes
+    told = {key: value for key, value in (json.loads((directory / "result.json").read_text()) | changes).items()
+            if value is not GONE}  # fmt: skip
     (to / "result.json").write_text(json.dumps(record.with_seal(told)))
     return to
 
@@ -146,9 +152,9 @@ def test_a_simulation_promises_nothing_as_a_fact(hostile: Path) -> None:
         assert content.SIMULATED in form
 
 
-@pytest.mark.parametrize("weak", [{"epsilon": 12.0}, {"dp_delta": 0.2}])
+@pytest.mark.parametrize("weak", [{"epsilon": 12.0}, {"dp_delta": 0.2, "allowed_delta": 0.2}])
 def test_the_first_line_of_a_weak_guarantee_says_so(heart: Path, tmp_path: Path, weak: dict[str, float]) -> None:
-    text, page = text_of(edited(heart, tmp_path / "run", **weak))
+    text, page = text_of(edited(heart, tmp_path / "run", **weak, **{FIELDS: fields_of(heart) | weak}))
     assert "**Weak protection. " in text
     assert '<p class="bad">Weak protection. ' in page
     assert "may be released" not in text
@@ -257,12 +263,44 @@ def test_the_output_of_an_audit_is_understood(
 
 def test_a_federation_and_a_secure_sum_are_told(heart: Path, tmp_path: Path) -> None:
     took = {"va": {"site": EVIL, "released": 3, "epsilon": 0.5, "epsilon_at_most": 1.0}, "cleveland": "?"}
-    guarantee = "(1, 1e-06)-DP; trusts a secure sum: it holds against the server and any 1 of the 4 agents together"
-    text, page = text_of(edited(heart, tmp_path / "run", took_part=took, guarantee=guarantee, ledger_heads=None))
+    fields = fields_of(heart) | {"trusted": "sum", "coalition": [1, 4]}
+    text, page = text_of(edited(heart, tmp_path / "run", took_part=took, ledger_heads=None, **{FIELDS: fields}))
     assert "| va | 160 |" in text
     assert "| 3 | 0.5 | 1 |" in text
     assert "A secure sum." in page
+    assert "against the server and any 1 of the 4 agents together" in page
     assert "No ledger was kept." in page
+
+
+def fields_of(directory: Path) -> dict[str, Any]:
+    """The fields of the guarantee of a run."""
+    return dict(json.loads((directory / "result.json").read_text())[FIELDS])
+
+
+@pytest.mark.parametrize("sentence", ["(1, 1e-06)-DP", "(1, 1e-06)-DP; trusts nobody", "not private: no noise.", EVIL])
+def test_a_card_of_an_earlier_version_says_that_its_guarantee_is_not_stated(
+    heart: Path, tmp_path: Path, sentence: str
+) -> None:
+    for form in text_of(edited(heart, tmp_path / "run", guarantee=sentence, **{FIELDS: GONE})):
+        assert "Guarantee not stated" in form
+        assert "Not stated. An earlier version" in form.replace("\\", "")
+        assert "Nobody" not in form
+        assert "may be released" not in form
+        assert "epsilon 1, delta" in form  # which was stated as a number
+
+
+@pytest.mark.parametrize("change", [
+    {"private": False}, {"trusted": None}, {"trusted": EVIL}, {"epsilon": 10**400}, {"epsilon": 0.5}, {"more": 1},
+    {"noise": "simulated"}, {"not_covered": [EVIL]}, {"ledgers": True},
+])  # fmt: skip
+def test_forged_fields_of_a_guarantee_make_no_card(
+    heart: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], change: dict[str, Any]
+) -> None:
+    run = edited(heart, tmp_path / "run", **{FIELDS: fields_of(heart) | change})
+    assert command("card", run) == 2
+    said = capsys.readouterr().err
+    assert f"{run}: guarantee_fields of a result makes no sense" in said
+    assert not list(tmp_path.rglob("*card*"))
 
 
 def test_a_result_of_an_earlier_version_has_a_card(heart: Path, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit import record
+from tacit.privacy.guarantee import FIELDS, NoiseSource, Unit, described
+from tests.privacy.guarantees import guarantee
 
 ERRORS = {1.0: (0.10, 0.12, 0.14, 0.16, 0.28), 3.0: (0.05, 0.06)}  # test error at the end, by epsilon, a seed each
 ROUNDS = (1, 5, 10)
@@ -19,8 +21,11 @@ def spec(epsilon: float = 1.0, seed: int = 0, name: str = "objt", rounds: int = 
     )
 
 
-def one(error: float, text: str, name: str, **more: Any) -> dict[str, Any]:
-    """A sealed record whose error falls from 0.9 to `error`; its averaged iterate is a tenth worse."""
+def one(error: float, text: str, name: str, fields: bool = True, **more: Any) -> dict[str, Any]:
+    """A sealed record whose error falls from 0.9 to `error`; its averaged iterate is a tenth worse.
+
+    It has the fields of its guarantee, unless an earlier version made it (`fields` false).
+    """
     falling = [0.9, 2 * error, error]
     curve = {
         "t": list(ROUNDS), "test_error": falling, "test_error_averaged": [1.1 * y for y in falling],
@@ -34,7 +39,20 @@ def one(error: float, text: str, name: str, **more: Any) -> dict[str, Any]:
         "epsilon": 1.0, "epsilon_per_round": 0.2, "dp_delta": 1e-6, "accountant": "gdp", "accounted_delta": 1e-6,
         "releases": [{"mechanism": "gaussian", "multiplier": 15.0, "rate": 1.0}], "seconds": 2.0,
     }  # fmt: skip
-    return record.sealed(told | more | {"curve": curve, "spec": text})
+    told |= {"adjacency": "zero_out", "simulated_noise": False} if fields else {}
+    told |= more
+    told |= {FIELDS: stated(told)} if fields and FIELDS not in told else {}
+    return record.sealed(told | {"curve": curve, "spec": text})
+
+
+def stated(told: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a guarantee that says what the rest of a result says."""
+    source = NoiseSource.SIMULATED if told["simulated_noise"] else NoiseSource.EXACT
+    unit = next(unit for unit in Unit if unit.adjacency == told["adjacency"])
+    if told["epsilon"] is None:
+        return described(guarantee(reasons=("no noise is added.",), noise=source, unit=unit))
+    changes = {"epsilon": told["epsilon"], "dp_delta": told["dp_delta"], "allowed_delta": told["dp_delta"]}
+    return described(guarantee(noise=source, unit=unit)) | changes
 
 
 def not_private(error: float, text: str, name: str) -> dict[str, Any]:

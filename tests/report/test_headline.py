@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from html import escape
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from tacit import record
 from tacit.cli import main
 from tacit.errors import RecordError
 from tacit.measures import ERROR
-from tacit.methods.promise import Trusted, Unit
 from tacit.privacy import risk
-from tacit.report import headline, matrix, output, words
+from tacit.privacy.guarantee import FIELDS, Unit
+from tacit.report import headline, matrix, output
 from tacit.report import tested as module  # a function called tested would be taken for a test
+from tacit.report.privacy_text import NOT_STATED, privacy_text
 from tacit.report.runs import Recorded
 from tacit.report.source import read
 from tacit.report.tested import Confusion, agents_chart, auc_interval, wilson
@@ -57,15 +59,74 @@ def test_several_runs_are_compared(tmp_path):
 
 
 def test_a_result_of_an_earlier_version_is_shown_without_what_it_lacks(tmp_path):
-    text = page(single(tmp_path), tmp_path)
+    text = page(single(tmp_path, fields=False), tmp_path)
     assert "Share of test records that got the wrong class." in text
     assert 'class="matrix"' not in text
-    assert "The record does not say where the noise came from." in text
+    assert '<strong class="badge bare">guarantee not stated</strong>' in text
+
+
+@pytest.mark.parametrize("sentence", [
+    "(1, 1e-06)-DP", "(1, 1e-06)-DP; trusts the server, which adds the noise", "not private: no noise is added.",
+    "x; trusts nobody", "Nobody", EVIL,
+])  # fmt: skip
+@pytest.mark.parametrize("more", [{}, {"simulated_noise": False}, {"simulated_noise": False, "trust": "no server"}])
+def test_a_result_without_the_fields_of_a_guarantee_is_never_private_and_trusts_nobody_it_does_not_name(
+    tmp_path, sentence, more
+):
+    """Its sentence stands there as it is, and nothing is concluded from it."""
+    text = page(single(tmp_path, fields=False, guarantee=sentence, **more), tmp_path)
+    assert f'<div class="tile bare"><h3>Status</h3><p class="big words">{NOT_STATED.capitalize()}</p>' in text
+    assert '<h3>Who must be trusted</h3><p class="big words">Not stated</p>' in text
+    assert f"In full: {escape(sentence)}" in text
+    assert "A model whose guarantee is not stated on mnist" in text
+    for wrong in ("<b>Nobody</b>", '<p class="big words">Nobody</p>', "may be released", "badge private", "A private"):
+        assert wrong not in text
+    assert "epsilon&nbsp;1, delta&nbsp;1e&#8209;06" in text  # which was stated as a number
+
+
+def test_why_an_earlier_result_is_not_private_is_told_in_its_own_words(tmp_path):
+    told = made.one(0.3, made.spec(), "only", fields=False, guarantee="not private: <b>no noise.", epsilon=None)
+    text = page(made.write(tmp_path / "only", [told]), tmp_path)
+    assert "An earlier version of tacit made this result" in text
+    assert "In full: not private: &lt;b&gt;no noise." in text
+    assert "Not for release" in text
+
+
+FORGED = [
+    {"private": False}, {"epsilon": None}, {"epsilon": 0.1}, {"epsilon": 10**400}, {"epsilon": "<b>"},
+    {"trusted": None}, {"trusted": "nobody at all"}, {"trusted": EVIL}, {"trusted": ["nobody"]}, {"noise": True},
+    {"coalition": [1, 2]}, {"own_map": EVIL}, {"reasons": [EVIL]}, {"not_covered": []}, {"unit": "client"},
+    {"ledgers": 3}, {"more": 1}, {"rounds": True}, {"each_round": EVIL}, None, [], "private",
+]  # fmt: skip
+
+
+def forged(change):
+    """The fields of a guarantee, of which some say something else; or something else altogether."""
+    told = made.one(0.3, made.spec(), "only")[FIELDS]
+    return told | change if isinstance(change, dict) else change
+
+
+@pytest.mark.parametrize("change", FORGED)
+def test_forged_fields_of_a_guarantee_are_an_error_that_names_the_file(tmp_path, capsys, change):
+    source = single(tmp_path, **{FIELDS: forged(change)})
+    assert main(["report", str(source), "--out", str(tmp_path / "page.html")]) == 2
+    said = capsys.readouterr().err
+    assert str(source) in said
+    assert "guarantee_fields of a result makes no sense" in said
+    assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("field", sorted(made.one(0.3, made.spec(), "only")[FIELDS]))
+def test_a_guarantee_that_lacks_a_field_is_an_error(tmp_path, capsys, field):
+    left = {key: value for key, value in forged({}).items() if key != field}
+    assert main(["report", str(single(tmp_path, **{FIELDS: left})), "--out", str(tmp_path / "page.html")]) == 2
+    assert "makes no sense" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("more", "says"), [
     ({"simulated_noise": True}, "A simulation"),
-    ({"guarantee": "not private: no noise is added. For reproduction only.", "epsilon": None}, "Not for release"),
+    ({"guarantee": "not private: no noise is added. For reproduction only.", "epsilon": None,
+      "accountant": None}, "Not for release"),
 ])  # fmt: skip
 def test_what_is_not_for_release_is_said_to_be_so(tmp_path, more, says):
     text = page(single(tmp_path, **more), tmp_path)
@@ -79,7 +140,8 @@ def test_what_simulated_noise_would_promise_is_not_stated_as_a_fact(tmp_path):
     assert "is right at most" not in text
     assert "<h3>Privacy if the noise were exact</h3>" in text
     assert "<h3>Privacy</h3>" not in text
-    assert "Protection would be weak" in words.promise({"epsilon": 9.0, "simulated_noise": True})
+    told = {"epsilon": 9.0, "simulated_noise": True, "guarantee": "(9, 0)-DP"}
+    assert "Protection would be weak" in privacy_text(told).promise
 
 
 @pytest.mark.parametrize(("more", "says"), [
@@ -89,11 +151,12 @@ def test_what_simulated_noise_would_promise_is_not_stated_as_a_fact(tmp_path):
     ({"dp_delta": 1 / 40}, "well below 1/40"),
     ({"dp_delta": 0.5, "adjacency": "client"}, "allows one of the 2 agents to be published in full"),
 ])  # fmt: skip
-@pytest.mark.parametrize("noise", [{"simulated_noise": False}, {}])
-def test_a_weak_guarantee_is_no_green_light(tmp_path, more, says, noise):
-    told = made.one(0.3, made.spec(), "only", **{"agents": 2, "records": 40, "adjacency": "zero_out"} | noise | more)
+@pytest.mark.parametrize("fields", [True, False])
+def test_a_weak_guarantee_is_no_green_light(tmp_path, more, says, fields):
+    told = made.one(0.3, made.spec(), "only", fields, **{"agents": 2, "records": 40, "adjacency": "zero_out"} | more)
     text = page(made.write(tmp_path / "only", [told]), tmp_path)
-    assert '<div class="tile weak"><h3>Status</h3><p class="big words">Weak protection</p>' in text
+    kind, words = ("weak", "Weak protection") if fields else ("bare", "Guarantee not stated")
+    assert f'<div class="tile {kind}"><h3>Status</h3><p class="big words">{words}</p>' in text
     assert says in text
     assert "Protection is weak: " in text
     assert "may be released" not in text
@@ -145,20 +208,8 @@ def test_the_guess_of_the_run_is_shown_and_not_that_of_any_mechanism(tmp_path):
 
 
 def test_of_a_client_the_guess_is_whether_an_agent_took_part():
-    assert "one given agent" in words.promise({"epsilon": 1.0, "dp_delta": 1e-6, "adjacency": "client"})
-
-
-def test_who_is_trusted_is_read_off_the_guarantee():
-    assert words.trusted({"guarantee": "(1, 1e-06)-DP"})[0] == "Nobody"
-    whom, means = words.trusted({"guarantee": "x; trusts a secure sum: it holds against the server and any 1 of the 4 "
-                                              "agents together, if the other 3 follow the protocol"})  # fmt: skip
-    assert whom == "A secure sum"
-    assert means.endswith("It holds against the server and any 1 of the 4 agents together, if the other 3 follow the "
-                          "protocol.")  # fmt: skip
-    assert words.trusted({"guarantee": "x; trusts the server, which adds the noise"})[0] == "The server"
-    alone = {"guarantee": "(1, 1e-06)-DP", "trust": "one process holds all records, and no ledger outlives it"}
-    assert words.trusted(alone)[0] == "Whoever ran this"
-    assert words.trusted({"guarantee": "x; trusts the moon"}) == ("Somebody", "The method trusts the moon.")
+    told = {"epsilon": 1.0, "dp_delta": 1e-6, "adjacency": "client", "guarantee": "(1, 1e-06)-DP"}
+    assert "one given agent" in privacy_text(told).promise
 
 
 def test_intervals_hold_what_they_should():
@@ -255,9 +306,7 @@ def test_cells_are_read_by_pointer_and_keys_on_a_narrow_screen(tmp_path):
     assert found["width"][0] <= found["width"][1] <= 360
 
 
-def test_the_words_are_those_that_guarantees_use():
-    starts = [whom.value for whom in (Trusted.SUM, Trusted.SERVER, Trusted.CURATOR)]
-    assert all(start.startswith(word) for start, word in zip(starts, words.TRUSTED, strict=True))
+def test_a_guess_is_worded_for_every_unit_of_privacy():
     assert {*risk.GUESSED} == {unit.adjacency for unit in Unit}
 
 

@@ -16,10 +16,12 @@ from hypothesis import strategies as st
 
 from tacit import record, toml
 from tacit.privacy.chain import Chain
+from tacit.privacy.guarantee import FIELDS
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Key, Terms
+from tacit.report.privacy_text import NOT_STATED
 from tacit.run import deploy
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
@@ -30,6 +32,7 @@ from tacit.ui.index import Index
 from tacit.ui.place import Place
 from tacit.ui.said import quick_spec
 from tacit.ui.views import Missing, Views
+from tests.privacy.guarantees import guarantee, result
 from tests.report import made
 from tests.ui.serving import SPEC, write_run
 
@@ -82,9 +85,10 @@ def test_the_list_follows_the_folder(views):
 @pytest.mark.parametrize(
     ("changed", "label"),
     [
-        ({}, "private"),
+        ({}, NOT_STATED),
         ({"simulated_noise": True}, "simulated noise"),
-        ({"guarantee": "not private: no noise"}, "not private"),
+        ({"guarantee": "not private: no noise"}, NOT_STATED),
+        ({"guarantee": "(1, 1e-06)-DP; trusts nobody", "trust": "nobody"}, NOT_STATED),
         ({"epsilon": None}, "not private"),
         ({"epsilon": -5}, "unreadable"),
         ({"epsilon": "1"}, "unreadable"),
@@ -98,19 +102,59 @@ def test_the_list_follows_the_folder(views):
         ({"dp_delta": 1}, "unreadable"),
         ({"dp_delta": "0"}, "unreadable"),
         ({"simulated_noise": "no"}, "unreadable"),
-        ({"best_guess": 0.55}, "private"),
+        ({"best_guess": 0.55}, NOT_STATED),
         ({"best_guess": 0.4}, "unreadable"),
         ({"best_guess": "<b>"}, "unreadable"),
-        ({"dp_delta": 0.1, "records": 10}, "weak"),
+        ({"dp_delta": 0.1, "records": 10}, NOT_STATED),
         ({"dp_delta": 0.1, "records": 10, "simulated_noise": True}, "simulated noise"),
     ],
 )
-def test_a_result_is_private_only_if_it_says_so_in_full(views, changed, label):
+def test_a_result_without_the_fields_of_a_guarantee_is_never_private(views, changed, label):
     said = {"test_error": 0.25, "epsilon": 1.0, "dp_delta": 1e-6, "guarantee": "(1, 1e-06)-DP"}
     write_run(views.place.root / "run", spec=SPEC.replace("simulated", "exact"), **said | changed)
     (row,) = listed(views)
     assert row["label"] == label
     assert (row["epsilon"] is None) == (label == "unreadable" or "epsilon" in changed)
+
+
+@pytest.mark.parametrize(("fields", "rest", "label"), [
+    ({}, {}, "private"),
+    ({}, {"guarantee": "not private: no noise"}, "private"),  # a sentence is shown, and not read
+    ({}, {"dp_delta": 0.1, "records": 10}, "unreadable"),
+    ({"dp_delta": 0.1, "allowed_delta": 0.1}, {"dp_delta": 0.1, "records": 10}, "weak"),
+    ({"private": False}, {}, "unreadable"),
+    ({"epsilon": 0.5}, {}, "unreadable"),
+    ({"epsilon": 10**400}, {"epsilon": 10**400}, "unreadable"),
+    ({"epsilon": float("nan")}, {"epsilon": float("nan")}, "unreadable"),
+    ({"trusted": None}, {}, "unreadable"),
+    ({"trusted": "<b>"}, {}, "unreadable"),
+    ({"noise": "simulated"}, {}, "unreadable"),
+    ({"more": 1}, {}, "unreadable"),
+    ({"reasons": ["no noise"]}, {}, "unreadable"),
+    ({}, {"epsilon": None}, "unreadable"),
+    ({}, {"releases": json.loads("[" * 500 + "]" * 500)}, "unreadable"),
+    ({}, {FIELDS: None}, "unreadable"),
+    ({}, {FIELDS: "private"}, "unreadable"),
+])  # fmt: skip
+def test_a_result_is_private_only_if_its_fields_say_so_and_nothing_contradicts_them(views, fields, rest, label):
+    said = {"test_error": 0.25} | result(guarantee())
+    said[FIELDS] |= fields
+    write_run(views.place.root / "run", spec=SPEC.replace("simulated", "exact"), **said | rest)
+    (row,) = listed(views)
+    assert row["label"] == label
+    told = views.shown(row["id"])
+    assert ("Nobody" in json.dumps(told)) == (label != "unreadable")
+    assert (told["promise"] == "Its result makes no sense, and no guarantee is shown.") == (label == "unreadable")
+
+
+def test_who_is_trusted_of_an_earlier_result_is_not_stated(views):
+    sentence = "(1, 1e-06)-DP; trusts nobody <b>"
+    write_run(views.place.root / "run", spec=SPEC.replace("simulated", "exact"), epsilon=1.0, guarantee=sentence)
+    told = views.shown(listed(views)[0]["id"])
+    assert dict(told["result"])["trusted"].startswith("Not stated. An earlier version of tacit made this result")
+    assert "Nobody" not in json.dumps(told)
+    assert told["guarantee"] == sentence
+    assert "An earlier version of tacit made this result" in told["promise"]
 
 
 def test_a_result_does_not_hide_that_its_spec_draws_simulated_noise(views):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -16,7 +16,7 @@ from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.measures import judge
 from tacit.privacy.budget import upward
 from tacit.privacy.risk import IF_EXACT
-from tacit.report import headline, source, words
+from tacit.report import headline, source
 from tacit.report.audience import Audience, Placeholders
 from tacit.report.runs import Recorded, text
 from tacit.report.tested import agent_records
@@ -69,8 +69,8 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
         *([] if audience.public else [Section("Audit", audited.blocks(filled.audit, run))]),
         *([Section("How good the model is", quality.measured(run))] if judge(run.summary) else []),
         Section("What the model has learnt", quality.effects(found.learnt)),
-        Section("Limits", [Text("Not covered by the guarantee:") if run.summary.get("not_covered") else Text(
-            "There is no guarantee that could cover anything."), Bullets(_listed(run.summary.get("not_covered"))),
+        Section("Limits", [Text("Not covered by the guarantee:") if run.privacy.not_covered else Text(
+            "There is no guarantee that could cover anything."), Bullets(run.privacy.not_covered),
             Text("Beyond privacy:"), Bullets(LIMITS if judge(run.summary) else LIMITS[:1])]),
         Section("Signatures", [Text("Whoever signs has read this card and its limits."), Signatures(ROLES)]),
         Section("Appendix: how to reproduce", _reproduce(directory, run)),
@@ -80,15 +80,14 @@ def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) 
 
 
 def _short(run: Recorded, page_is_public: bool) -> list[Block]:
-    found = words.status(run, page_is_public)
-    promise = words.promise(run.summary) if run.private else words.no_promise(run)
-    budget = f"{words.budget(run.summary)}. " if run.private else ""
-    simulated = run.private and run.summary.get("simulated_noise")
-    privacy = f"privacy {IF_EXACT}" if simulated else "privacy"
-    pairs = [*([("quality (exact)", quality.sentence(run))] if judge(run.summary) else []), (privacy, budget + promise)]
-    if run.private:
-        whom, meaning = words.trusted(run.summary)
-        pairs.append(("would be trusted" if simulated else "trusted", f"{whom}. {meaning}"))
+    told = run.privacy
+    found = told.status(page_is_public)
+    budget = f"{told.budget}. " if told.private else ""
+    name = f"privacy {IF_EXACT}" if told.simulated else "privacy"
+    measured = [("quality (exact)", quality.sentence(run))] if judge(run.summary) else []
+    pairs = [*measured, (name, budget + told.promise)]
+    if told.private:
+        pairs.append(("would be trusted" if told.simulated else "trusted", ". ".join(told.trusted)))
     return [Text(f"{found.words}. {found.reason}", "good" if found.kind == "private" else "bad"), Facts(pairs)]
 
 
@@ -124,21 +123,20 @@ def _took(one: object) -> list[str]:
 
 
 def _privacy(run: Recorded) -> list[Block]:
-    told = run.summary
+    told, said = run.summary, run.privacy
     if not run.private:
-        return [Text(words.no_promise(run), "bad"), Text(f"In full: {told.get('guarantee')}")]
+        return [Text(said.promise, "bad"), Text(f"In full: {said.sentence}")]
     pairs = [
-        ("in full", str(told["guarantee"])),
-        ("budget", words.budget(told)),
+        ("in full", said.sentence),
+        ("budget", said.budget),
         ("protects", UNIT.get(str(told.get("adjacency")), str(told.get("adjacency")))),
-        ("covers, and against whom", text(told.get("covers"))),
-        ("trust", text(told.get("trust"))),
+        *said.facts,
         ("noise", text(told.get("noise"))),
         ("accountant", text(told.get("accountant"))),
         ("releases", text(told.get("releases"))),
     ]
-    blocks: list[Block] = [Text(SIMULATED, "bad")] if told.get("simulated_noise") else []
-    blocks += [Text(words.promise(told), "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
+    blocks: list[Block] = [Text(SIMULATED, "bad")] if said.simulated else []
+    blocks += [Text(said.promise, "lead"), Facts([pair for pair in pairs if pair[1] != "none"])]
     return [*blocks, *_ledgers(told)]
 
 
@@ -174,7 +172,7 @@ def _reproduce(directory: Path, run: Recorded) -> list[Block]:
     about, way, by = "Save the specification below as spec.toml, with your own paths.", "command", COMMAND
     if is_given(run):
         way, (about, by) = "call", python_call(directory, run)
-    exact = run.private and not told.get("simulated_noise")
+    exact = run.private and not run.privacy.simulated
     again = f"Exact noise is new every time: the same {way} gives another model, of the same law." if exact else (
         f"The seed decides the noise: the same {way} gives the same model.")  # fmt: skip
     idle = unread(run.values)
@@ -199,7 +197,3 @@ def _without_paths(spec: str) -> str:
         if key == "ledger" or PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute():
             lines[i] = f"{key} = {json.dumps(name, ensure_ascii=False)}"
     return "\n".join(lines)
-
-
-def _listed(found: object) -> Sequence[str]:
-    return [str(one) for one in found] if isinstance(found, list) else []

@@ -17,7 +17,6 @@ examples:
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -32,10 +31,12 @@ from tacit.jsontext import Values
 from tacit.measures import JUDGES, MEASURES, Measure
 
 if TYPE_CHECKING:
+    from tacit.privacy.guarantee import Guarantee
     from tacit.run.spec import Spec
 
 FLAGS = DATA_FLAGS + BUNDLE_FLAGS + TRAIN_FLAGS
 LABEL = 12  # columns of the names in a result
+NOT_STATED = "not stated: an earlier version made this result (its words are in result.json)"
 MOST = 320  # letters about what a guarantee does not cover: the whole of it is in result.json
 
 
@@ -82,11 +83,13 @@ def _free_name(source: str, algorithm: str) -> Path:
 
 def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] = ()) -> None:
     """Print the result of a run, with what public numbers say against it."""
+    from tacit.privacy.guarantee import stated_in
     from tacit.run.result import records_in_words
 
     if as_json:
         print(jsontext.dumps(summary | {"out": str(out), "notes": [*notes]}))
         return
+    stated = stated_in(summary)  # None: an earlier version finished the run that was to be resumed
     changed = f", changed: {', '.join(summary['changed'])}" if summary["changed"] else ""
     agents = "agent" if summary["agents"] == 1 else "agents"
     rows = [
@@ -95,13 +98,13 @@ def show_result(summary: Values, out: Path, as_json: bool, notes: Sequence[str] 
         ("features", summary.get("features")),
         *((one.name, _shown(one, summary)) for one in MEASURES if one.key in summary),
         ("objective", "" if summary["objective"] is None else f"{summary['objective']:.5f} (exact: not for release)"),
-        ("guarantee", summary["guarantee"]),
+        ("guarantee", stated.sentence if stated else summary["guarantee"]),
         ("risk", _risk(summary)),
-        ("trust", summary.get("trust")),
+        ("trust", (stated.private and stated.trust) if stated else NOT_STATED),
         ("ledgers", _ledgers(summary)),
         ("new ledger", _new_ledgers(summary)),
         ("took part", _missed(summary)),
-        ("not covered", _not_covered(summary.get("not_covered") or (), out)),
+        ("not covered", _not_covered(stated, out) if stated else NOT_STATED),
         *(("note", note) for note in notes),
         ("time", f"{summary['seconds']:.1f} s"),
         ("report", str(out / "report.html")),
@@ -183,9 +186,9 @@ def _new_ledgers(summary: Values) -> str:
     return f"made for {some}; runs before this one are not counted: if there were any, put their ledgers back"
 
 
-def _not_covered(items: Sequence[str], out: Path) -> str:
+def _not_covered(stated: Guarantee, out: Path) -> str:
     """Name what a guarantee does not cover in a few lines, and say where the whole of it stands."""
-    briefs = [re.split(r": | [(]|, which|, whose", item)[0].replace("this file", "result.json") for item in items]
+    briefs = [brief.replace("this file", "result.json") for brief in stated.brief_exclusions]
     for told in range(len(briefs), 0, -1):
         more = f"; and {len(briefs) - told} more" if told < len(briefs) else ""
         named = "; ".join(briefs[:told]) + more

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.privacy.budget import total, upward
+from tacit.privacy.guarantee import stated_in
 from tacit.privacy.release import events_of
 
 RELEASED = ("t", "step", "rho")  # of a row: functions of releases and public numbers
@@ -62,13 +63,14 @@ def spent_by(
     summary: Mapping[str, Any], agents: Sequence[str], lifetime: Mapping[str, float] | None = None
 ) -> PrivacySpent:
     """Return what the result of a run says about its cost."""
-    epsilon = summary["epsilon"]
-    whole = math.inf if epsilon is None else float(epsilon)
+    stated = stated_in(summary)
+    assert stated is not None, "a fit that has just ended states its guarantee"
+    private, whole = stated.private, math.inf if stated.epsilon is None else stated.epsilon
     return PrivacySpent(
-        whole, summary["dp_delta"], summary["rounds"], summary["epsilon_per_round"] if epsilon is not None else None,
-        dict.fromkeys(agents, whole), summary["adjacency"], summary["noise"], summary["trust"],
-        tuple(summary["not_covered"] or ()), lifetime, summary["guarantee"] if epsilon is None else "",
-        tuple(summary["releases"] or ()), summary["accounted_delta"] or 0.0, summary["best_guess"] or 1.0,
+        whole, summary["dp_delta"], stated.rounds, summary["epsilon_per_round"] if private else None,
+        dict.fromkeys(agents, whole), stated.unit.adjacency, summary["noise"], stated.trust if private else None,
+        (*stated.exclusions,), lifetime, "" if private else stated.sentence, (*(summary["releases"] or ()),),
+        summary["accounted_delta"] or 0.0, summary["best_guess"] or 1.0,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from tacit import measures, toml
 from tacit.data.sources import NAMED
 from tacit.errors import IncompatibleError
+from tacit.privacy.guarantee import FIELDS
 from tacit.report.runs import Recorded
 
 
@@ -56,7 +57,7 @@ class Audience(Enum):
 
 GUARANTEE = (
     "guarantee", "epsilon", "best_guess", "epsilon_per_round", "dp_delta", "accountant", "releases", "accounted_delta",
-    "adjacency", "trust", "covers", "not_covered", "noise", "simulated_noise",
+    "adjacency", "trust", "covers", "not_covered", "noise", "simulated_noise", FIELDS,
 )  # fmt: skip
 PUBLIC_FACTS = ("algorithm", "preset", "dataset", "features", "agents", "records", "rounds", "agent_records", "version")
 LEDGERS = ("ledger_totals", "ledger_heads", "took_part")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tacit.measures import AUC, ERROR, R2, RMSE, Measure, judge
 from tacit.privacy.risk import IF_EXACT
-from tacit.report import matrix, words
+from tacit.report import matrix
 from tacit.report.chart import Chart
 from tacit.report.markup import either, figure, html
 from tacit.report.runs import Recorded
@@ -34,10 +34,10 @@ def headline(run: Recorded, page_is_public: bool = False) -> str:
         return f'<p class="lead">{html(about(run))} The run diverged: {html(run.summary["diverged"])}</p>'
     tiles = [*([_quality(run, tested(run.summary))] if judge(run.summary) else []), _privacy(run)]
     if run.private:
-        whom, meaning = words.trusted(run.summary)
-        simulated = run.summary.get("simulated_noise")
-        tiles.append(_tile("Who would be trusted" if simulated else "Who must be trusted", html(whom), [html(meaning)]))
-    found = words.status(run, page_is_public)
+        whom, meaning = run.privacy.trusted
+        asked = "Who would be trusted" if run.privacy.simulated else "Who must be trusted"
+        tiles.append(_tile(asked, html(whom), [html(meaning)]))
+    found = run.privacy.status(page_is_public)
     tiles.append(_tile("Status", html(found.words), [html(found.reason)], found.kind))
     return f'<p class="lead">{html(about(run))}</p><div class="tiles">{"".join(tiles)}</div>'
 
@@ -121,9 +121,9 @@ def _words(run: Recorded, judged: Measure, key: str, known: Tested | None) -> li
 
 def _privacy(run: Recorded) -> str:
     if not run.private:
-        return _tile("Privacy", "None", [html(words.no_promise(run))], "bare")
-    title = f"Privacy {IF_EXACT}" if run.summary.get("simulated_noise") else "Privacy"
-    return _tile(title, _unbroken(words.budget(run.summary)), [html(words.promise(run.summary))])
+        return _tile("Privacy", "None", [html(run.privacy.promise)], "bare")
+    title = f"Privacy {IF_EXACT}" if run.privacy.simulated else "Privacy"
+    return _tile(title, _unbroken(run.privacy.budget), [html(run.privacy.promise)])
 
 
 def _unbroken(pairs: str) -> str:

@@ -96,7 +96,7 @@ def _row(source: Source, group: Group) -> Row:
         "source": source.name, "runs": group.label,
         "algorithm": run.values["algorithm.name"], "preset": run.values["run.preset"],
         "data": told.get("dataset") or run.values.get("data.source"),
-        "private": run.private, "label": run.label,
+        "private": run.private, "label": run.privacy.label,
         "epsilon": told.get("epsilon") if run.private else None, "epsilon_per_round": told.get("epsilon_per_round"),
         "dp_delta": told.get("dp_delta"), "guarantee": told.get("guarantee") or told.get("diverged"),
         "rounds": run.values["run.rounds"],

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tacit import toml
-from tacit.privacy import risk
+from tacit.report.privacy_text import PrivacyText, privacy_text
 
 FREE = ("run.seed", "run.name", "run.record_every")  # they change nothing that a mean over runs should not absorb
 FIRST = ("algorithm.name", "privacy.epsilon", "data.source", "run.preset")  # named first where runs differ in them
@@ -41,22 +42,15 @@ class Recorded:
     def diverged(self) -> bool:
         return "diverged" in self.summary
 
+    @cached_property
+    def privacy(self) -> PrivacyText:
+        """What the record says about privacy."""
+        return privacy_text(self.summary)
+
     @property
     def private(self) -> bool:
         """Whether the record holds a total for the whole run."""
-        return self.summary.get("epsilon") is not None and not str(self.summary["guarantee"]).startswith("not private")
-
-    @property
-    def weak(self) -> str:
-        """Why the protection of a private run is weak; empty if it is not."""
-        return risk.stated(self.summary).weak
-
-    @property
-    def label(self) -> str:
-        """What its guarantee is worth, in two words."""
-        if not self.private:
-            return "not private"
-        return "simulated noise" if self.summary.get("simulated_noise") else "weak" if self.weak else "private"
+        return self.privacy.private
 
 
 @dataclass(frozen=True)

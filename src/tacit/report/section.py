@@ -14,10 +14,11 @@ from tacit.report.artefact_file import ArtefactFile
 from tacit.report.chart import KNOWN, factor
 from tacit.report.markup import Raw, badge, facts, figures, folded, html, sparse_table, table
 from tacit.report.printed import Comparison, compare
+from tacit.report.privacy_text import RENDERED
 from tacit.report.runs import FREE, Recorded, gathered, grouped, short, telling, text, varied
 from tacit.report.source import QUANTITIES, Source
 
-SHOWN_ABOVE = ("guarantee", "test", "agent_records")  # or long
+SHOWN_ABOVE = (*RENDERED, "test", "agent_records")  # or long
 
 
 def section(source: Source, key: str) -> str:
@@ -81,13 +82,13 @@ def _printed(found: Sequence[Comparison]) -> str:
 
 def _guarantees(runs: Sequence[Recorded]) -> str:
     """Return each promise once, with the runs it is for."""
-    by_promise = gathered(grouped(runs), lambda group: str(group.first.summary.get("guarantee", "")))
+    by_promise = gathered(grouped(runs), lambda group: group.first.privacy.sentence)
     items = []
     for promise, groups in by_promise.items():
         run, names = groups[0].first, html("; ".join(group.label for group in groups))
         if promise:
             named = f"<b>{names}:</b> " if len(by_promise) > 1 else ""
-            items.append(f"<li>{badge(run.label)} {named}{html(promise.removeprefix('not private:').strip())}</li>")
+            items.append(f"<li>{badge(run.privacy.label)} {named}{html(promise)}</li>")
         else:
             items.append(f"<li>{badge('diverged')} {names}: {html(run.summary['diverged'])}</li>")
     return f'<h3>The guarantee in full</h3><ul class="guarantees">{"".join(items)}</ul>{_coverage(runs)}'
@@ -95,8 +96,9 @@ def _guarantees(runs: Sequence[Recorded]) -> str:
 
 def _coverage(runs: Sequence[Recorded]) -> str:
     """Say whom the guarantees are against and what they leave out, each wording once."""
-    told = dict.fromkeys((name.replace("_", " "), text(run.summary[name])) for run in runs if run.private
-                         for name in ("trust", "covers", "not_covered") if run.summary.get(name))  # fmt: skip
+    found = [run.privacy for run in runs if run.private]
+    left = [("not covered", text(one.not_covered)) for one in found if one.not_covered]
+    told = dict.fromkeys([*(fact for one in found for fact in one.facts), *left])
     return folded("What is covered, and what is not", facts(told)) if told else ""
 
 

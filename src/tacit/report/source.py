@@ -12,7 +12,7 @@ from typing import Any
 from tacit import measures, record, toml
 from tacit.errors import IncompatibleError, RecordError, RunDirectoryError
 from tacit.leaderboard.standing import is_compared
-from tacit.report import artefact_file, words
+from tacit.report import artefact_file
 from tacit.report.audience import Audience, Placeholders, shared
 from tacit.report.leaderboard import Board, boards
 from tacit.report.runs import Recorded, identity
@@ -48,7 +48,7 @@ class Source:
         if self.artefact is not None:
             return self.artefact.title
         if self.single is not None:
-            return words.title(self.single)
+            return f"{self.single.privacy.title} on {self.single.summary.get('dataset', 'data')}"
         return "; ".join(dict.fromkeys(board.title for board in self.boards)) or self.name
 
     def shared(self, audience: Audience, number: int, paths: Placeholders) -> Source:
@@ -156,6 +156,10 @@ def _directory(path: Path, name: str) -> Recorded:
 
 def _known(run: Recorded, where: str) -> Recorded:
     """Return the run, if its result is that of its spec and of the end of its curve."""
+    try:
+        _ = run.privacy
+    except RecordError as error:
+        raise RecordError(f"{where}: {error} Run {run.name} again.") from None
     for key in ("algorithm.name", "run.preset", "run.rounds"):
         if key not in run.values:
             raise RecordError(f"{where}: the spec of {run.name} has no {key}. Run {run.name} again.")

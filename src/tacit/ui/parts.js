@@ -63,7 +63,7 @@ function lasting(seconds) {
 // ---- pieces
 
 const KINDS = { private: "private", "simulated noise": "simulated", weak: "bare", "not private": "bare",
-  unreadable: "bare" };
+  "guarantee not stated": "bare", unreadable: "bare" };
 const badge = (words) => html("strong", { class: `badge ${KINDS[words] ?? "simulated"}` }, words);
 const pill = (state) => html("span", { class: "pill", "data-state": state }, state || "–");
 const link = (words, hash, more = {}) => html("a", { href: `#/${hash}`, ...more }, words);

@@ -11,7 +11,7 @@ from tacit.errors import RecordError
 from tacit.leaderboard.standing import is_compared
 from tacit.lock import STOP
 from tacit.measures import ERROR, judge
-from tacit.privacy import risk
+from tacit.report.privacy_text import PrivacyText, privacy_text
 from tacit.ui import index
 from tacit.ui.history import ROUNDS
 from tacit.ui.index import Index, Item
@@ -199,30 +199,18 @@ def _inside(items: Iterable[Item]) -> dict[Parts, int]:
     return found
 
 
+def privacy_of(spec: Mapping[str, Any], done: Mapping[str, Any]) -> PrivacyText | None:
+    """Return what the result of a run says about privacy; None if it makes no sense."""
+    try:
+        found = privacy_text(done)
+    except RecordError:
+        return None
+    return found.as_simulated() if spec.get("privacy.noise") == "simulated" else found
+
+
 def _label(spec: Mapping[str, Any], done: Mapping[str, Any], finished: bool) -> str:
     """Return what a guarantee is worth, in the words of the report; of a run that goes on, what it draws."""
-    if not finished:
-        noise = spec.get("privacy.noise")
-        return "simulated noise" if noise == "simulated" else ""
-    guarantee, epsilon, simulated = done.get("guarantee"), done.get("epsilon"), done.get("simulated_noise")
-    if isinstance(guarantee, str) and guarantee.startswith("not private"):
-        return "not private"
-    if epsilon is None:
-        return "not private"
-    if not isinstance(guarantee, str) or not guarantee.strip() or not _is_budget(epsilon, done.get("dp_delta")):
-        return DAMAGED  # whatever else it says, it is no result of tacit's
-    if simulated is not None and not isinstance(simulated, bool):
-        return DAMAGED
-    try:
-        weak = risk.stated(done).weak
-    except RecordError:
-        return DAMAGED
-    if simulated or spec.get("privacy.noise") == "simulated":
-        return "simulated noise"
-    return "weak" if weak else "private"
-
-
-def _is_budget(epsilon: object, dp_delta: object) -> bool:
-    """Tell whether two values of a file can be what a run has spent."""
-    spent, delta = finite(epsilon), finite(0.0 if dp_delta is None else dp_delta)
-    return spent is not None and spent >= 0 and delta is not None and 0 <= delta < 1
+    if finished:
+        found = privacy_of(spec, done)
+        return DAMAGED if found is None else found.label
+    return "simulated noise" if spec.get("privacy.noise") == "simulated" else ""

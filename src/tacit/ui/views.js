@@ -100,7 +100,7 @@ function showHead(head, told, view) {
   const command = `tacit train --resume ${[row.folder, row.name].filter(Boolean).join("/")}`;
   const resume = run && row.state === "stopped"
     ? [hint("It has stopped. Continue it with ", html("code", {}, command))] : [];
-  const words = [told.promise, told.guarantee?.replace(/^not private:\s*/, "")].filter(Boolean).join(" In full: ");
+  const words = [told.promise, told.guarantee].filter(Boolean).join(" In full: ");
   const focused = document.activeElement?.classList.contains("stop");
   head.replaceChildren(html("h1", {}, row.name), html("p", { class: "hint" }, about || note),
     html("div", { class: "standing wide-standing" }, pill(row.state), ...progressOf(told), ...stop),

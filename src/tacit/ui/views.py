@@ -9,9 +9,9 @@ from typing import Any
 
 from tacit.jsontext import Values
 from tacit.report.chart import MOST
+from tacit.report.privacy_text import EARLIER, RENDERED, PrivacyText
 from tacit.report.runs import short
 from tacit.report.runs import text as spelled
-from tacit.report.words import promise
 from tacit.ui import charts, index, rows
 from tacit.ui.details import LISTED, Details
 from tacit.ui.gauges import Gauges, of_status
@@ -21,7 +21,7 @@ from tacit.ui.place import Parts, Place, Stamp, Unreadable, shown
 from tacit.ui.rows import FINISHED, RUNNING, STOPPING, Rows
 from tacit.ui.said import finite, text, text_long, whole
 
-REST = ("guarantee", "seal", "spec_hash", "rounds_hash", "model_hash")  # of a result, shown elsewhere or for no reader
+REST = (*RENDERED, "seal", "spec_hash", "rounds_hash", "model_hash")  # of a result, shown elsewhere or for no reader
 
 
 class Missing(Exception):
@@ -73,10 +73,11 @@ class Views:
         history = self.histories.of(parts)
         drawn = [chart.description() for chart in charts.drawn([("this run", history)])]
         agents = result.get("agents") or spec.get("data.agents")
+        said = rows.privacy_of(spec, result) if state == FINISHED else None
         facts = [(key.replace("_", " "), _spelled(value)) for key, value in result.items() if key not in REST]
         return {
-            "guarantee": text_long(result.get("guarantee")), "agents": whole(agents), "result": facts,
-            "promise": _promise(result, row.label),
+            "guarantee": text_long(said.sentence if said else ""), "agents": whole(agents),
+            "result": facts + _facts(said), "promise": _promise(said, state == FINISHED),
             "can_stop": state == RUNNING, "spec": self._spec_text(parts), "charts": drawn,
             "epsilon_per_round": finite(result.get("epsilon_per_round")), "seconds": finite(result.get("seconds")),
             "rate": _rate(history.t, self.place.stamp(parts, "spec.toml"), self.place.stamp(parts, "rounds.jsonl")),
@@ -153,11 +154,22 @@ class Views:
         return {"state": self.rows.state(item.parts)}
 
 
-def _promise(result: Mapping[str, Any], label: str) -> str:
+def _promise(said: PrivacyText | None, finished: bool) -> str:
     """Return what the guarantee of a finished run means, in the words of its report."""
-    if not result or label in ("not private", rows.DAMAGED):
+    if finished and said is None:
+        return "Its result makes no sense, and no guarantee is shown."
+    if said is None or not said.private:
         return ""
-    return promise({**result, "simulated_noise": label == "simulated noise"})
+    return said.promise if said.guarantee else f"{said.promise} {EARLIER}."
+
+
+def _facts(said: PrivacyText | None) -> list[tuple[str, str]]:
+    """Return who is trusted, and all else that a guarantee states."""
+    if said is None or not said.private:
+        return []
+    who = ("would be trusted" if said.simulated else "trusted", ". ".join(said.trusted))
+    facts = (who, *said.facts, ("not covered", "; ".join(said.not_covered)))
+    return [(name, text_long(words)) for name, words in facts]
 
 
 def _spelled(value: object) -> str:
