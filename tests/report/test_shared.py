@@ -13,6 +13,7 @@ import shutil
 import warnings
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from dataclasses import fields
 from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
@@ -24,10 +25,11 @@ import pytest
 import tacit
 from tacit import PrivateFederatedClassifier, record
 from tacit.cli import main
-from tacit.errors import RepeatedFitWarning, RunDirectoryError, TacitWarning
+from tacit.errors import RecordError, RepeatedFitWarning, RunDirectoryError, TacitWarning
 from tacit.guarded import agent
 from tacit.guarded.masks.keys import RunKey
 from tacit.privacy import ledger
+from tacit.privacy.guarantee import FIELDS, Guarantee
 from tacit.problem.loss import Loss
 from tacit.report.audience import SHARED, TEST_RESULTS, Audience, Placeholders, settings, shared
 from tacit.report.runs import Recorded
@@ -167,6 +169,9 @@ CASES: dict[str, tuple[Callable[[list[str]], None], list[str]]] = {
 }
 
 
+CARDS = ("classes", "number", "python", "estimator")  # of one run, whose pages say who is trusted
+
+
 def pages(case: str, changed: str, measured: bool, *share: str) -> Pages:
     """Train on records of which one is `changed`, and return the pages by name."""
     for name, lines in (("train", TRAIN), ("test", TEST)):
@@ -180,6 +185,9 @@ def pages(case: str, changed: str, measured: bool, *share: str) -> Pages:
     for directory in directories if case != "sweep" else []:
         assert main(["card", directory, "--out", f"pages/{directory}", *share]) == 0
     found = {str(path.relative_to("pages")): path.read_bytes() for path in Path("pages").rglob("*.*")}
+    results = sorted(path for directory in directories for path in Path(directory).rglob("result.json"))
+    stated = [json.loads(path.read_text())[FIELDS] for path in results]
+    found["guarantee_fields.json"] = json.dumps(stated).encode()  # all of which a shared page may show
     for place in ("pages", *directories):
         shutil.rmtree(place)
     return found
@@ -201,7 +209,9 @@ def over_neighbours(monkeypatch: pytest.MonkeyPatch, case: str, measured: bool, 
 ])  # fmt: skip
 def test_a_shared_page_is_the_same_for_neighbours(monkeypatch, case, measured):
     found = over_neighbours(monkeypatch, case, measured, "--share")
-    assert len(found[""]) == {"sweep": 2, "several": 6}.get(case, 4)
+    assert len(found[""]) == {"sweep": 3, "several": 7}.get(case, 5)
+    whom = "A secure sum" if case == "sum" else "Nobody" if case in CARDS else ""
+    assert all(whom.encode() in page for name, page in found[""].items() if not name.endswith(".json"))
     assert found["train"] == found[""]
     assert found["test"] == found[""]
     assert all(b"may be shared" in page for name, page in found[""].items() if not name.endswith(".json"))
@@ -329,6 +339,19 @@ def test_what_a_later_version_stores_stays_out_of_a_shared_page():
     hidden = {"objective", "consensus_violation", "seconds", "seal", "rounds_hash", "secret"}
     assert not hidden & {*seen.summary, *tested.summary, *tested.curve}
     assert record.FILES.keys() - {*SHARED} == {"rounds_hash"}
+
+
+@pytest.mark.parametrize("field", [one.name for one in fields(Guarantee)])
+def test_every_field_of_a_guarantee_is_shared_as_it_is_and_none_that_this_version_does_not_know(field):
+    told = made.one(0.1, made.spec(), "run")
+    run = Recorded("mine", told["spec"], told, told["curve"])
+    seen = shared(run, Audience.PUBLIC, "run 1", Placeholders())
+    assert seen.summary[FIELDS][field] == told[FIELDS][field]
+    assert seen.privacy == run.privacy
+    for changed in (told[FIELDS] | {"secret": 0.123456}, {**told[FIELDS], field: {"secret": 0.123456}}):
+        later = Recorded("mine", told["spec"], told | {FIELDS: changed}, told["curve"])
+        with pytest.raises(RecordError, match="makes no sense"):
+            shared(later, Audience.PUBLIC, "run 1", Placeholders())
 
 
 def test_settings_hold_no_path():
