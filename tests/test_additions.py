@@ -414,6 +414,51 @@ def test_an_addition_is_one_new_file_and_one_line_and_trains(untouched, tmp_path
     assert told["claim"], "the model is not what the addition asks for"
 
 
+FACT = {  # a fact of the guarantee, below the line that starts so: its field and what it says, and its value in a run
+    "tacit/privacy/guarantee.py": {
+        "claim: str | None": "published: int",
+        '("covers", self': '("publishes", f"the models of all {self.published} rounds"),',
+    },
+    "tacit/run/guarantee.py": {"claim=_claim(": "published=spec.run.rounds,"},
+}
+PAGES = """
+import json, sys
+import tacit
+from pathlib import Path
+from tacit.cli import main
+from tacit.ui.place import Place
+from tacit.ui.views import Views
+assert main(["train", "--data", "heart", "--rounds", "2", "--out", "runs/one", "-qq"]) == 0
+assert main(["card", "runs/one"]) == 0
+assert main(["report", "runs/one", "--share", "--out", "shared.html"]) == 0
+views = Views(Place(Path("runs")))
+(row,) = views.listing("", "", "updated", 0)["rows"]
+told = {"live": json.dumps(views.shown(row["id"])), "shared": Path("shared.html").read_text()}
+told |= {path.name: path.read_text() for end in ("html", "json", "md") for path in Path("runs/one").glob(f"*.{end}")}
+print(json.dumps({"home": tacit.__file__, "told": told}))
+"""
+
+
+def test_a_fact_of_the_guarantee_is_two_files_and_every_page_shows_it(untouched, tmp_path):
+    copy = tmp_path / "src"
+    shutil.copytree(untouched, copy)
+    for file, lines in FACT.items():
+        for after, line in lines.items():
+            insert(copy / file, after, line)
+    before, after = contents(untouched), contents(copy)
+    assert {str(path) for path in before if before[path] != after[path]} == FACT.keys()
+
+    environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run([sys.executable, "-c", PAGES], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert Path(found["home"]).is_relative_to(copy)
+    pages = found["told"]
+    assert json.loads(pages.pop("result.json"))["guarantee_fields"]["published"] == 2
+    assert pages.keys() == {"live", "shared", "report.html", "card.html", "card.md"}
+    assert all("the models of all 2 rounds" in page for page in pages.values())
+
+
 class Capped:
     """Huber's loss on each class; |a|_inf <= 1."""
 

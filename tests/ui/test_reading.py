@@ -130,6 +130,7 @@ def test_a_result_without_the_fields_of_a_guarantee_is_never_private(views, chan
     ({"trusted": "<b>"}, {}, "unreadable"),
     ({"noise": "simulated"}, {}, "unreadable"),
     ({"more": 1}, {}, "unreadable"),
+    ({}, {FIELDS: {}}, NOT_STATED),
     ({"reasons": ["no noise"]}, {}, "unreadable"),
     ({}, {"epsilon": None}, "unreadable"),
     ({}, {"releases": json.loads("[" * 500 + "]" * 500)}, "unreadable"),
@@ -143,7 +144,7 @@ def test_a_result_is_private_only_if_its_fields_say_so_and_nothing_contradicts_t
     (row,) = listed(views)
     assert row["label"] == label
     told = views.shown(row["id"])
-    assert ("Nobody" in json.dumps(told)) == (label != "unreadable")
+    assert ("Nobody" in json.dumps(told)) == (label in ("private", "weak"))
     assert (told["promise"] == "Its result makes no sense, and no guarantee is shown.") == (label == "unreadable")
 
 

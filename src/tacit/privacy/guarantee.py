@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any
 
@@ -210,7 +210,10 @@ class Guarantee:
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What report, card and live page list of a guarantee, beside the sentence and what it does not cover."""
-        return (("trust", self.trust), ("covers", self.covers))
+        return (
+            ("trust", self.trust),
+            ("covers", self.covers),
+        )
 
     @property
     def exclusions(self) -> list[str]:
@@ -257,17 +260,17 @@ def described(guarantee: Guarantee) -> Values:
 
 
 def stated_in(summary: Mapping[str, Any]) -> Guarantee | None:
-    """Return the guarantee that a result states; None if an earlier version made the result, which has no fields of it.
+    """Return the guarantee that a result states; None if a field is missing, as in results of earlier versions.
 
     Fields that make no sense, or that another key of the result contradicts, are a RecordError.
     """
-    if FIELDS not in summary:
+    values = summary.get(FIELDS, {})
+    if isinstance(values, dict) and not values.keys() >= {"private", *(one.name for one in fields(Guarantee))}:
         return None
     try:
-        values = dict(summary[FIELDS]) if isinstance(summary[FIELDS], dict) else summary[FIELDS]
-        private = values.pop("private", None) if isinstance(values, dict) else None
-        found = jsontext.read(Guarantee, values, AS_JSON)
-        if private is not found.private:
+        given = {key: one for key, one in values.items() if key != "private"} if isinstance(values, dict) else values
+        found = jsontext.read(Guarantee, given, AS_JSON)
+        if values["private"] is not found.private:
             raise RecordError("it is private without a total, or has a total without being private")
         _check_rest(found, summary)
     except RecordError as error:

@@ -3,8 +3,8 @@
 A page for the owners of the data shows all that a run recorded. A page that may be shared is built from an allow-list:
 the guarantee, public names and counts, settings without paths, the model, ledgers, and hashes of the model and the
 spec. Each of these is public or a function of releases; the fields of a guarantee follow from the spec and from public
-facts. Any other key of a result, now or in a later version, is left
-out. Placeholders stand for names of directories and files, which are those of the owner's machine.
+facts. Any other key of a result, now or in a later version, is left out. Placeholders stand for names of directories
+and files, which are those of the owner's machine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a result says about privacy, in words that need no mathematics: report, card and live page show this.
 
-All of it comes from fields of the result, and no sentence is read. Results of versions up to 0.2 lack the fields of the
+All of it comes from fields of the result, and no sentence is read. Results of earlier versions lack fields of the
 guarantee. Their numbers are shown as they are, and the sentence as it stands. Who is trusted, or why there is no
 guarantee, is "not stated", and such a result is never called private.
 """
@@ -19,7 +19,7 @@ from tacit.privacy.guarantee import FIELDS, Guarantee, stated_in
 from tacit.privacy.risk import Risk
 
 NOT_STATED = "guarantee not stated"
-EARLIER = "An earlier version of tacit made this result, and told its guarantee in words alone"
+EARLIER = "An earlier version of tacit made this result, and did not store all fields of its guarantee"
 RENDERED = (FIELDS, "guarantee", "trust", "covers", "not_covered")  # keys of a result that this stands for
 
 
@@ -101,8 +101,8 @@ class PrivacyText:
                           "again. Nothing of this run is for release.", "simulated")  # fmt: skip
         weak = f"{_sentence(self.weak)} " if self.weak else ""
         if self.guarantee is None:
-            return Status(_sentence(NOT_STATED)[:-1], f"{weak}{EARLIER}. Read them before you release the model, or "
-                          "train again.", "bare")  # fmt: skip
+            return Status(_sentence(NOT_STATED)[:-1], f"{weak}{EARLIER}. Read its sentence before you release the "
+                          "model, or train again.", "bare")  # fmt: skip
         if weak:
             return Status("Weak protection", f"{weak}Consider that before you release the model.", "weak")
         page = "" if page_is_public else " This page may not be released: its measurements are exact."
