@@ -59,6 +59,8 @@ WITNESS, HELD = "tests/privacy/test_witness.py::", "tests/federation/test_reserv
 SITE_FILES = "tests/federation/test_ledger_files.py::"
 RISK, FACES = "tests/privacy/test_risk.py::", "tests/test_risk_faces.py::"
 SHARED = "tests/report/test_shared.py::"
+STATES, LIVE = "tests/privacy/test_guarantee.py::", "tests/ui/test_reading.py::"
+BOARD = "tests/report/test_headline.py::"
 NEIGHBOURS = SHARED + "test_a_shared_page_is_the_same_for_neighbours"
 
 
@@ -111,6 +113,27 @@ MUTANTS = (
     Mutant("query: edges may fall", "query/counts.py",
            " or not all(a < b for a, b in pairwise(edges))", "",
            QUERY + "test_a_description_with_a_wrong_parameter_is_refused"),
+    Mutant("guarantee: nobody is trusted if a result does not say who", "report/privacy_text.py",
+           '("Not stated", self._told_in_words) if self.guarantee is None', '("Nobody", "") if self.guarantee is None',
+           BOARD + "test_a_result_without_the_fields_of_a_guarantee_is_never_private_and_does_not_say_nobody"),
+    Mutant("guarantee: a result without its fields is private", "report/privacy_text.py",
+           'return NOT_STATED if self.guarantee is None else "weak"', 'return "weak"',
+           LIVE + "test_a_result_without_the_fields_of_a_guarantee_is_never_private"),
+    Mutant("guarantee: its fields may contradict the rest of the result", "privacy/guarantee.py",
+           "        if not alike:\n", "        if False:\n",
+           STATES + "test_fields_that_the_rest_of_the_result_contradicts_are_refused"),
+    Mutant("guarantee: a total may be called not private, and the reverse", "privacy/guarantee.py",
+           'if values["private"] is not found.private:', "if False:",
+           STATES + "test_fields_that_contradict_each_other_are_refused"),
+    Mutant("guarantee: simulated noise may leave out who knows the seed", "privacy/guarantee.py",
+           "if self.private and self.simulated != any(", "if False and any(",
+           STATES + "test_fields_that_contradict_each_other_are_refused"),
+    Mutant("guarantee: an unknown field is passed over", "jsontext.py",
+           "values.keys() ^ hints.keys()", "hints.keys() - values.keys()",
+           STATES + "test_a_result_that_lacks_a_field_states_nothing_and_one_with_an_unknown_field_is_refused"),
+    Mutant("guarantee: true is taken for a number", "jsontext.py",
+           "if isinstance(value, bool) or not isinstance(value, int | float)", "if not isinstance(value, int | float)",
+           STATES + "test_nonsense_in_a_field_is_refused_or_read_for_what_it_says"),
     Mutant("at size: noise for all rounds but one, of more than twenty", "run/compose.py",
            "if behind else spec.run.rounds\n", "if behind else spec.run.rounds - (spec.run.rounds > 20)\n",
            AT_SIZE + "test_the_noise_that_is_drawn_keeps_the_budget_over_all_rounds_and_wastes_little"),
@@ -1173,8 +1196,8 @@ MUTANTS = (
     Mutant("a guess is rounded down when it is shown", "privacy/risk.py",
            "math.ceil(round(1000 * share, 9))", "math.floor(round(1000 * share, 9))",
            RISK + "test_a_guess_is_rounded_up_when_it_is_shown"),
-    Mutant("a guess of the live page knows no weak protection", "ui/rows.py",
-           'return "weak" if weak else "private"', 'return "private"',
+    Mutant("a guess of the live page knows no weak protection", "report/privacy_text.py",
+           'else "weak" if self.weak else "private"', 'else "private"',
            FACES + "test_every_face_of_a_run_has_the_same_number_and_the_same_verdict"),
     Mutant("agents with different grids add up", "federation/facts.py",
            "    if setup.in_sum is not None:\n", "    if False:\n",

@@ -70,7 +70,7 @@ def test_a_result_of_an_earlier_version_is_shown_without_what_it_lacks(tmp_path)
     "x; trusts nobody", "Nobody", EVIL,
 ])  # fmt: skip
 @pytest.mark.parametrize("more", [{}, {"simulated_noise": False}, {"simulated_noise": False, "trust": "no server"}])
-def test_a_result_without_the_fields_of_a_guarantee_is_never_private_and_trusts_nobody_it_does_not_name(
+def test_a_result_without_the_fields_of_a_guarantee_is_never_private_and_does_not_say_nobody(
     tmp_path, sentence, more
 ):
     """Its sentence stands there as it is, and nothing is concluded from it."""
