@@ -102,7 +102,7 @@ class PrivacyText:
         weak = f"{_sentence(self.weak)} " if self.weak else ""
         if self.guarantee is None:
             return Status(_sentence(NOT_STATED)[:-1], f"{weak}{EARLIER}. Read its sentence before you release the "
-                          "model, or train again.", "bare")  # fmt: skip
+                          "model, or train again, at a cost of its own.", "bare")  # fmt: skip
         if weak:
             return Status("Weak protection", f"{weak}Consider that before you release the model.", "weak")
         page = "" if page_is_public else " This page may not be released: its measurements are exact."
