@@ -13,6 +13,7 @@ from tacit.cli import main
 from tacit.errors import RecordError
 from tacit.measures import ERROR
 from tacit.privacy import risk
+from tacit.privacy.exclusions import Exclusion
 from tacit.privacy.guarantee import FIELDS, Unit
 from tacit.report import headline, matrix, output
 from tacit.report import tested as module  # a function called tested would be taken for a test
@@ -20,6 +21,7 @@ from tacit.report.privacy_text import NOT_STATED, privacy_text
 from tacit.report.runs import Recorded
 from tacit.report.source import read
 from tacit.report.tested import Confusion, agents_chart, auc_interval, wilson
+from tests.privacy.guarantees import guarantee, result
 from tests.report import made
 from tests.report.test_browser import CHROMIUM, probed
 
@@ -114,6 +116,16 @@ def test_forged_fields_of_a_guarantee_are_an_error_that_names_the_file(tmp_path,
     assert str(source) in said
     assert "guarantee_fields of a result makes no sense" in said
     assert not (tmp_path / "page.html").exists()
+
+
+@pytest.mark.parametrize("told", [
+    result(guarantee(own_map=EVIL, not_covered=(Exclusion.OWN_MAP,))),
+    result(guarantee(reasons=(EVIL, EVIL), claim=EVIL)),
+], ids=["own map", "reasons"])  # fmt: skip
+def test_texts_of_a_guarantee_stay_text_on_the_page(tmp_path, told):
+    text = page(made.write(tmp_path / "only", [made.one(0.3, made.spec(), "only", **told)]), tmp_path)
+    assert EVIL not in text
+    assert text.count(escape(EVIL)) >= 2
 
 
 @pytest.mark.parametrize("field", sorted(made.one(0.3, made.spec(), "only")[FIELDS]))

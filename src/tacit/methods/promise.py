@@ -27,7 +27,7 @@ class Promise:
     coalition: tuple[int, int] | None = None  # (c, P) of a secure sum: holds against the server with any c of P agents
 
     def total(self, rounds: int, dp_delta: float) -> Total | None:
-        """The guarantee of a run; None where there is none."""
+        """The total of a run; None if there are caveats."""
         return None if self.caveats else total(self.events(rounds), dp_delta)
 
     def events(self, rounds: int) -> Events:
