@@ -15,7 +15,7 @@ from tacit.methods import onemessage
 from tacit.methods.task import Facts
 from tacit.problem.loss import Softmax
 from tacit.problem.objective import Problem
-from tacit.problem.sensitivity import Adjacency, Clipped
+from tacit.problem.sensitivity import Adjacency, Clipped, Declared
 from tacit.query.counts import Counts
 from tacit.query.gradient import Gradient
 from tacit.query.moments import Moments
@@ -420,3 +420,34 @@ def test_what_is_no_frozen_dataclass_cannot_be_compared():
 def test_a_source_without_raw_cells_says_which_column_is_missing():
     with pytest.raises(DataError, match="no column 'age'"):
         list(InMemory(np.zeros(2, int), {}).read(Reads(View.CELLS, ("age",))))
+
+
+@pytest.mark.parametrize(("narrow", "plain"), [
+    (lambda: Moments((1, 1), np.float32(1.1), gram=np.float32(1e-30)),
+     lambda: Moments((1, 1), float(np.float32(1.1)), gram=float(np.float32(1e-30)))),
+    (lambda: Moments((np.int16(300), np.int8(1)), 1.0, gram=np.float16(1.0)), lambda: Moments((300, 1), 1.0, gram=1.0)),
+    (lambda: Gradient((2, 2), Softmax(), Clipped(Norm.L2, 0.25), np.float16(0.3)),
+     lambda: Gradient((2, 2), Softmax(), Clipped(Norm.L2, 0.25), float(np.float16(0.3)))),
+])  # fmt: skip
+def test_a_bound_is_computed_in_double_whatever_the_types_of_its_numbers(narrow, plain):
+    for norm in NORMS:
+        for adjacency in Adjacency:
+            assert type(narrow().bound(norm, adjacency)) is float
+            assert narrow().bound(norm, adjacency) == plain().bound(norm, adjacency) > 0
+    assert (narrow().size, fingerprint(narrow())) == (plain().size, fingerprint(plain()))
+
+
+@pytest.mark.parametrize("bound", [
+    Declared(Norm.L1, 1.0, row_norm=1.0, euclidean=1e-6),
+    Declared(Norm.L1, 1e-6, euclidean=1.0, euclidean_row=1.0),
+    Declared(Norm.L2, 1.0, row_norm=1.0, euclidean=1e-6, euclidean_row=1.0),
+])  # fmt: skip
+def test_a_declared_bound_whose_numbers_nothing_enforces_is_refused(bound):
+    with pytest.raises(IncompatibleError, match="row norm"):
+        Gradient((2, 2), Softmax(), bound, 1.0)
+
+
+@pytest.mark.parametrize("kind", [bool, object, complex, str])
+def test_labels_that_are_no_numbers_are_refused_before_any_query(kind):
+    with pytest.raises(DataError, match="labels are whole numbers"):
+        InMemory(np.array([0, 1]).astype(kind), {View.ROWS: np.ones((2, 3))})

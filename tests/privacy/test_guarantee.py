@@ -95,6 +95,9 @@ def test_fields_that_are_no_object_are_refused(wrong):
     ("nobody", {"own_map": "own.py:f"}),
     ("nobody", {"coalition": [1, 4]}),
     ("nobody", {"dp_delta": 1e-5}),  # above the one that it allows
+    ("nobody", {"dp_delta": 0.0}),  # below, by an argument that gives no smaller one
+    ("own map", {"own_map": "\x1b[2Jm:f"}),
+    ("own map", {"own_map": "m" * 5000}),
     ("nobody", {"trusted": "NOBODY"}),
     ("simulated", {"noise": "exact"}),
     ("sum", {"trusted": "nobody"}),
@@ -125,6 +128,12 @@ def test_fields_that_the_rest_of_the_result_contradicts_are_refused(key, value):
     del told[key]
     with pytest.raises(RecordError, match=f"{key} of the result is another one"):
         stated_in(told)
+
+
+@pytest.mark.parametrize(("key", "value"), [("rounds", 1000), ("noise", "simulated noise, from the seed")])
+def test_rounds_and_noise_of_the_result_are_those_of_its_fields(key, value):
+    with pytest.raises(RecordError, match=f"{key} of the result is another one"):
+        stated_in(stored(ALL["nobody"]) | {key: value})
 
 
 def test_who_is_trusted_follows_from_the_fields():

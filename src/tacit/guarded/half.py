@@ -22,7 +22,7 @@ from tacit.admm.compatible import release
 from tacit.admm.messages import Broadcast, Local, Order, Reply
 from tacit.admm.rule import Objective, Point, Prox, Trust
 from tacit.admm.updates import ascent
-from tacit.errors import IncompatibleError, Unfit
+from tacit.errors import DataError, IncompatibleError, Unfit
 from tacit.message import Body, Form, Numbers
 from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Laplace
@@ -68,8 +68,11 @@ class AdmmHalf:
                 "ball or simplex. Others train with simulated noise (--seed)."
             )
         self._check_constants()
+        query = self.gradient  # which refuses constants of its own
         if self.agent.shard.here:
-            self.gradient.check()
+            query.check()
+        elif self.agent.shard.x.shape[1] != self.shape[0]:
+            raise DataError(f"records elsewhere do not fit a model of shape {self.shape}: check their columns.")
 
     @cached_property
     def gradient(self) -> AgentQuery[Gradient]:

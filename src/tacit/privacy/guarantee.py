@@ -22,6 +22,7 @@ from tacit.privacy.release import Events, Release, describe, noise_in_words, rea
 from tacit.privacy.release import described as described_releases
 
 FIELDS = "guarantee_fields"  # the key in result.json
+LONGEST_NAME = 1000  # letters of a feature map's
 PROBED = "probed, not proved"  # of a feature map that is a function of the user's own
 NOBODY_TRUSTED = "no server, agent or channel is trusted"
 AS_JSON: jsontext.Own = {Release: (describe, read_strictly)}
@@ -128,6 +129,10 @@ class Guarantee:
             raise ValueError("its epsilon is no total")
         if not 0 <= (self.dp_delta or 0.0) <= (self.allowed_delta or 0.0) < 1:
             raise ValueError("its dp_delta is no probability that it allows")
+        if self.accountant != "basic" and self.dp_delta != self.allowed_delta:
+            raise ValueError("only epsilons that are added up hold at another delta than what is allowed")
+        if self.own_map is not None and not (self.own_map.isprintable() and len(self.own_map) <= LONGEST_NAME):
+            raise ValueError("the name of its feature map is no name")
         if self.private and (self.accountant not in MEANING or self.noise is NoiseSource.NONE):
             raise ValueError("a total needs noise, and an accountant that is known")
         if self.private and self.simulated != any(one in OF_A_SEED for one in self.not_covered):
@@ -284,6 +289,8 @@ def _check_rest(found: Guarantee, summary: Mapping[str, Any]) -> None:
     same["simulated_noise"] = found.simulated
     if found.private:
         same |= {"dp_delta": found.dp_delta, "releases": described_releases(found.each_round, found.once)}
+        beside: Values = {"rounds": found.rounds, "noise": found.noise.value}
+        same |= {key: value for key, value in beside.items() if key in summary}
     for key, value in same.items():
         try:
             alike = jsontext.dumps(summary.get(key)) == jsontext.dumps(value)

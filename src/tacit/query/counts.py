@@ -22,7 +22,7 @@ import numpy as np
 from tacit.errors import DataError, SpecError
 from tacit.message import Body, Form, Numbers
 from tacit.problem.sensitivity import Adjacency
-from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_shape
+from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_shape, plain_numbers
 from tacit.query.records import Reader, Reads, View
 from tacit.query.sums import blas_alone
 from tacit.types import LARGEST, Array, Norm
@@ -39,6 +39,7 @@ class Counts:
     features: int = 0
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         if not isinstance(self.edges, tuple) or not self.edges:
             raise SpecError("a query of counts needs edges: a tuple with a tuple of numbers for each histogram.")
         for edges in self.edges:

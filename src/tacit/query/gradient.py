@@ -25,7 +25,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,7 +34,7 @@ from tacit.errors import IncompatibleError, SpecError
 from tacit.message import Body, Form, Numbers
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import Adjacency, Clipped, Declared, RecordBound
-from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape
+from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape, plain_numbers
 from tacit.query.records import Block, Reader, Reads, View
 from tacit.query.sums import Summing, numpy_sums
 from tacit.types import Array, Norm
@@ -53,6 +53,7 @@ class Gradient:
     shared: bool = True  # whether every agent is asked at the same point
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_shape(self.shape, MOST_NUMBERS)
         own = self.record_bound
         if not isinstance(own, Declared | Clipped) or not own.public:
@@ -62,6 +63,11 @@ class Gradient:
             )
         if own.norm is Norm.INF or (isinstance(own, Declared) and not own.residual_bounds):
             raise IncompatibleError("a gradient is bounded in l1 or l2, by a declared row norm or a clipping norm.")
+        if isinstance(own, Declared) and not _is_consistent(own):
+            raise IncompatibleError("a declared bound names a row norm for each of its norms: declare it by the loss.")
+        own = replace(own)  # a copy: it may be of somebody else's
+        plain_numbers(own)
+        object.__setattr__(self, "record_bound", own)
         if type(self.shared) is not bool:
             raise SpecError("whether agents are asked at a shared point is true or false.")
         check_constant("weight", self.weight)
@@ -158,3 +164,11 @@ def evaluator(summing: Summing) -> Evaluator[Gradient]:
         return value
 
     return Evaluator(prepare, float64_allowance)
+
+
+def _is_consistent(own: Declared) -> bool:
+    """Tell whether each number of a declared bound belongs to a row norm, so that rows and residuals are held to it."""
+    if math.isinf(own.row_norm) or (math.isinf(own.euclidean_row) and not math.isinf(own.euclidean)):
+        return False
+    same_key = own.norm is Norm.L2 and own.row_norm == own.euclidean_row
+    return not same_key or own.value == own.euclidean

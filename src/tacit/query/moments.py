@@ -24,7 +24,7 @@ from tacit.errors import SpecError
 from tacit.message import Body, Form
 from tacit.problem.loss import one_hot
 from tacit.problem.sensitivity import Adjacency
-from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape
+from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape, plain_numbers
 from tacit.query.records import Reader, Reads, View
 from tacit.query.sums import blas_alone
 from tacit.types import Array, Norm
@@ -44,6 +44,7 @@ class Moments:
     view: View = View.ROWS
 
     def __post_init__(self) -> None:
+        plain_numbers(self)
         check_shape(self.shape, MOST_NUMBERS)
         if self.view is not View.ROWS and self.view is not View.COLUMNS:
             raise SpecError("moments are of mapped rows or of encoded columns: raw cells have no bound.")

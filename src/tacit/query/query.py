@@ -152,6 +152,18 @@ def check_constant(what: str, value: object) -> None:
         )
 
 
+def plain_numbers(query: object) -> None:
+    """Make NumPy's numbers in a new description Python's: arithmetic in a narrow type would round a bound down."""
+    for name, value in list(vars(query).items()):
+        object.__setattr__(query, name, _plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_plain(one) for one in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_shape(shape: object, most: int) -> None:
     """Refuse what is no shape (J, K) of at most so many numbers."""
     two = isinstance(shape, tuple) and len(shape) == 2 and all(_counts(n) for n in shape)

@@ -73,6 +73,8 @@ class InMemory:
     def __post_init__(self) -> None:
         if any(column.dtype.kind not in "fiub" for column in self.cells.values()):
             raise DataError("raw cells are read as numbers, NaN for a cell that is none: parse the column first.")
+        if self.y.dtype.kind not in "iuf":
+            raise DataError("labels are whole numbers, and numbers to predict are floats: encode them first.")
         if any(x.dtype.kind != "f" for x in self.views.values()):
             raise DataError("features are floating-point numbers: convert the matrix first.")
         if any(len(one) != len(self.y) for one in (*self.views.values(), *self.cells.values())):
