@@ -14,6 +14,7 @@ from tacit.errors import Interrupted
 from tacit.run.presets import preset
 from tacit.run.train import train
 from tacit.ui import opening
+from tests.privacy.guarantees import guarantee, result
 from tests.ui.browser import CHROMIUM, chromium
 from tests.ui.serving import SPEC, serving, write_run
 
@@ -117,8 +118,8 @@ def test_a_run_in_progress_appears_updates_and_finishes(page, root):
 
 
 def test_weak_protection_is_said_in_red_as_on_the_report(page, root):
-    write_run(root / "loud", spec=SPEC.replace("simulated", "exact"), test_error=0.5, epsilon=3.01, dp_delta=1e-6,
-              guarantee="fine", best_guess=0.628)  # fmt: skip
+    told = {"test_error": 0.5, "best_guess": 0.628} | result(guarantee(epsilon=3.01))
+    write_run(root / "loud", spec=SPEC.replace("simulated", "exact"), **told)
     row = "[...document.querySelectorAll('tbody tr')].find((row) => row.textContent.includes('loud'))"
     page.wait(f"{row}?.querySelector('.badge.bare')?.textContent === 'weak'")
     page.run(f"{row}.querySelector('a').click()")
