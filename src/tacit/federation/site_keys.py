@@ -118,7 +118,7 @@ TABLES: Mapping[str, tuple[SiteKey, ...]] = {
         SiteKey("keys", "directory of the signing keys of the agents here, which tacit agent key draws", "keys",
                 example="/other/disk/keys"),
         SiteKey("threshold", "fewest agents in any sum, at least colluding + 2", example=3),
-        SiteKey("colluding", "a run must expect at least so many agents to tell the coordinator all they know", 1,
+        SiteKey("colluding", "a run must assume that at least this many agents collude with the coordinator", 1,
                 example=2),
     ),
     "sum.peers": (
