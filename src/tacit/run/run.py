@@ -118,8 +118,8 @@ class Run:
     @property
     def kept(self) -> Ledgers:
         """Return which ledgers the agents of this run keep."""
-        if not any(shard.here for shard in self.federation.shards):
-            return Ledgers.ELSEWHERE
+        if deploy.wanted(self.spec) and not any(shard.here for shard in self.federation.shards):
+            return Ledgers.ELSEWHERE  # without exact noise, other ranks of this run hold them
         if deploy.heads(self.guarded) is None:
             return Ledgers.NONE
         return Ledgers.OF_THE_RUN if self.spec.privacy.ledger is None else Ledgers.OF_ALL_RUNS
