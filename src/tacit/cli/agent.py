@@ -20,7 +20,7 @@ NOT_RESTARTED = 78  # the units that tacit writes do not start a service again t
 
 if TYPE_CHECKING:
     from tacit.federation.headroom import Headroom
-    from tacit.federation.site import Site
+    from tacit.federation.site import Holding, Site
     from tacit.privacy.ledger import Ledger
     from tacit.types import Federation
 
@@ -180,7 +180,7 @@ def _run_keys(site: Site) -> Values:
     runs = {}
     for one in site.agents:
         with ExitStack() as opened:
-            ledger = _ledger(site, one.name, opened)
+            ledger = _ledger(site, one, opened)
             for (data_id, run), place in ledger.history().places.items() if ledger else ():
                 if data_id != one.data_id or not place.terms or ledger is None:
                     continue
@@ -227,7 +227,7 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
     from tacit.privacy.budget import upward
 
     with ExitStack() as opened:
-        ledgers = {one.name: _ledger(site, one.name, opened) for one in site.agents}
+        ledgers = {one.name: _ledger(site, one, opened) for one in site.agents}
         spent = dict.fromkeys(ledgers, "no ledger yet (tacit agent init makes it)")
         for one in site.agents:
             if (ledger := ledgers[one.name]) is not None:
@@ -240,12 +240,11 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
             return spent, {}, str(error)
 
 
-def _ledger(site: Site, agent: str, opened: ExitStack) -> Ledger | None:
+def _ledger(site: Site, holding: Holding, opened: ExitStack) -> Ledger | None:
     """Return the ledger of an agent, until `opened` ends; None if neither it nor its witness has been made."""
     from tacit.federation.ledger_files import beside, ledger_file, witness_of
 
-    (holding,) = (one for one in site.agents if one.name == agent)
-    if not ledger_file(site, agent).exists() and not witness_of(site, agent).path.exists():
+    if not ledger_file(site, holding.name).exists() and not witness_of(site, holding.name).path.exists():
         return None
     ledger = opened.enter_context(beside(site, holding))
     ledger.check_limit(site.limit)

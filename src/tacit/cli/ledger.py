@@ -60,7 +60,7 @@ def run_show(options: argparse.Namespace) -> int:
         raise SpecError(f"--dp-delta is a probability below 1, got {options.dp_delta}: 1e-6 is usual.")
     with _open(options.file) as ledger:
         accounts, history = ledger.show(options.dp_delta), ledger.history()
-        open_runs = [run for run in ledger.runs() if run.state not in ("ended", "finished")]
+        open_runs = [run for run in ledger.runs() if not run.is_over]
     limit, risks = history.limit, [_risk(account, history) for account in accounts]
     if options.json:
         told = [asdict(account) | {"best_guess": found.guess} for account, found in zip(accounts, risks, strict=True)]
@@ -159,13 +159,14 @@ def run_charge(options: argparse.Namespace) -> int:
     from tacit.run.deploy import price
 
     with _open(options.file) as ledger:
-        known = sorted({*ledger.history().spent, *(data_id for data_id, _ in ledger.history().places)})
+        history = ledger.history()
+        known = sorted({*history.spent, *(data_id for data_id, _ in history.places)})
         data_id = options.data_id or (known[0] if len(known) == 1 else None)
         if data_id is None or (known and data_id not in known):
             held = ", ".join(map(repr, known)) or "none"
             raise SpecError(f"{options.file} has the data sets {held}: name the one of the run with --data-id.")
-        limit = ledger.history().limit
-        lost = stated(options.epsilon, options.dp_delta, options.law, price, limit.dp_delta if limit else 1e-6)
+        delta_of_limit = history.limit.dp_delta if history.limit else 1e-6
+        lost = stated(options.epsilon, options.dp_delta, options.law, price, delta_of_limit)
         ledger.charge(data_id, [lost], "entered by the owner")
         head = ledger.verify().head
     if options.json:
@@ -210,7 +211,7 @@ def close_run(ledger: Ledger, run: str) -> list[str]:
     closed = [one.data_id for one in runs if one.run == run and ledger.end(one.data_id, run, "its owner has closed it")]
     if not closed:
         states = [f"is {one.state}" for one in runs if one.run == run] or ["was never joined"]
-        open_runs = ", ".join(one.run for one in runs if one.state not in ("ended", "finished")) or "none"
+        open_runs = ", ".join(one.run for one in runs if not one.is_over) or "none"
         raise DataError(f"run {run!r} {states[0]}, so that there is nothing to close. Open runs: {open_runs}.")
     return closed
 

@@ -193,6 +193,11 @@ class RunState:
     held_until: str | None
     why: str  # it was ended
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no later round will be answered."""
+        return self.state in ("ended", "finished")
+
     @classmethod
     def of(cls, data_id: str, run: str, place: Place, now: datetime) -> RunState:
         """Return the state of one run."""

@@ -168,8 +168,11 @@ class Ledger:
 
     def totals(self, data_id: str, dp_delta: float) -> tuple[float, float]:
         """Return what a data set has spent, and what it will have spent once open runs have made all their releases."""
-        spent, reserved = self.history().spent.get(data_id, Counter()), self.reserved(data_id)
-        of_now, held = (self._price(tuple(some.items()), dp_delta) for some in (spent, spent + reserved))
+        with self._chain.transaction():
+            history = self._current()
+            spent = Counter(history.spent.get(data_id, Counter()))
+            whole = spent + history.reserved(data_id, _now())
+        of_now, held = (self._price(tuple(some.items()), dp_delta) for some in (spent, whole))
         return of_now, held
 
     def reserved(self, data_id: str, but: str | None = None) -> Counter[Release]:
