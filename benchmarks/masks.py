@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tacit.guarded.masks import graph
-from tacit.guarded.masks.keys import RunKey, SigningKey
-from tacit.guarded.masks.masker import Masker, Question, Terms
+from tacit.agent.masks import graph
+from tacit.agent.masks.keys import RunKey, SigningKey
+from tacit.agent.masks.masker import Masker, Question, Terms
 
 BITS = 64
 
@@ -43,7 +43,7 @@ def rows(agents: int, length: int, share: float, turns: int) -> Iterator[tuple[i
     statements = [signing[name].state("run", name, keys[name].public) for name in names]
     colluding = min(int(share * agents), agents - 2)
     terms = Terms("run", BITS, colluding + 2, colluding)
-    own, question, vector = names[0], Question(0, 0, tuple(names)), np.zeros(length, np.int64)
+    own, question, vector = names[0], Question(0, 0, tuple(names), "asked"), np.zeros(length, np.int64)
 
     def meet() -> Masker:
         return Masker.meet(terms, own, keys[own], pinned, statements)

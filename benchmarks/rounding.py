@@ -26,8 +26,8 @@ from tacit.engine.plain import PlainEngine
 from tacit.problem.sensitivity import ROOM, Declared
 from tacit.rounds import rounds as loop
 from tacit.run import build, evaluation
-from tacit.run.compose import AdmmSetup
 from tacit.run.presets import preset
+from tacit.run.setup import Setup
 from tacit.schedule import HuangStep, Scaled
 from tacit.types import Array, Federation, Shard
 
@@ -54,9 +54,9 @@ class Float32Gradients(Agent):
         return _narrow(gradient), bound
 
 
-def seen(engine: PlainEngine | FastEngine, setup: AdmmSetup, at: Sequence[int], after: After | None = None) -> Rounds:
+def seen(engine: PlainEngine | FastEngine, setup: Setup, at: Sequence[int], after: After | None = None) -> Rounds:
     """Return what the rounds `at` leave; `after` may change what the agents carry, after every round."""
-    server, found = replace(setup.server, rounds=max(at)), {}
+    server, found = replace(setup.consensus, rounds=max(at)), {}
     for ((state, info),) in loop([server], [server.start()], engine.exchange_all):
         if after is not None:
             assert isinstance(engine, PlainEngine)
@@ -84,7 +84,7 @@ def disturbed(engine: PlainEngine, t: int) -> None:
         engine.locals[0] = [replace(own, z=own.z * (1 + CHANGE * draw(own.z.shape))) for own in engine.locals[0]]
 
 
-def objt(setup: AdmmSetup, at: Sequence[int]) -> tuple[Rounds, dict[str, Rounds]]:
+def objt(setup: Setup, at: Sequence[int]) -> tuple[Rounds, dict[str, Rounds]]:
     """Return a run of the plain engine, and runs that round, by name."""
 
     def plain(after: After | None = None, agents: Sequence[Agent] = setup.agents) -> Rounds:
@@ -124,7 +124,7 @@ def _narrow(values: Array) -> Array:
     return values.astype(np.float32).astype(np.float64)
 
 
-def _error(one: Seen, setup: AdmmSetup, federation: Federation) -> float:
+def _error(one: Seen, setup: Setup, federation: Federation) -> float:
     return evaluation.measures(one.w, federation, setup.problem.loss)["test_error"] or 0.0
 
 

@@ -1,6 +1,6 @@
 """What becomes of a model when agents miss rounds, by four rules of what stands in for a missing agent; all are free.
 
-    fading     its last noisy gradient, halved with every round that the agent misses (tacit.federation.account)
+    fading     its last noisy gradient, halved with every round that the agent misses (tacit.admm.local_models)
     gradient   the same, not halved
     z          its last z_p and lambda_p, as they were
     zero       a gradient of zero
@@ -26,16 +26,15 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.admm.messages import Broadcast, Local, Replies
+from tacit.admm.local_models import LocalModels
+from tacit.admm.messages import Broadcast, Replies
 from tacit.engine.evaluate import measures
-from tacit.federation.account import FADING, Account, Taken
-from tacit.guarded.half import gradient_of
 from tacit.query.query import Value
-from tacit.rounds import Trace
+from tacit.rounds import FADING, Spread, Trace
 from tacit.run import build, deploy
-from tacit.run.compose import AdmmSetup
 from tacit.run.presets import preset
 from tacit.run.run import objective
+from tacit.run.setup import Setup
 from tacit.types import Array, Federation
 
 RULES = ("fading", "gradient", "z", "zero")
@@ -60,35 +59,39 @@ def absent(kind: str, rounds: int, agents: int, seed: int) -> Array:
     return found
 
 
-def answer(agent: Agent, value: Value, account: Account, p: int, msg: Broadcast) -> Taken:
-    """Return what agent p releases, from the state that both sides have of it."""
-    own = agent.caught_up(Local(account.z[p], account.dual[p], float(account.rho[p])), msg)
-    slope = value({"point": msg.w}) + agent.regular_slope(msg.w, msg.w)
-    after, _ = agent.move(own, msg, slope, agent.constant_bound)
-    return Taken(p, msg.t, msg.w, msg.rho, after.z)
+def answer(agent: Agent, value: Value, msg: Broadcast) -> Array:
+    """Return what an agent answers: its gradient at w, with simulated noise."""
+    slope = value({"point": msg.w})
+    noise = agent.variant.mechanism.sample(agent.stream, msg.t, 0, slope.shape).astype(slope.dtype)
+    return np.asarray(slope + agent.calibration * agent.constant_bound * noise)
 
 
-def replies(rule: str, account: Account, before: Account, msg: Broadcast) -> Replies:
+def replies(rule: str, local: LocalModels, msg: Broadcast, spreads: Sequence[Spread], in_step: bool) -> Replies:
     """Return what the server concludes the round with, by a rule for the agents that did not answer."""
-    fresh = account.accepted == msg.t
-    unfaded = FADING ** (account.accepted - msg.t)  # takes back what the account will do
-    share = {"gradient": unfaded, "zero": fresh}.get(rule, np.ones(len(fresh)))
-    account = account.load({**account.save(), "slope": share[:, None, None] * account.slope})
+    fresh, kept = local.accepted == msg.t, local.slope
     if rule == "z" and not fresh.all():
-        return Replies(account.z.mean(0), lambda _: 0.0, TRACE, dual_mean=account.dual.mean(0))
-    return account.replies(msg.t, msg.w, msg.rho, TRACE, before)
+        return Replies(local.z.mean(0), lambda _: 0.0, TRACE, dual_mean=local.dual.mean(0))
+    unfaded = FADING ** (local.accepted - msg.t)  # takes back what the local models will do
+    share = {"gradient": unfaded, "zero": fresh}.get(rule, np.ones(len(fresh)))
+    assert kept is not None, "agents may be missing"
+    local.slope = share[:, None, None] * kept
+    found = local.replies(msg, spreads, {}, in_step)
+    local.slope = kept
+    return found
 
 
-def trained(setup: AdmmSetup, values: Sequence[Value], rule: str, away: Array) -> Array:
+def trained(setup: Setup, values: Sequence[Value], rule: str, away: Array) -> Array:
     """Return the last model of a run in which agents are away."""
-    server = setup.server
-    state, account = server.start(), Account.zero(len(setup.agents), setup.shape, server.order)
+    server, deployment, agents = setup.consensus, setup.deployment, setup.agents
+    state, local, all_there = server.start(), LocalModels(agents, setup.shape, len(agents), fades=True), True
     while state.t < server.rounds:
-        msg = server.ask(state)
-        there = [p for p in range(len(setup.agents)) if not away[msg.t, p]]
-        after = account.after([answer(setup.agents[p], values[p], account, p, msg) for p in there])
-        state, _ = server.conclude(state, msg, replies(rule, after, account, msg))
-        account = after
+        msg, before = server.ask(state), all_there
+        for p in np.flatnonzero(~away[msg.t]).tolist():
+            local.move(p, msg, answer(agents[p], values[p], msg))
+        all_there = not away[msg.t].any()
+        state, _ = server.conclude(
+            state, msg, replies(rule, local, msg, deployment.spreads(msg.t), before and all_there)
+        )
     return np.asarray(setup.problem.domain.project(state.w))
 
 
@@ -111,12 +114,15 @@ def rows(data: str, epsilon: float, rounds: int, seeds: int, all_steps: Sequence
                     yield told | {"rule": rule, "seed": seed} | judged(w, setup, federation)
 
 
-def gradients(setup: AdmmSetup) -> list[Value]:
+def gradients(setup: Setup) -> list[Value]:
     """Return what the records of each agent add to the slope at a model, as deployed agents compute it."""
-    return [gradient_of(agent, setup.shape, deploy.compiled_sums).value for agent in setup.agents]
+    agreements = setup.deployment.agreements
+    return [
+        deploy.queries_of(own, agent.shard)[0].value for own, agent in zip(agreements, setup.agents, strict=True)
+    ]
 
 
-def judged(w: Array, setup: AdmmSetup, federation: Federation) -> dict[str, Any]:
+def judged(w: Array, setup: Setup, federation: Federation) -> dict[str, Any]:
     """Return the test error of a model, and its objective over all records."""
     with np.errstate(all="ignore"):
         value = objective(w, setup, federation)

@@ -7,11 +7,11 @@ Lists the tests and the faults of the earlier commit that the working tree does 
 does not name their successor:
 
     [tests]
-    "tests/guarded/test_agent.py::test_old" = "tests/agent/test_answer.py::test_new"
+    "tests/agent/test_agent.py::test_old" = "tests/agent/test_answer.py::test_new"
     [faults]
     "name of a fault" = "its new name"
     [gone]
-    "tests/guarded/test_agent.py::test_both_duals_agree" = "agents keep no dual any more"
+    "tests/agent/test_agent.py::test_both_duals_agree" = "agents keep no dual any more"
 
 A key may leave the parameters of a test out, or name a whole module: then it stands for all of its tests.
 """

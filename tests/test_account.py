@@ -10,7 +10,7 @@ from tacit.admm.compatible import release
 from tacit.cli import main
 from tacit.privacy.budget import total
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
-from tacit.run import build, guarantee
+from tacit.run import build, compose, guarantee
 from tacit.run.presets import preset
 from tests.conftest import federation
 
@@ -101,7 +101,8 @@ def test_less_noise_or_more_rounds_always_costs_more(spec):
     variant = setup.agents[0].variant
     quieter = replace(variant, mechanism=replace(variant.mechanism, multiplier=variant.mechanism.multiplier / 2))
     agents = (*setup.agents[1:], replace(setup.agents[0], variant=quieter))  # one agent of several is enough
-    assert guarantee.spent_by(spec, replace(setup, agents=agents)).epsilon > 1.3 * told
+    promise = compose._promise(agents, None)
+    assert guarantee.spent_by(spec, replace(setup, agents=agents, promise=promise)).epsilon > 1.3 * told
     longer = spec.with_values({"run.rounds": 2 * spec.run.rounds})
     assert guarantee.spent_by(longer, setup).epsilon > 1.2 * told
 

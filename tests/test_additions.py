@@ -311,6 +311,79 @@ def counted(query, reader):
     return lambda asked: np.array([float(sum((b.present & (b.y == query.which)).sum() for b in reader.blocks()))])
 '''
 
+PREVALENCE = '''"""The share of records with label zero, from noisy counts: w_j0 = share - 1/2, and zero elsewhere."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.methods import behind_sum
+from tacit.methods.method import Entry, grid
+from tacit.methods.queried import QueryMethod
+from tacit.privacy.summed import InSum
+from tacit.query.labelled import Labelled
+
+
+@dataclass(frozen=True)
+class Prevalence(QueryMethod):
+    rounds: int
+    multiplier: float
+    in_sum: InSum | None = None
+
+    def query(self, facts):
+        return Labelled(facts.shape, 0)
+
+    def parameters(self, facts, msg, p):
+        return {}
+
+    def conclude(self, facts, state, msg, answers):
+        w = np.zeros(facts.shape)
+        w[:, 0] = self.total(facts, answers)[0] / facts.n_records - 0.5
+        return state.next(((msg.t - 1) * state.w + w) / msg.t)
+
+
+def build(facts, budget, choice):
+    rounds = int(choice["rounds"])
+    return Prevalence(rounds, budget.multiplier(behind_sum.counted(rounds, budget.in_sum)), budget.in_sum)
+
+
+ENTRY = Entry("prevalence", "noisy counts of a label", build, grid(rounds=4), sums=True, queries=True)
+'''
+
+RUN = """
+import json
+from pathlib import Path
+import numpy, tacit
+from tacit.cli import main
+from tacit.privacy.ledger import Ledger
+from tacit.run.build import federation, setup
+from tacit.run.deployment import price
+from tacit.toml import read
+
+told = {"home": tacit.__file__}
+how = {"simulated": ["--seed", "0"], "alone": ["--noise", "exact", "--ledger", "alone"],
+       "sum": ["--noise", "exact", "--ledger", "sum", "--trust", "sum"]}
+for name, flags in how.items():
+    run = ["train", "--algorithm", "prevalence", "--data", "synthetic", "--agents", "3", "--epsilon", "8", "-qq"]
+    assert main([*run, *flags, "--out", f"out-{name}"]) == 0
+    spec = tacit.Spec().with_values(read(Path(f"out-{name}/spec.toml")))
+    over = federation(spec)
+    y = numpy.concatenate([shard.y for shard in over.shards])
+    w, made = numpy.load(f"out-{name}/model.npz")["w"], setup(spec, over)
+    told[name] = {
+        "off": abs(w[0, 0] - (numpy.mean(y == 0) - 0.5)), "rest": float(numpy.abs(w[:, 1:]).max()),
+        "noise": spec.privacy.noise, "ledgers": {},
+        "claimed": json.loads(Path(f"out-{name}/result.json").read_text())["guarantee_fields"]["epsilon"],
+    }
+    for path in sorted(Path(name).glob("*.ledger")):
+        with Ledger.open(path, price=price) as ledger:
+            ((data, spent),) = ledger.history().spent.items()
+            (account,) = ledger.show()
+            assert spent == dict(made.promise.events(spec.run.rounds)) == dict(made.deployment.any.events)
+            told[name]["ledgers"][data] = account.epsilon
+print(json.dumps(told))
+"""
+
 ASK = """
 import json, numpy, tacit
 from tacit.errors import SpecError
@@ -386,20 +459,44 @@ def told_by(copy, tmp_path, code, *arguments):
         [sys.executable, "-c", code, *arguments], env=environment, cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = json.loads(done.stdout.splitlines()[-1])  # after what a command has printed
     assert Path(told["home"]).is_relative_to(copy)
     return told
 
 
+QUERY = Addition(
+    "tacit/query/labelled.py", LABELLED, "tacit/query/registry.py", '"counts": ',
+    '"labelled": "tacit.query.labelled:Labelled",', {},
+)  # fmt: skip
+QUERY_METHOD = Addition(
+    "tacit/methods/prevalence.py", PREVALENCE, "tacit/methods/registry.py", '"secure-sum": ',
+    '"prevalence": "tacit.methods.prevalence:ENTRY",', {},
+)  # fmt: skip
+
+
 def test_a_query_is_one_new_file_and_one_line_and_is_asked(untouched, tmp_path):
-    line = '"labelled": "tacit.query.labelled:Labelled",'
-    query = Addition("tacit/query/labelled.py", LABELLED, "tacit/query/registry.py", '"counts": ', line, {})
-    told = told_by(added(untouched, tmp_path, query), tmp_path, ASK)
+    told = told_by(added(untouched, tmp_path, QUERY), tmp_path, ASK)
     assert told["names"][-1] == "labelled"
     assert told["value"] == [2.0]  # an absent record has the label too
     assert 1 <= told["sensitivity"] < 1 + 1e-9
     assert len(told["fingerprint"]) == 64
     assert told["refused"] == "which is a label from 0 to K - 1."
+
+
+def test_a_method_that_asks_a_new_query_is_one_more_file_and_line_and_runs_simulated_and_deployed(untouched, tmp_path):
+    """Alone and behind a secure sum, with ledgers that equal its account."""
+    pytest.importorskip("cryptography")
+    with_query = added(untouched, tmp_path / "query", QUERY)
+    told = told_by(added(with_query, tmp_path / "method", QUERY_METHOD), tmp_path, RUN)
+    assert told["simulated"]["noise"] == "simulated"
+    assert not told["simulated"]["ledgers"]
+    for name in ("alone", "sum"):
+        assert told[name]["noise"] == "exact"
+        assert list(told[name]["ledgers"]) == [f"synthetic: {p}" for p in range(3)]
+        assert list(told[name]["ledgers"].values()) == 3 * [told[name]["claimed"]]
+    for name in ("simulated", "alone", "sum"):
+        assert told[name]["off"] < 0.02  # the noise of a count is that of a few records of 2000
+        assert told[name]["rest"] == 0
 
 
 @pytest.mark.parametrize("addition", ADDITIONS.values(), ids=ADDITIONS)

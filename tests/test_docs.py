@@ -4,24 +4,28 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+import tacit
 from tacit import record, toml
 from tacit.audit import methods as audit
 from tacit.data.column_kinds import KINDS
 from tacit.data.file_layout import FileLayout
 from tacit.data.schema import parse
+from tacit.errors import IncompatibleError
 from tacit.features.registry import FEATURES
 from tacit.features.spec import FeatureSpec
 from tacit.methods.registry import METHODS
 from tacit.paper.archive import Archive
 from tacit.paper.artefact import Scale, read_all
 from tacit.paper.reproduce import Reproduction
+from tacit.privacy.ledger import Ledger
+from tacit.run.deployment import price
 from tests.conformance import test_methods as suite
 
 ROOT = Path(__file__).parent.parent
@@ -50,6 +54,32 @@ def test_the_example_passes_the_conformance_suite(entry):
 
 def test_the_example_passes_the_audit(entry):
     assert audit.audit(entry, suite.BUDGET).verdict == "consistent"
+
+
+SMALL = {"data": "synthetic", "agents": 3, "rounds": 3, "features": "none", "values": {"data.records": 120}}
+
+
+@pytest.mark.parametrize("trust", ["nobody", "sum"])
+def test_agents_of_the_example_are_deployed_with_nothing_added(entry, trust, monkeypatch, tmp_path):
+    monkeypatch.setitem(METHODS, entry.name, entry)
+    told = tacit.train(algorithm=entry.name, trust=trust, noise="exact", ledger=tmp_path, **SMALL)
+    assert "exact noise from the operating system" in told.guarantee
+    ledgers = sorted(tmp_path.glob("*.ledger"))
+    assert len(ledgers) == SMALL["agents"]
+    for file in ledgers:
+        with Ledger.open(file, price=price, create=False) as ledger:
+            assert sum(ledger.history().spent.popitem()[1].values()) == SMALL["rounds"]
+
+
+@pytest.mark.parametrize("queries", [False, True])
+def test_a_method_with_an_agents_half_is_not_deployed_whatever_its_entry_says_and_the_refusal_names_the_page(
+    queries, monkeypatch, tmp_path
+):
+    monkeypatch.setitem(METHODS, "halves", replace(METHODS["cpsgd"], name="halves", queries=queries))
+    assert tacit.train(algorithm="halves", seed=0, **SMALL).test_error is not None
+    with pytest.raises(IncompatibleError, match=f"halves cannot be deployed.*docs/{PAGE.name} says"):
+        tacit.train(algorithm="halves", noise="exact", out=tmp_path / "run", **SMALL)
+    assert not (tmp_path / "run").exists()
 
 
 def test_every_method_has_a_line_in_the_index():
@@ -124,7 +154,7 @@ print("files", *sorted(files))
 """
 
 
-@pytest.mark.parametrize(("without", "most"), [("", 64), (" --seed 0", 76)], ids=["simulated", "exact"])
+@pytest.mark.parametrize(("without", "most"), [("", 66), (" --seed 0", 82)], ids=["simulated", "exact"])
 def test_the_walk_through_one_round_names_every_file_that_its_command_enters(without, most, tmp_path):
     page = (ROOT / "docs" / "walk.md").read_text()
     (shown,) = re.findall(r"`tacit (train [^`]* --seed 0)`", page)

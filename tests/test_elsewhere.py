@@ -100,8 +100,10 @@ def test_a_run_in_one_process_needs_all_records(noise: str) -> None:
 
 def test_a_deployed_agent_answers_for_records_that_it_holds_alone() -> None:
     spec = preset("sound", "objt", "synthetic").with_values({"run.rounds": 2, "privacy.noise": "exact"})
-    setup = build.admm_setup(spec, build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0)))
-    first, second, _ = deploy.halves(spec, setup)
-    assert first.gradient.value is not None
+    over = build.transformed(spec, hollow(synthetic.make(3, 60, 4, 2, seed=1), 0))
+    deployment = build.admm_setup(spec, over).deployment
+    pairs = zip(deployment.agreements, over.shards, strict=True)
+    first, second, _ = (deploy.queries_of(own, shard)[0] for own, shard in pairs)
+    assert first.value is not None
     with pytest.raises(DataError, match="elsewhere"):
-        _ = second.gradient.value
+        _ = second.value

@@ -1,14 +1,14 @@
-"""What may cross the wall between a server and an agent: forms that a message must fit before anything is done with it.
+"""Forms of messages: what the parameters of a query must be before anything is done with them.
 
-A form looks at a message, at the number of its round and at public constants. It never sees a record, so nothing that
-it refuses can tell of one. A method states the form of what it is asked and of what it answers; the gate of a deployed
-agent (tacit.guarded) holds every message to that form.
+A form sees a message and public constants. It never sees a record, so that no refusal depends on one. A query states
+the form of its parameters, and the gate of a deployed agent (tacit.agent) holds every question to that form.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,7 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.errors import Unfit
-from tacit.schedule import Schedule
 from tacit.types import LARGEST, Array
 
 Body = dict[str, Any]  # the parts of a message, by name
@@ -25,8 +24,12 @@ Body = dict[str, Any]  # the parts of a message, by name
 class Part(Protocol):
     """One value of a message."""
 
-    def checked(self, name: str, value: object, t: int) -> Any:
-        """The value, of its one type, for round t; Unfit where it is anything else."""
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+
+    def checked(self, name: str, value: object) -> Any:
+        """Return the value, of its one type; raise Unfit for anything else."""
         ...
 
 
@@ -37,7 +40,11 @@ class Numbers:
     shape: tuple[int, ...]
     largest: float = LARGEST
 
-    def checked(self, name: str, value: object, t: int) -> Array:  # noqa: ARG002
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def checked(self, name: str, value: object) -> Array:
         if type(value) is not np.ndarray or value.dtype != np.float64 or value.shape != self.shape:
             raise Unfit(f"{name} must be a float64 array of shape {self.shape}, got {_kind(value)}.")
         own = np.array(value, dtype=np.float64, order="C")  # a copy: the sender could change its own after the check
@@ -47,62 +54,21 @@ class Numbers:
 
 
 @dataclass(frozen=True)
-class Scheduled:
-    """The number that an agreed schedule has for the round, and no other."""
-
-    schedule: Schedule
-
-    def checked(self, name: str, value: object, t: int) -> float:
-        agreed = float(self.schedule(t))
-        if type(value) not in (float, np.float64) or value != agreed:
-            raise Unfit(f"{name} of round {t} was agreed to be {agreed:g}, got {_kind(value)}.")
-        return agreed
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """The number of a round before this one, 0 for none."""
-
-    def checked(self, name: str, value: object, t: int) -> int:
-        if type(value) is not int or not 0 <= value < t:
-            raise Unfit(f"{name} is a round before round {t}, or 0, got {_kind(value)}.")
-        return value
-
-
-@dataclass(frozen=True)
-class Whole:
-    """A whole number from 0 to `most`."""
-
-    most: int
-
-    def checked(self, name: str, value: object, t: int) -> int:  # noqa: ARG002
-        if type(value) is not int or not 0 <= value <= self.most:
-            raise Unfit(f"{name} is a whole number from 0 to {self.most}, got {_kind(value)}.")
-        return value
-
-
-@dataclass(frozen=True)
-class Names:
-    """Names that can be printed, in order, each once."""
-
-    def checked(self, name: str, value: object, t: int) -> tuple[str, ...]:  # noqa: ARG002
-        fit = type(value) is tuple and all(type(one) is str and one and one.isprintable() for one in value)
-        if not fit or not isinstance(value, tuple) or list(value) != sorted(set(value)):
-            raise Unfit(f"{name} are names in their order, each once, got {_kind(value)}.")
-        return value
-
-
-@dataclass(frozen=True)
 class Form:
     """The parts of a message, by name: exactly these."""
 
     parts: Mapping[str, Part]
 
-    def checked(self, body: object, t: int) -> Body:
-        """Every part of the message, checked; Unfit where one is missing, unknown or not of its form."""
+    @property
+    def size(self) -> int:
+        """How many numbers all parts have together."""
+        return sum(part.size for part in self.parts.values())
+
+    def checked(self, body: object) -> Body:
+        """Return every part of the message, checked; raise Unfit if one is missing, unknown or not of its form."""
         if type(body) is not dict or any(type(name) is not str for name in body) or set(body) != set(self.parts):
             raise Unfit(f"a message has the parts {', '.join(self.parts)} and no others.")
-        return {name: part.checked(name, body[name], t) for name, part in self.parts.items()}
+        return {name: part.checked(name, body[name]) for name, part in self.parts.items()}
 
 
 def fingerprint(t: int, body: Body) -> str:
@@ -115,7 +81,5 @@ def fingerprint(t: int, body: Body) -> str:
 
 
 def _kind(value: object) -> str:
-    """The kind of a value that is refused. Its content comes from someone else, and is not repeated."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype.name} of shape {value.shape}"
-    return f"{value:g}" if type(value) in (float, np.float64) else type(value).__name__
+    """Return the kind of a value that is refused. Its content comes from someone else, and is not repeated."""
+    return f"{value.dtype.name} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__

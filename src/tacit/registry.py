@@ -9,7 +9,7 @@ that a new member needs no other place.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import TypeVar
 
 from tacit.errors import SpecError, unknown
@@ -24,10 +24,15 @@ class UnknownName(SpecError, KeyError):
 
 
 class Registry(MutableMapping[str, T]):
-    """A mapping of names to values; `kind` is what its error messages call a member."""
+    """A mapping of names to values; `kind` is what its error messages call a member.
 
-    def __init__(self, kind: str, members: Mapping[str, T | str]) -> None:
-        self.kind = kind
+    `check` refuses a member that cannot be used, with the reason.
+    """
+
+    def __init__(
+        self, kind: str, members: Mapping[str, T | str], check: Callable[[str, T], None] = lambda _name, _member: None
+    ) -> None:
+        self.kind, self.check = kind, check
         self._members = dict(members)
 
     def __getitem__(self, name: str) -> T:
@@ -39,9 +44,12 @@ class Registry(MutableMapping[str, T]):
             return found
         module, _, attribute = found.partition(":")
         member: T = getattr(importlib.import_module(module), attribute)
+        self.check(name, member)
         return member
 
     def __setitem__(self, name: str, member: T | str) -> None:
+        if not isinstance(member, str):
+            self.check(name, member)
         self._members[name] = member
 
     def __delitem__(self, name: str) -> None:

@@ -59,6 +59,16 @@ class Trace:
         return cls(noise, noise_parameter, scale, sensitivity, binding, seconds)
 
 
+@dataclass(frozen=True)
+class Spread:
+    """The noise of one answer, from public numbers: its scale, E|xi| in units of the scale, and the sensitivity."""
+
+    scale: float
+    mean_size: float
+    sensitivity: float
+
+
+FADING = 0.5  # of a noisy answer that is used again, for each round since it was released (benchmarks/stale.py)
 NUMBERS = ("noise", "noise_parameter", "scale", "sensitivity", "binding")  # of a Trace, in its order
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.agent.agent import DeployedAgent
 from tacit.audit import finding, mechanism, reconstruction, suite, training
 from tacit.audit.answering import answer, answering, drawn, views
 from tacit.audit.controls import CONTROLS, fainter, shared, stuck
@@ -16,7 +17,6 @@ from tacit.cli import main
 from tacit.data import synthetic
 from tacit.errors import SpecError
 from tacit.features.registry import FEATURES
-from tacit.guarded.agent import Guarded
 from tacit.privacy import lattice
 from tacit.privacy.mechanism import Gaussian
 from tacit.run.presets import preset
@@ -234,17 +234,17 @@ def test_a_lattice_that_adds_no_noise_is_caught_though_everything_else_is_right(
 ], ids=["stuck", "shared"])  # fmt: skip
 def test_deployed_agents_that_do_not_draw_noise_anew_are_caught_by_one_view_alone(which, by, monkeypatch):
     """The same noise in every round of an agent, or at every agent of a run: of the right law each time."""
-    now, noise, asked, drawn = [], {}, Guarded._respond, lattice.sample
+    now, noise, asked, drawn = [], {}, DeployedAgent.answer, lattice.sample
 
-    def respond(self, own, question):
+    def answer_one(self, question):
         now[:] = [which(self, question.t)]
-        return asked(self, own, question)
+        return asked(self, question)
 
     def sample(law, t, shape, bits):
         unit = noise.setdefault(now[0], drawn(law, 2**30, shape, bits) / 2**30)
         return np.rint(t * unit).astype(np.int64)
 
-    monkeypatch.setattr(Guarded, "_respond", respond)
+    monkeypatch.setattr(DeployedAgent, "answer", answer_one)
     monkeypatch.setattr(lattice, "sample", sample)
     found = mechanism.audit(DEPLOYED[0], draws=800, confidence=SURE)
     assert [check for check in found.checks if found.checks[check].violated] == [by]

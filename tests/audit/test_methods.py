@@ -108,7 +108,7 @@ class Endless(FedGD):
 
     def answer(self, agents, own, msg):
         after, sent = FedGD.answer(self, agents, own, msg)
-        return after, sent if msg.t == 1 else {"gradient": np.full(agents.zeros.shape, np.inf)}
+        return after, sent if msg.t == 1 else {"answer": np.full(sent["answer"].shape, np.inf)}
 
 
 def test_a_method_that_sends_what_is_not_finite_is_refused_with_a_reason():

@@ -162,7 +162,7 @@ def test_without_cryptography_the_rows_of_the_sum_are_left_out_with_a_word(monke
 
     for name in [one for one in sys.modules if one.startswith("cryptography")]:
         monkeypatch.setitem(sys.modules, name, None)
-    for name in [one for one in sys.modules if one.startswith(("tacit.guarded.masks", "tacit.audit.s"))]:
+    for name in [one for one in sys.modules if one.startswith(("tacit.agent.masks", "tacit.audit.s"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("tacit.audit.secure_sum")
     monkeypatch.setattr(suite, "mechanisms", lambda: [suite.standard()])
@@ -180,4 +180,4 @@ def test_without_cryptography_the_rows_of_the_sum_are_left_out_with_a_word(monke
 def test_the_federation_of_the_attack_is_the_one_that_its_names_say():
     side, _, _ = attacked()
     assert tuple(side.honest) == HONEST
-    assert set(next(iter(side.honest.values())).masker.keys) == set(NAMES)
+    assert set(next(iter(side.honest.values())).cover.masker.keys) == set(NAMES)

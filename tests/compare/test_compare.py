@@ -19,7 +19,7 @@ from tacit.compare.plan import plan, read
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.leaderboard import table
-from tacit.methods.method import TRIALS, Budget, Composed, Curated, Entry
+from tacit.methods.method import TRIALS, Budget, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import any_guess, best_guess, total
@@ -171,7 +171,7 @@ def test_without_noise_nothing_is_private(capsys):
     assert Path("runs/compare-synthetic/error-epsiloninf.svg").exists()
 
 
-OWN = [name for name, one in METHODS.items() if isinstance(one, Composed) and one.ranked]
+OWN = [name for name, one in METHODS.items() if one.is_admm and one.ranked]
 
 
 @pytest.mark.parametrize("name", [*OWN, "fedgd", "secure-sum"])

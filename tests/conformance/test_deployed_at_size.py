@@ -5,6 +5,7 @@ or so far out in the tails of the noise that only many draws come there.
 """
 
 import math
+from contextlib import ExitStack
 from statistics import NormalDist
 
 import numpy as np
@@ -13,17 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tacit.guarded.agent import Guarded
-from tacit.guarded.gate import Question
-from tacit.guarded.half import AdmmHalf
+from tacit.agent.cover import Alone
+from tacit.agent.gate import Question
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
-from tacit.privacy.terms import Memory
-from tacit.run import build, deploy
+from tacit.run import build, deploy, deployment
 from tacit.run.presets import preset
 from tacit.types import Federation, Shard
 from tests.conformance.test_deployed_sensitivity import BOUNDS, LAWS, no_further_than_the_noise
-from tests.guarded.agents import start
 
 K = 3
 DRAWS = 10**7
@@ -42,10 +40,6 @@ def sound(rounds=5, **values):
     return preset("sound", "objt").with_values(
         {"privacy.noise": "exact", "run.rounds": rounds, "data.row_norm": "none"} | values
     )
-
-
-def halves(spec, over):
-    return list(deploy.halves(spec, build.setup(spec, over)))
 
 
 # --- one record ----------------------------------------------------------------------------------------------------
@@ -90,11 +84,11 @@ def test_one_record_of_hundreds_moves_a_deployed_agent_no_further_than_its_noise
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_the_noise_that_is_drawn_keeps_the_budget_over_all_rounds_and_wastes_little(rounds, mechanism):
     spec = sound(rounds, **{"privacy.mechanism": mechanism, "privacy.covers": "run"} | BOUNDS["clip"])
-    (half,) = halves(spec, federation(50, 7, 1))
-    terms, p = deploy.terms(spec, half), spec.privacy
-    assert 0.98 * p.epsilon <= deploy.price([(terms.release, rounds)], p.dp_delta) <= p.epsilon
+    asked, p = build.setup(spec, federation(50, 7, 1)).deployment, spec.privacy
+    terms, (one,) = asked.terms(spec, 0, "agreed"), asked.any.queries
+    assert 0.98 * p.epsilon <= deployment.price([(terms.release, rounds)], p.dp_delta) <= p.epsilon
     if mechanism == "gaussian":  # by the formula of Balle & Wang for mu = sqrt(T) / multiplier, of the drawn scale
-        mu = math.sqrt(rounds) * half.sensitivity / terms.scale
+        mu = math.sqrt(rounds) * one.sensitivity(asked.any.adjacency, 50) / terms.scale
         below, above = (NormalDist().cdf(sign * mu / 2 - p.epsilon / mu) for sign in (1, -1))
         assert 0.9 * p.dp_delta <= below - math.exp(p.epsilon) * above <= p.dp_delta
 
@@ -107,24 +101,24 @@ def test_no_two_features_agents_or_rounds_share_a_draw(monkeypatch):
     features, rounds, agents = 401, 25, 2
     spec, over = sound(rounds, **BOUNDS["clip"]), federation(40, features, 3, agents)
     noisy, exact = [], []
-    value, step = AdmmHalf.value, AdmmHalf.step
+    cover = Alone.over
 
-    def valued(*args):
-        exact.append(value(*args))
-        return exact[-1]
+    def listening(own, asked):
+        peers, covering = cover(own, asked)
 
-    def stepped(half, own, t, body, noise):
-        noisy.append(noise)
-        return step(half, own, t, body, noise)
+        def covered(value):
+            exact.append(value)
+            noisy.append(covering(value))
+            return noisy[-1]
 
-    monkeypatch.setattr(AdmmHalf, "value", valued)
-    monkeypatch.setattr(AdmmHalf, "step", stepped)
-    for n, half in enumerate(halves(spec, over)):
-        agent = Guarded(str(n), half, deploy.terms(spec, half), "data", Memory())
-        own = start((features, K))
-        for t in range(1, rounds + 1):
-            body = {"w": np.zeros((features, K)), "rho": half.rho(t)}
-            own, _, _ = agent.respond(own, Question(agent.terms.run, agent.terms.spec, t, body))
+        return peers, covered
+
+    monkeypatch.setattr(Alone, "over", listening)
+    with ExitStack() as open_files:
+        for agent in deploy.deployed(spec, build.setup(spec, over), over, None, False, open_files):
+            for t in range(1, rounds + 1):
+                point = np.zeros((features, K))
+                agent.answer(Question(agent.terms.run, agent.terms.spec, t, {"point": point}))
     noise = np.concatenate(noisy) - np.concatenate(exact)
     rows = np.round(noise / lattice.grid(agent.terms.scale)).astype(np.int64)
     assert rows.shape == (features * rounds * agents, K)

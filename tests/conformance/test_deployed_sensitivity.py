@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.guarded.agent import Guarded
-from tacit.guarded.gate import Question
-from tacit.guarded.half import AdmmHalf
+from tacit.agent.agent import DeployedAgent
+from tacit.agent.cover import Alone
+from tacit.agent.gate import Question
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Memory
+from tacit.query.gradient import evaluator
 from tacit.query.sums import numpy_sums
 from tacit.run import build, deploy
+from tacit.run.compose import asked_of
 from tacit.run.presets import preset
 from tacit.types import Federation, Norm, Shard, Target
-from tests.guarded.agents import start
 
 J, K = 9, 3  # more than one group of features
 BOUNDS = {
@@ -43,43 +44,41 @@ LOSSES = {"clip": ("softmax", "squared"), "feature_bounds": ("softmax",), "row_n
 
 @contextmanager
 def without_noise():
-    """What goes under the noise of every release: its integers replaced by zeros, and the law that was asked for."""
-    seen, laws = [], []
-    step = AdmmHalf.step
-
-    def listen(self, own, t, body, noisy):
-        seen.append(noisy)
-        return step(self, own, t, body, noisy)
+    """The laws that are asked for in releases whose integers are all zeros: what goes under the noise then leaves."""
+    laws = []
 
     def zeros(law, scale, shape, bits):  # noqa: ARG001
         laws.append(law)
         return np.zeros(shape, np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(AdmmHalf, "step", listen)
         patch.setattr(lattice, "sample", zeros)
-        yield seen, laws
+        yield laws
 
 
 def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
-    summing = deploy.compiled_sums if len(shard) % 2 else numpy_sums
-    half = AdmmHalf(replace(setup.agents[0], shard=shard), setup.shape, setup.rho, spec.run.rounds, summing)
-    return Guarded("0", half, deploy.terms(spec, half), "data", Memory())
+    deployment = asked_of([replace(setup.agents[0], shard=shard)], setup.shape, spec.run.rounds)
+    own = deployment.any
+    queries = deploy.queries_of(own, shard)
+    if len(shard) % 2 == 0:
+        queries = tuple(replace(one, evaluator=evaluator(numpy_sums)) for one in queries)
+    terms = deployment.terms(spec, 0, "agreed")
+    return DeployedAgent("0", "data", queries, own, terms, Alone(own, len(shard)), Memory())
 
 
 def moved(spec, over, shards, point):
-    """(the values under the noise, one for each shard; the scale of the noise that was drawn; the agent's half)."""
-    with without_noise() as (seen, laws):
+    """(the values under the noise, one for each shard; the scale of the noise that was drawn; the agreed query)."""
+    seen = []
+    with without_noise() as laws:
         for shard in shards:
             agent = deployed(spec, shard, over)
-            body = {"w": point, "rho": agent.half.rho(1)}
-            own = replace(start(point.shape), z=point)
-            agent.respond(own, Question(agent.terms.run, agent.terms.spec, 1, body))
+            seen.append(agent.answer(Question(agent.terms.run, agent.terms.spec, 1, {"point": point})).value)
     wanted = Law.LAPLACE if spec.privacy.mechanism == "laplace" else Law.GAUSSIAN
     assert laws == [wanted] * len(shards)
-    return seen, agent.terms.scale, agent.half
+    assert agent.terms.scale == agent.agreement.scale(0, len(shard))
+    return seen, agent.terms.scale, agent.agreement
 
 
 @pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
@@ -114,9 +113,9 @@ def test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_f
 
 
 def no_further_than_the_noise(spec, over, shards, point):
-    (first, second), scale, half = moved(spec, over, shards, point)
+    (first, second), scale, agreed = moved(spec, over, shards, point)
     reach = {size: size.of_rows((first - second).reshape(1, -1))[0] / scale for size in Norm}
-    price = half.release
+    price = agreed.queries[0].release(agreed.adjacency)
     if isinstance(price, GaussianRelease):
         assert reach[Norm.L2] <= 1 / price.multiplier
     else:  # every norm that the accountant counts
@@ -163,9 +162,10 @@ def test_the_worst_record_comes_near_the_sensitivity_and_so_no_half_of_it_would_
     # the label that is wrong for certain, on another feature: two gradients of length C at right angles
     labels = np.array([1, 1, 2]) if adjacency == "replace_one" else y
     over = Federation((own,), own, K, bounds=(0.0, 1.0))
-    (first, second), scale, half = moved(spec, over, (own, Shard(opposite, labels)), point)
-    least, reach = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2), scale / half.multiplier
-    assert least * reach <= half.norm.of_rows((first - second).reshape(1, -1))[0] <= reach
+    (first, second), scale, agreed = moved(spec, over, (own, Shard(opposite, labels)), point)
+    noise = agreed.queries[0].noise
+    least, reach = 0.999 if adjacency == "zero_out" else 0.999 / np.sqrt(2), scale / noise.multiplier
+    assert least * reach <= noise.norm.of_rows((first - second).reshape(1, -1))[0] <= reach
 
 
 @pytest.mark.parametrize("summing", ["compiled", "numpy"])
@@ -189,13 +189,9 @@ def test_no_record_decides_how_the_scores_of_the_others_are_rounded(summing, fea
          "data.row_norm": "none"}
     )  # fmt: skip
     over = Federation((own,), own, 2, bounds=(0.0, 1.0))
-    (half,) = deploy.halves(spec, build.setup(spec, over))
+    agreed = build.setup(spec, over).deployment.any
+    queries = [deploy.queries_of(agreed, shard)[0] for shard in (own, other)]
     if summing == "numpy":
-        half = replace(half, summing=numpy_sums)
-    values = [
-        replace(half, agent=replace(half.agent, shard=shard)).value(
-            replace(start((features, 2)), z=w), 1, {"w": w, "rho": half.rho(1)}
-        )
-        for shard in (own, other)
-    ]
-    assert np.linalg.norm(values[0] - values[1]) <= half.sensitivity
+        queries = [replace(one, evaluator=evaluator(numpy_sums)) for one in queries]
+    values = [one.answer({"point": w}) for one in queries]
+    assert np.linalg.norm(values[0] - values[1]) <= agreed.queries[0].sensitivity(agreed.adjacency, n)

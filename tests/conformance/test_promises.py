@@ -177,8 +177,8 @@ def gaussian(spread):
     return lambda own, one, release: [release.multiplier * part for part in spread(own, one)]
 
 
-def _outp(own, one):
-    return [REPLACED_RECORD * longest(own) / (one.rho + 1 / one.eta(own, 1))]
+def _outp(own, _one):
+    return [REPLACED_RECORD * longest(own)]
 
 
 def _dvp(own, one, release, mask):

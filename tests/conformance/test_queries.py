@@ -114,8 +114,10 @@ def test_the_moments_of_one_message_have_its_sensitivity(n, features, scores, ro
     facts = Facts((n,), Problem(1, 1 / n), (features, scores), row_norm)
     query = Moments(facts.shape, row_norm, gram=1.0, cross=balance)
     asked = AgentQuery(query, Untouchable(n), query.evaluator).sensitivity(Norm.L2, Adjacency.ZERO_OUT)
-    wanted = onemessage.sensitivity(facts, balance)
+    rounding = 1 + (n**2 + features) * 2.0**-51
+    wanted = rounding * row_norm**2 * math.sqrt(1 + balance**2 * onemessage.label_square(facts))
     assert asked == (wanted if row_norm != 0.7 else pytest.approx(wanted, rel=2**-52))  # powers of two round nothing
+    assert onemessage.OneMessage(1.0, balance).sensitivity(facts) == asked
     assert query.size == onemessage.message_size(facts.shape)
 
 
@@ -131,6 +133,9 @@ def test_a_block_that_is_not_asked_for_costs_nothing():
     assert alone.bound(Norm.L2, Adjacency.ZERO_OUT) == 1.0
     assert alone.size == 36
     assert Moments((8, 3), 1.0, square=2.0).size == 1
+    rows = Table(np.ones((5, 8)), np.zeros(5, int), {}, np.ones(5, bool))
+    for query in (alone, Moments((8, 3), 1.0, cross=1.0), Moments((8, 3), 1.0, square=2.0)):
+        assert AgentQuery(query, rows.records, query.evaluator).answer({}).size == query.size
     for norm in NORMS:
         for adjacency in Adjacency:
             for more in ({"cross": 1e-3}, {"square": 1e-3}):

@@ -17,8 +17,9 @@ from tacit.errors import Interrupted
 from tacit.federation import commands, control
 from tacit.federation.rehearsal import Rehearsal
 from tacit.privacy.ledger import Ledger
-from tacit.run.deploy import file_of, price
+from tacit.run.deployment import price
 from tacit.run.directory import RunDirectory
+from tacit.run.ledgers import file_of
 
 ROOT = Path(__file__).parents[2]
 

@@ -70,9 +70,9 @@ def attack(message, context):
     found["garbage"] = tell(path, b"\0" * 100)
     found["long"] = tell(path, framed({"kind": "hello"}, n_body=1 << 60))
     found["pickle"] = tell(path, b"cos\nsystem\n(S'id'\ntR.")
-    ask = {"version": 1, "kind": "ask", "run": "x", "agreed": "0" * 64, "t": 1, "rho": 1e-9, "arrays": {"w": [1, 1]}}
-    found["ask"] = tell(path, framed(ask | {"accepted": {"cleveland": 0}}, bytes(8)))
-    found["hello"] = tell(path, framed({"version": 1, "kind": "hello", "arrays": {}}))
+    ask = {"version": 2, "kind": "ask", "run": "x", "agreed": "0" * 64, "t": 1, "attempt": 0, "peers": []}
+    found["ask"] = tell(path, framed(ask | {"asked": ["cleveland"], "arrays": {"point": [1, 1, 1]}}, bytes(8)))
+    found["hello"] = tell(path, framed({"version": 2, "kind": "hello", "arrays": {}}))
     return Message(RecordDict({"found": ConfigRecord({"json": json.dumps(found)})}), reply_to=message)
 
 

@@ -11,9 +11,9 @@ pytest.importorskip("flwr")
 
 from tacit.data.mnist import read as read_mnist
 from tacit.federation import folders, status, sum_files
-from tacit.guarded.mean import Mean, attempt_of, value_at
-from tacit.privacy.summed import Attempt, Peers
+from tacit.privacy.summed import Attempt
 from tacit.run import build, deploy
+from tacit.run.asking import take_sum
 from tacit.run.directory import load_npz
 from tacit.run.run import Run
 from tacit.run.train import together as run_together
@@ -57,19 +57,20 @@ class Replay:
 
     path = "replay"
 
-    def __init__(self, spec, setup, federation, sets) -> None:
-        self.halves = dict(zip(federation.agents, deploy.halves(spec, setup), strict=True))
-        sizes = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
-        self.mean = Mean.zero(self.halves["a0"], deploy.summed(spec, setup), sizes)
-        self.sets = sets
+    def __init__(self, setup, federation, sets) -> None:
+        self.deployment, self.names, self.sets = setup.deployment, list(federation.agents), sets
+        self.program = self.deployment.program(False)
+        shards = zip(self.deployment.agreements, federation.shards, strict=True)
+        self.values = [deploy.queries_of(own, shard)[0].value for own, shard in shards]
+        assert self.deployment.any.in_sum.colluding == COLLUDING
 
     def exchange_all(self, msgs):
         (msg,) = msgs
-        peers = self.sets[msg.t]
-        numbers = attempt_of(self.mean.summed, Peers(len(peers), COLLUDING))
-        shares = [numbers.share(value_at(self.halves[name], msg.t, msg.w)).ravel() for name in peers]
-        self.mean = self.mean.after(msg, numbers.total(np.add.reduce(shares, dtype=np.uint64)), peers)
-        return [self.mean.replies(msg, len(peers), COLLUDING, {})]
+        present = [self.names.index(name) for name in self.sets[msg.t]]
+        attempt, asked = self.deployment.attempt(msg.t, len(present)), self.program.parameters(msg, 0)
+        shares = [attempt.share(self.values[p](asked)).ravel() for p in present]
+        residues = np.add.reduce(shares, dtype=np.uint64)
+        return [take_sum(self.program, self.deployment, msg, residues, present, {})]
 
     def save(self, _r):
         return {}
@@ -127,8 +128,8 @@ def test_ten_agents_over_tls_one_of_which_is_killed_in_the_middle(short, tmp_pat
     whole = together(folder)
     spec = run.spec()
     same = build.transformed(spec, whole)
-    setup = build.admm_setup(spec, same)
-    replayed = run_together([Run(spec, same, setup)], host=lambda *_: Replay(spec, setup, same, sets))[0]
+    setup = build.setup(spec, same)
+    replayed = run_together([Run(spec, same, setup)], host=lambda *_: Replay(setup, same, sets))[0]
     assert np.array_equal(load_npz(run.path / "model.npz")["w"], replayed.w)
     assert np.array_equal(load_npz(run.path / "model.npz")["w_average"], replayed.w_average)
 

@@ -37,8 +37,8 @@ from tacit.federation.plan import read_plan
 from tacit.federation.rehearsal import free_ports
 from tests.distributed.conftest import until
 
-ASK = messages.Ask("r", "a" * 64, 3, 0.5, {"x": 2, "y": 0}, np.arange(6.0).reshape(2, 3))
-EMPTY = messages.Answer("r", 3, (), ("x",), np.zeros((0, 2, 3)))
+ASK = messages.Ask("r", "a" * 64, 3, 0, ("x", "y"), (), {"point": np.arange(6.0).reshape(1, 2, 3)})
+EMPTY = messages.Answer("r", 3, 0, (), ("x",), np.zeros((0, 6), np.uint64))
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,9 @@ def test_the_courier_brings_the_question_to_the_service_and_its_answer_back(shor
     service = Answering(short / "s", refusal)
     assert carried(short / "s") == tuple(messages.written(refusal))
     ((header, body),) = service.heard
-    assert messages.read(header, body, (messages.Ask,)).accepted == ASK.accepted
+    found = messages.read(header, body, (messages.Ask,))
+    assert found.asked == ASK.asked
+    np.testing.assert_array_equal(found.parameters["point"], ASK.parameters["point"])
 
 
 @pytest.mark.parametrize("reply", [None, b"GET / HTTP/1.1\r\n\r\n", wire.PREFIX.pack(wire.MARK, 1 << 30, 0)])

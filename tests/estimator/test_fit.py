@@ -17,9 +17,11 @@ import tacit
 from tacit import PrivateFederatedClassifier, PrivateFederatedRegressor
 from tacit.errors import InputError, NotPrivateWarning, UnboundedWarning
 from tacit.estimator.notes import simulated_because
+from tacit.run.build import deployable_methods
 from tacit.run.presets import preset
 
 QUICK = {"epsilon": 5.0, "classes": [0, 1], "feature_bounds": (0, 1), "random_state": 0, "rounds": 5}
+OTHERS = f"cannot be deployed, and those of {', '.join(deployable_methods())} can."
 
 
 def test_five_lines_give_a_private_model(records):
@@ -218,7 +220,7 @@ def test_a_seed_makes_a_simulation_and_the_guarantee_says_so(records, forget):
 
 def test_a_method_without_deployed_agents_says_that_it_is_simulated(records):
     x, y, _ = records
-    model = PrivateFederatedClassifier(algorithm="fedgd", classes=[0, 1], feature_bounds=(0, 1)).fit(x, y)
+    model = PrivateFederatedClassifier(algorithm="dpsgd-local", classes=[0, 1], feature_bounds=(0, 1)).fit(x, y)
     assert "simulated noise" in model.guarantee_
     assert "deployed" in model.notes_[0]
 
@@ -333,7 +335,10 @@ def test_a_bad_range_of_the_target_is_told_of(records, bounds):
     ({"options": {"run.seed": 0}}, "Drop run.seed of options."),
     ({"random_state": 0}, "Drop random_state."),
     ({"random_state": 0, "options": {"run.seed": 1}}, "Drop random_state and run.seed of options."),
-    ({"random_state": 0, "algorithm": "outp"}, "Only objt and objp can be deployed."),
+    ({"random_state": 0, "algorithm": "outp"}, "Drop random_state."),
+    pytest.param(
+        {"random_state": 0, "algorithm": "dpsgd-local"}, f"Agents of dpsgd-local {OTHERS}", id="a method of local steps"
+    ),
 ])  # fmt: skip
 def test_the_note_of_simulated_noise_names_what_made_it_so(records, given, says):
     x, y, _ = records

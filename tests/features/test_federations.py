@@ -193,10 +193,11 @@ def test_no_record_ends_a_run_when_rows_are_scaled_to_the_same_norm(tmp_path: Pa
 def test_what_a_method_knows_is_what_its_task_says() -> None:
     spec = preset("sound", "fedgd", "x.csv")
     setup = build.setup(spec, build.transformed(spec, federation_of_numbers()))
-    known = {field.name: getattr(setup.task, field.name) for field in fields(setup.task.facts)}  # type: ignore[union-attr]
-    assert {name: getattr(setup.task.facts, name) for name in known} == known  # type: ignore[union-attr]
-    assert setup.task.facts.largest_step == 32.0  # type: ignore[union-attr]
-    assert setup.method.step <= 32.0  # type: ignore[union-attr]
+    task = setup.hosted.task  # type: ignore[union-attr]
+    known = {field.name: getattr(task, field.name) for field in fields(task.facts)}  # type: ignore[union-attr]
+    assert {name: getattr(task.facts, name) for name in known} == known  # type: ignore[union-attr]
+    assert task.facts.largest_step == 32.0
+    assert setup.hosted.method.step <= 32.0  # type: ignore[union-attr]
 
 
 def test_a_number_to_predict_has_rules_of_its_own() -> None:

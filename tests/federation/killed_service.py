@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tacit.federation import listen, wire
 from tacit.federation.messages import REPLIES, read, written
-from tacit.federation.run_service import JoinedRun
+from tacit.federation.run_service import SiteRun
 from tacit.federation.site import read as read_site
 from tacit.privacy import chain, ledger, witness
 from tests.federation.sites import ask, join, make, service, told
@@ -39,7 +39,7 @@ def serve(site, moment: int, where: int) -> None:
     """Serve in this process, which dies at the moment-th step after the first question; 0 for never."""
     left = [moment]
     asked = []
-    whole = JoinedRun.reply
+    whole = SiteRun.reply
 
     def reply(self, message):
         asked.append(message)
@@ -60,7 +60,7 @@ def serve(site, moment: int, where: int) -> None:
 
         return stepped
 
-    JoinedRun.reply = reply
+    SiteRun.reply = reply
     for owner, name in STEPS:
         setattr(owner, name, stepping(name, getattr(owner, name)))
     listen.serve(site)
@@ -106,7 +106,7 @@ def main(folder: Path, moments: int) -> None:
             if reply is None:
                 break
             assert reply.kind == "answer", reply
-            digest = hashlib.sha256(reply.z.tobytes()).hexdigest()
+            digest = hashlib.sha256(reply.words.tobytes()).hexdigest()
             assert sent.setdefault(t, digest) == digest
             t += 1
         if not moment:

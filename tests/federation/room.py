@@ -59,9 +59,9 @@ class Room:
             if way == "from":
                 found.append((site, header, body))
             elif (service := self.services[site]) is not None:
-                if header["kind"] == "ask":
+                if header["kind"] == "ask" and not header["peers"]:
                     self.asked.append((site, header["t"]))
-                if header["kind"] == "ask sum":
+                elif header["kind"] == "ask":
                     self.attempts.append((site, header["t"], header["attempt"], tuple(header["peers"])))
                 for reply in self._replies(site, header, service.answer(header, body)):
                     self._post("from", site, *reply)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from tacit.agent.agreement import Agreement
 from tacit.federation import facts, ledger_files
 from tacit.federation.messages import REPLIES, Ask, Hello, Join, read, written
 from tacit.federation.service import Service
@@ -14,6 +16,7 @@ from tacit.federation.site import read as read_site
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.sources import GIVEN
+from tacit.types import Array
 
 ROUNDS = 4
 SIZES = {"north": 24, "south": 17, "east": 30}
@@ -74,26 +77,30 @@ def join(one: Service, run: str = "r1", chosen=None, agents=None, **values) -> J
     chosen = chosen or spec(run, **values)
     counts = agents or tuple((who, SIZES[who]) for who in SIZES)
     hollow = build.transformed(chosen, facts.hollow("trial", one.public, counts))
-    setup = build.admm_setup(chosen, hollow)
-    return Join(run, chosen.toml(), facts.agreed(chosen, one.public, counts, hollow, setup), counts)
+    deployment = build.setup(chosen, hollow).deployment
+    return Join(run, chosen.toml(), facts.agreed(chosen, one.public, counts, hollow, deployment), counts)
 
 
-def rho_of(one: Service, run: str, t: int) -> float:
-    """The penalty that was agreed."""
-    return next(iter(one._runs[run].agents.values())).agent.half.rho(t)
+def agreement_of(one: Service, run: str = "r1") -> Agreement:
+    """The agreement of the first agent of a site in a run."""
+    return next(iter(one._runs[run].entrants.values())).agreement
 
 
 def shape_of(one: Service, run: str = "r1") -> tuple[int, int]:
-    return one._runs[run].shape
+    """The shape of the model of a run that asks for gradients."""
+    return agreement_of(one, run).queries[0].query.shape
 
 
-def ask(one: Service, joined: Join, t: int = 1, w=None, accepted=None, **changed) -> Ask:
-    """The question of an honest coordinator, but for what is changed."""
-    agents = one._runs[joined.run].agents
+def at(point) -> dict[str, Array]:
+    """The parameters of a gradient query that every agent is asked alike."""
+    return {"point": np.asarray(point)[None]}
+
+
+def ask(one: Service, joined: Join, t: int = 1, w=None, **changed) -> Ask:
+    """The question of an honest coordinator to all agents of a site, but for what is changed."""
     w = np.full(shape_of(one, joined.run), 0.01 * t) if w is None else w
-    last = dict.fromkeys(agents, t - 1) if accepted is None else accepted
-    parts = {"run": joined.run, "agreed": joined.agreed, "t": t, "rho": rho_of(one, joined.run, t)}
-    return Ask(**parts | {"accepted": last, "w": w} | changed)
+    asked = one._runs[joined.run].names
+    return replace(Ask(joined.run, joined.agreed, t, 0, asked, (), at(w)), **changed)
 
 
 def told(one: Service, message):

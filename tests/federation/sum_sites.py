@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.federation.messages import AskSum, Close, Join, Meet, Signed
+from tacit.agent.masks import files
+from tacit.federation.messages import Ask, Close, Join, Meet, Signed
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
-from tacit.guarded.masks import files
 from tests.federation import sites as small
 from tests.federation.sites import told
 
@@ -68,9 +68,11 @@ class Party:
     def meet(self, **changed) -> Meet:
         return replace(Meet(self.join.run, self.join.agreed, self.signed), **changed)
 
-    def ask(self, t: int = 1, attempt: int = 0, peers=PEERS, w=None, **changed) -> AskSum:
-        w = np.full(small.shape_of(self["alone"], self.join.run), 0.01 * t) if w is None else w
-        return replace(AskSum(self.join.run, self.join.agreed, t, attempt, peers, w), **changed)
+    def ask(self, t: int = 1, attempt: int = 0, peers=PEERS, w=None, site: str = "alone", **changed) -> Ask:
+        """The question of an honest coordinator to the agents of a site that are peers, but for what is changed."""
+        w = np.full(small.shape_of(self[site], self.join.run), 0.01 * t) if w is None else w
+        asked = tuple(name for name in self[site].own.agents if name in peers)
+        return replace(Ask(self.join.run, self.join.agreed, t, attempt, asked, peers, small.at(w)), **changed)
 
     def close(self) -> Close:
         return Close(self.join.run, self.join.agreed)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.agent.masks import files
 from tacit.federation import ledger_files
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
-from tacit.guarded.masks import files
 from tacit.privacy.summed import Attempt
 from tests.federation import room as rooms
 from tests.federation import sites as small

@@ -103,10 +103,12 @@ def test_a_key_that_is_not_read_changes_nothing_of_the_setup(site, key):
         other = kinds[type(usual)]() if usual is not None else {"data.class_names": "x,y"}.get(key, 3)
     chosen, plain = spec(**{key: other}), spec()
     checked(site, chosen)
-    setups = [build.admm_setup(one, site.mapped.of(one, ALL)) for one in (chosen, plain)]
+    federations = [site.mapped.of(one, ALL) for one in (chosen, plain)]
+    setups = [build.admm_setup(one, of) for one, of in zip((chosen, plain), federations, strict=True)]
+    assert setups[0].deployment.digest == setups[1].deployment.digest
     assert setups[0].agents[0].variant == setups[1].agents[0].variant
     assert [setups[0].rho(t) for t in (1, 4)] == [setups[1].rho(t) for t in (1, 4)]
-    np.testing.assert_array_equal(setups[0].agents[0].shard.x, setups[1].agents[0].shard.x)
+    np.testing.assert_array_equal(federations[0].shards[0].x, federations[1].shards[0].x)
 
 
 def test_less_than_was_agreed_is_joined(site):
@@ -335,11 +337,13 @@ def test_how_many_records_others_claim_scales_the_noise_with_the_gradient(tmp_pa
     with service(tmp_path) as one:
         chosen = spec(**{"privacy.clip": None})
         made = one._made(join(one, chosen=chosen, agents=agents))
-        half = made.agents["north"].agent.half
-        record = half.agent.problem.weight * half.agent.constant_bound  # how far one record moves the value
-        assert half.agent.problem.weight == 1 / (24 + others)
-        assert made.agents["north"].agent.terms.scale >= half.multiplier * record
-        assert made.agents["north"].agent.terms.epsilon <= 1.0
+        agent = made.agents["north"]
+        (one_query,) = agent.agreement.queries
+        query, noise = one_query.query, one_query.noise
+        assert query.weight == 1 / (24 + others)
+        record = query.weight * query.record_bound.value  # how far one record moves the value
+        assert agent.terms.scale >= noise.multiplier * record
+        assert agent.terms.epsilon <= 1.0
 
 
 def test_a_run_that_the_limit_does_not_pay_is_refused_and_leaves_nothing(tmp_path):

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tacit.errors import DataError, IncompatibleError, Interrupted, RunDirectoryError, SpecError, Suspended
-from tacit.federation import control, status
+from tacit.federation import control, status, wire
 from tacit.federation.coordinator import train, unfinished
+from tacit.federation.messages import Refusal
 from tacit.federation.opening import Gathered
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
@@ -203,7 +204,7 @@ def _nothing_after(t):
     ],
 )  # fmt: skip
 def test_a_bad_folder_is_refused_in_one_sentence(quick, file, text, said):
-    where = folder(quick / "c", 2, FAULTS)
+    where = folder(quick / "c", 2, FAULTS + '\nmissing = "reuse"\n')
     (where / file).write_text(text)
     room = Room(services(quick))
     with pytest.raises((SpecError, IncompatibleError), match=said) as error:
@@ -303,4 +304,22 @@ def test_a_run_that_names_no_rounds_has_those_that_public_numbers_give(quick):
     spec = Spec().with_values(_spec(where))
     rounds = federated_rounds(spec, whole(room))
     assert result.summary["rounds"] == rounds == len(spent(room.services["alone"])["north"])
+    close(room)
+
+
+def test_a_run_whose_answers_could_not_arrive_is_refused_on_both_sides_before_anything_is_released(quick, monkeypatch):
+    """They would be paid for, and their site would look absent for ever."""
+    where, room = folder(quick / "c", 2, FAULTS), Room(services(quick))
+    service = room.services["pair"]
+    honest = small.join(service)
+    small.told(service, honest)
+    needed = wire.ITEM * 2 * small.agreement_of(service).queries[0].query.size
+    service._runs.clear()
+    monkeypatch.setattr(wire, "LARGEST_BODY", needed - 1)
+    assert small.told(service, honest) == Refusal("r1")
+    with pytest.raises(IncompatibleError, match="spread the agents over more sites"):
+        go(where, room)
+    assert spent(room.services["alone"]) == {"north": []}
+    monkeypatch.setattr(wire, "LARGEST_BODY", needed)
+    go(where, room)
     close(room)

@@ -17,7 +17,7 @@ from tacit.federation.site import load
 from tacit.federation.site import read as read_site
 from tacit.privacy.chain import canonical
 from tacit.privacy.ledger import Ledger
-from tacit.run.deploy import price
+from tacit.run.deployment import price
 from tests.federation import sites as small
 from tests.federation.room import Room, close, folder, go
 from tests.federation.test_ledger_files import served as listened

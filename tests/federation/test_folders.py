@@ -165,7 +165,7 @@ def test_a_site_without_a_sum_has_no_section_of_it():
 
 def test_a_demonstration_of_a_secure_sum_pins_at_every_site_the_keys_of_all_others(tmp_path):
     pytest.importorskip("cryptography")
-    from tacit.guarded.masks import files
+    from tacit.agent.masks import files
 
     demonstration.make(tmp_path / "f", 3, "sum")
     listed = demonstration.sites_of("sum")

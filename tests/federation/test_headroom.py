@@ -13,7 +13,7 @@ from tacit.federation.messages import Refusal
 from tacit.federation.site import read as read_site
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease, GeneralRelease, LaplaceRelease
-from tacit.run import deploy
+from tacit.run import deployment
 from tests.federation import sum_sites
 from tests.federation.sites import ask, join, make, service, told
 from tests.federation.test_ledger_files import served, stopped
@@ -29,7 +29,7 @@ def agreeing(epsilon, *more):
 
 
 def charged(path, releases):
-    with Ledger.open(read_site(path).ledger / "north.ledger", deploy.price, create=False) as ledger:
+    with Ledger.open(read_site(path).ledger / "north.ledger", deployment.price, create=False) as ledger:
         if releases:
             ledger.charge(DATA, releases, "before")
 
@@ -103,7 +103,7 @@ def test_check_counts_the_repetitions_of_a_secure_sum_as_a_service_does(tmp_path
     ('"privacy.dp_delta" = 1e-5', "left 0.5: a run of (1, 1e-05) would be refused, one of 0."),
     ('"privacy.covers" = ["run", "round"]', "left 0.5: a run of epsilon 10.26 would be refused, one of 0."),
     ('"algorithm.name" = "objt-laplace"\n"privacy.mechanism" = "laplace"', "a run of epsilon 1 would be refused, one"),
-    ('"privacy.epsilon" = inf', "none of these runs can be run on these records: exact noise needs"),
+    ('"privacy.epsilon" = inf', "none of these runs can be run on these records: without noise there"),
     ('"privacy.adjacency" = "replace_one"', "left 0.5: a run of epsilon 1 would be refused, one of 0.5 would fit"),
     ('runs = ["one", "two"]\nfewest_agents = 3', "runs: one, two"),
     ("runs = []", "runs: none"),

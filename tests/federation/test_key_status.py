@@ -75,6 +75,7 @@ def test_the_holder_of_a_registered_key_is_told_so_with_the_version(door, place)
 @pytest.mark.parametrize(
     ("status", "until", "state"),
     [("offline", 1.0, "registered"), ("online", 1.0, "registered"), ("online", time.time() + 1000, "in use")],
+    ids=["offline", "was online", "online"],  # not by the clock, which workers read at different times
 )
 def test_a_key_is_in_use_as_long_as_flower_counts_its_node_as_online(door, place, status, until, state):
     written(place, (public(place / "node.key"), status, until, "north"))

@@ -20,7 +20,7 @@ from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.lock import locked
 from tacit.privacy.ledger import Ledger
-from tacit.run.deploy import price
+from tacit.run.deployment import price
 from tests.federation import sum_sites
 from tests.federation.sites import ask, begun, join, make, service, told
 from tests.federation.test_listen import PATIENCE, exchanged, folder, twin
@@ -127,13 +127,13 @@ def test_ledger_and_run_key_of_a_secure_sum_rolled_back_together_do_not_start(tm
     """The report's fault 17: such a service would mask an answered round again with the same mask."""
     with sum_sites.begun(tmp_path) as party:
         one = party["alone"]
-        assert told(one, party.ask(1)).kind == "shares"
+        assert told(one, party.ask(1)).kind == "answer"
         one.close()
         shutil.copytree(one.site.ledger, tmp_path / "early")
         one = party.reopened("alone")
         assert told(one, party.join).kind == "joined"
         assert told(one, party.meet()).kind == "met"
-        assert told(one, party.ask(2)).kind == "shares"
+        assert told(one, party.ask(2)).kind == "answer"
         one.close()
         shutil.rmtree(one.site.ledger)
         shutil.copytree(tmp_path / "early", one.site.ledger)
@@ -271,7 +271,7 @@ def test_a_backup_holds_ledgers_and_signing_keys_and_no_run_key(tmp_path, capsys
         assert main(["agent", "backup", str(path), str(to)]) == 0
         assert "south: ledger south.ledger (2 entries, head " in capsys.readouterr().out
         found = sorted(str(file.relative_to(to)) for file in to.rglob("*") if file.is_file())
-        assert found == ["east.ledger", "keys/east.key", "keys/south.key", "south.ledger"]
+        assert found == ["east.ledger", "keys/east.key", "keys/south.key", "receipts.key", "south.ledger"]
         assert {stat.S_IMODE(file.stat().st_mode) for file in to.rglob("*") if file.is_file()} == {0o600}
         assert stat.S_IMODE(to.stat().st_mode) == 0o700
         assert main(["agent", "backup", str(path), str(to)]) == 2

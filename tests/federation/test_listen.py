@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.agent.cover import Alone
 from tacit.errors import IncompatibleError, SpecError
 from tacit.federation import accounts, listen, wire
 from tacit.federation.messages import REPLIES, Ask, Refusal, Unjoined, read, written
 from tacit.federation.site import read as read_site
-from tacit.guarded.half import AdmmHalf
-from tests.federation.sites import HELLO, ask, join, make, service
+from tests.federation.sites import HELLO, ask, at, join, make, service
 
 PATIENCE = 30.0
 
@@ -112,10 +112,10 @@ def test_a_run_goes_over_the_socket(folder, twin):
         assert exchanged(site, question) == Unjoined("r1")  # a model, before any run was joined: its bytes are not kept
         assert exchanged(site, first).joined == ("north", "south")
         found = exchanged(site, question)
-        assert [each.agent for each in found.released] == ["north", "south"]
+        assert [each.agent for each in found.given] == ["north", "south"]
         again = exchanged(site, question)
-        assert again.z.tobytes() == found.z.tobytes()
-        assert again.released == found.released
+        assert again.words.tobytes() == found.words.tobytes()
+        assert again.given == found.given
     assert not site.socket.exists()
 
 
@@ -269,25 +269,30 @@ def test_answers_and_refusals_wait_for_the_pace_alike(folder):
 
 def test_a_service_that_is_told_to_end_finishes_the_answer_that_is_on_its_way(folder, twin, monkeypatch):
     asked, go = threading.Event(), threading.Event()
-    value = AdmmHalf.value
+    cover = Alone.over
 
-    def slow(self, own, t, body):
-        asked.set()
-        assert go.wait(PATIENCE)
-        return value(self, own, t, body)
+    def slow(self, question):
+        named, covering = cover(self, question)
+
+        def wait(value):
+            asked.set()
+            assert go.wait(PATIENCE)
+            return covering(value)
+
+        return named, wait
 
     first = join(twin)
     question = ask(twin, first)
     with listening(folder, ("north", "south")) as (site, lines, stop):
         assert exchanged(site, first).kind == "joined"
-        monkeypatch.setattr(AdmmHalf, "value", slow)
+        monkeypatch.setattr(Alone, "over", slow)
         with ThreadPoolExecutor(1) as caller, connected(site):  # another one has connected, and says nothing
             found = caller.submit(exchanged, site, question)
             assert asked.wait(PATIENCE)
             stop.set()
             time.sleep(3 * listen.TICK)
             go.set()
-            assert len(found.result(PATIENCE).released) == 2
+            assert len(found.result(PATIENCE).given) == 2
     assert lines[-1][1]["event"] == "ended"
 
 
@@ -321,7 +326,7 @@ def test_the_process_ends_with_sigterm_and_starts_again_after_a_kill(folder, twi
     process = started()
     assert exchanged(site, question) == Unjoined("r1")
     assert exchanged(site, first).kind == "joined"
-    assert exchanged(site, question).z.tobytes() == found.z.tobytes()
+    assert exchanged(site, question).words.tobytes() == found.words.tobytes()
     process.send_signal(signal.SIGTERM)
     _, log = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
@@ -333,7 +338,7 @@ def test_the_process_ends_with_sigterm_and_starts_again_after_a_kill(folder, twi
 def test_a_large_model_of_a_run_that_is_not_loaded_is_not_kept_and_its_sender_hears_why(folder, twin):
     """The sender could not go on where the service read nothing: a socket holds some 200 kB."""
     with listening(folder, ("north", "south")) as (site, _, _):
-        large = Ask("r1", "0" * 64, 1, 1.0, {"north": 0}, np.zeros((1000, 1000)))
+        large = Ask("r1", "0" * 64, 1, 0, ("north",), (), at(np.zeros((1000, 1000))))
         assert exchanged(site, large) == Unjoined("r1")
         assert exchanged(site, join(twin)).kind == "joined"
         assert exchanged(site, large) == Refusal()

@@ -20,7 +20,7 @@ from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import ZERO_OUT, Terms
-from tacit.run import deploy
+from tacit.run import deploy, deployment
 from tests.federation import room as rooms
 from tests.federation import sum_sites
 from tests.federation.sites import ROUNDS, ask, join, make, service, told
@@ -152,11 +152,11 @@ def test_a_run_that_lapsed_is_joined_again_by_an_entry_and_one_that_holds_its_bu
 def test_a_laplace_run_beside_an_open_gaussian_run_is_composed_with_all_that_both_may_release(tmp_path):
     gauss = Terms("gauss", "spec", 4, GaussianRelease(10.0), ZERO_OUT, 1.0, 1e-6, 1.0)
     laplace = replace(gauss, run="laplace", rounds=5, release=LaplaceRelease(0.1))
-    both = deploy.price([(gauss.release, 4), (laplace.release, 5)], 1e-6)
-    apart = deploy.price([(gauss.release, 4)], 1e-6) + deploy.price([(laplace.release, 5)], 1e-6)
+    both = deployment.price([(gauss.release, 4), (laplace.release, 5)], 1e-6)
+    apart = deployment.price([(gauss.release, 4)], 1e-6) + deployment.price([(laplace.release, 5)], 1e-6)
     assert both < 0.99 * apart
     for limit, room in ((both * (1 + 1e-9), True), (both * (1 - 1e-9), False)):
-        with Ledger.open(tmp_path / f"{room}.ledger", deploy.price, Limit(limit, 1e-6)) as ledger:
+        with Ledger.open(tmp_path / f"{room}.ledger", deployment.price, Limit(limit, 1e-6)) as ledger:
             ledger.join("data", gauss)
             with nullcontext() if room else pytest.raises(BudgetExhausted, match="beside 4 that open runs hold"):
                 ledger.join("data", laplace)
@@ -181,7 +181,7 @@ def test_a_run_joined_with_an_earlier_version_holds_nothing_and_goes_on_if_there
 
 def test_the_gap_of_exact_noise_counts_what_open_runs_hold(tmp_path, monkeypatch):
     counted = []
-    monkeypatch.setattr(deploy, "_check_gap", lambda _h, _e, releases, *_: counted.append(releases))
+    monkeypatch.setattr(deploy, "_check_gap", lambda _own, _records, _agents, _e, releases, _: counted.append(releases))
     with service(tmp_path, limit=3.0) as one:
         assert fits(one, "r1")
         assert fits(one, "r2")
@@ -273,7 +273,7 @@ def test_a_plain_run_that_version_0_2_began_ends_well(tmp_path):
 def test_a_close_ends_a_secure_sum_with_repetitions_to_spare(tmp_path):
     with sum_sites.begun(tmp_path) as party:
         site = party["alone"]
-        assert told(site, party.ask(1)).kind == "shares"
+        assert told(site, party.ask(1)).kind == "answer"
         assert site._ledgers["north"].runs()[0].state == "open"
         assert told(site, party.close()) == Closed("r1")
         assert site._ledgers["north"].runs()[0].state == "ended"

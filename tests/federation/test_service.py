@@ -10,8 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.admm.messages import Replies
-from tacit.admm.updates import ascent
 from tacit.data.schema import parse
 from tacit.errors import DataRenamed, Refused
 from tacit.federation import facts
@@ -19,17 +17,17 @@ from tacit.federation import service as services
 from tacit.federation.messages import Answer, Ask, Refusal, Unjoined, written
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
-from tacit.guarded.half import AdmmHalf
-from tacit.message import fingerprint
 from tacit.privacy import lattice
 from tacit.privacy.history import Limit
 from tacit.privacy.terms import Key
 from tacit.problem.loss import LOSSES, Softmax
-from tacit.rounds import Trace, rounds
+from tacit.query.query import AgentQuery
+from tacit.query.records import View
+from tacit.rounds import rounds
 from tacit.run import build
 from tacit.run.train import train
 from tacit.types import LARGEST, Shard
-from tests.federation.sites import HELLO, ROUNDS, SIZES, ask, begun, join, make, rho_of, service, shape_of, spec, told
+from tests.federation.sites import HELLO, ROUNDS, SIZES, ask, at, begun, join, make, service, shape_of, spec, told
 
 
 def from_the_value(value, scale, law):
@@ -42,6 +40,20 @@ def reopened(one: Service) -> Service:
     """The service after its process has ended and another was started."""
     one.close()
     return Service(one.site)
+
+
+def watched(monkeypatch, watch) -> None:
+    """Let a function see the records and the parameters of every query before its value is computed."""
+    value = AgentQuery.__dict__["value"].func
+
+    def seen(query):
+        def of(parameters):
+            watch(query.records, parameters)
+            return value(query)(parameters)
+
+        return of
+
+    monkeypatch.setattr(AgentQuery, "value", property(seen))
 
 
 def spent(one: Service) -> dict[str, int]:
@@ -84,22 +96,23 @@ def test_a_site_whose_loss_couples_records_joins_no_run(tmp_path, monkeypatch):
 def test_a_round_is_answered_by_every_agent_that_is_asked(tmp_path):
     one, first = begun(tmp_path, ("north", "south"))
     with one:
-        assert one.largest_body == 8 * np.prod(shape_of(one))
+        assert one.largest_body == 8 * 2 * np.prod(shape_of(one))  # a point for each of two agents
         found = told(one, ask(one, first))
         assert isinstance(found, Answer)
-        assert [each.agent for each in found.released] == ["north", "south"]
-        assert (found.t, found.refused, found.z.shape) == (1, (), (2, *shape_of(one)))
-        alone = told(one, ask(one, first, t=2, accepted={"south": 1}))
-        assert [each.agent for each in alone.released] == ["south"]
+        assert [each.agent for each in found.given] == ["north", "south"]
+        assert (found.t, found.attempt, found.refused) == (1, 0, ())
+        assert found.words.shape == (2, np.prod(shape_of(one)))
+        alone = told(one, ask(one, first, t=2, asked=("south",)))
+        assert [each.agent for each in alone.given] == ["south"]
         assert spent(one) == {"north": 1, "south": 2}
-        for each in alone.released:
+        for each in alone.given:
             assert one._ledgers[each.agent].head == each.head
 
 
 @pytest.mark.parametrize("values", [{}, {"algorithm.order": "wzd", "algorithm.linearize_at": "z"}], ids=["zwd", "wzd"])
 @pytest.mark.parametrize("algorithm", ["objt", "objp"])
 def test_sites_train_what_one_process_trains_to_the_bit(tmp_path, monkeypatch, algorithm, values):
-    """With noise that the value decides; every round the duals of both sides agree, and services start anew."""
+    """With noise that the value decides; services start anew in the middle, and know nothing of the server's state."""
     monkeypatch.setattr(lattice, "release", from_the_value)
     allowed = "\n".join(f'"{key}" = "{value}"' for key, value in values.items())
     sites = {
@@ -112,28 +125,21 @@ def test_sites_train_what_one_process_trains_to_the_bit(tmp_path, monkeypatch, a
     for name, one in sites.items():
         assert told(one, made[name]).kind == "joined"
     hollow = build.transformed(chosen, facts.hollow("trial", sites["one"].public, made["one"].agents))
-    setup = build.admm_setup(chosen, hollow)
-    zero = np.zeros(setup.shape)
-    dual, last = dict.fromkeys(SIZES, zero), dict.fromkeys(SIZES, zero)
+    setup = build.setup(chosen, hollow)
+    program, names = setup.deployment.program(False), list(SIZES)
 
     def exchange(questions):
         (msg,) = questions
-        z, hashes = {}, {}
-        for name in sites:
+        for site in sites:
             if msg.t == 3:
-                sites[name] = reopened(sites[name])
-                assert told(sites[name], made[name]).kind == "joined"
-            found = told(sites[name], ask(sites[name], made[name], msg.t, w=msg.w))
-            for each, row in zip(found.released, found.z, strict=True):
-                z[each.agent], hashes[each.agent] = row, each.dual
-        for who in SIZES:
-            first = "algorithm.order" in values
-            raised = z[who] if first else last[who]
-            rho = msg.rho if first else setup.rho(msg.t - 1) if msg.t > 1 else 0.0
-            dual[who], last[who] = ascent(dual[who], msg.w, raised, rho), z[who]
-            assert hashes[who] == fingerprint(msg.t, {"dual": dual[who]})
-        stacked = np.stack([z[who] for who in SIZES])
-        return [Replies(stacked.mean(0), lambda _: 0.0, Trace(0.0, 0.0, 0.0, 0.0, None, {}))]
+                sites[site] = reopened(sites[site])
+                assert told(sites[site], made[site]).kind == "joined"
+            places = [names.index(who) for who in sites[site].own.agents]
+            points = np.stack([program.parameters(msg, p)["point"] for p in places])
+            found = told(sites[site], ask(sites[site], made[site], msg.t, parameters={"point": points}))
+            for each, row in zip(found.given, found.words, strict=True):
+                program.move(names.index(each.agent), msg, row.view(np.float64))
+        return [program.replies(msg, setup.deployment.spreads(msg.t), {})]
 
     *_, ((state, _),) = rounds([setup.server], [setup.server.start()], exchange)
     owns = [one.own for one in sites.values()]
@@ -158,7 +164,7 @@ def test_with_noise_of_the_operating_system_the_ledgers_agree_with_the_account_o
             assert told(one, ask(one, first, t)).kind == "answer"
         (account,) = one._ledgers["north"].show()
         assert account.releases == ROUNDS
-        assert account.epsilon <= one._runs["r1"].agents["north"].agent.terms.epsilon <= 1.0
+        assert account.epsilon <= one._runs["r1"].agents["north"].terms.epsilon <= 1.0
 
 
 # --- again, late, lost ---------------------------------------------------------------------------------------------
@@ -190,7 +196,7 @@ def test_a_service_that_starts_again_goes_on_from_its_ledger(tmp_path, monkeypat
             if restarts:
                 one = reopened(one)
                 told(one, first)
-            found.append(told(one, ask(one, first, t)).z.tobytes())
+            found.append(told(one, ask(one, first, t)).words.tobytes())
         one.close()
         return found
 
@@ -204,10 +210,10 @@ def test_an_answer_that_was_lost_is_as_if_it_had_not_been_given_but_for_its_pric
         told(one, ask(one, first, 1))
         if lost:
             told(one, ask(one, first, 2))
-        found = told(one, ask(one, first, 3, accepted={"north": 1}))
+        found = told(one, ask(one, first, 3))
         assert spent(one) == {"north": 3 if lost else 2}
         one.close()
-        return found.z.tobytes(), found.released[0].dual
+        return found.words.tobytes()
 
     assert sent(tmp_path / "a", lost=True) == sent(tmp_path / "b", lost=False)
 
@@ -220,18 +226,20 @@ def test_ledgers_keep_the_rounds_that_may_still_be_gone_on_from_and_no_earlier_o
         assert [t for t in (1, 2, 3, 4) if _stored(one, t)] == [2, 3, 4]  # round 2 goes with the next release
 
 
-def test_when_answers_are_lost_again_and_again_the_round_before_them_stays(tmp_path):
+def test_an_agent_answers_whatever_was_lost_before_and_repeats_its_last_two_rounds(tmp_path):
     one, first = begun(tmp_path)
     with one:
-        told(one, ask(one, first, 1))
-        for t in (2, 3, 4):
-            lost = ask(one, first, t, accepted={"north": 1})
-            assert raw(one, lost) == raw(one, lost)
-            assert told(one, lost).kind == "answer"
+        sent = {}
+        for t in (1, 3, 4):
+            sent[t] = raw(one, ask(one, first, t))
+            assert json.loads(sent[t][0])["kind"] == "answer"
+            for earlier in list(sent)[-2:]:
+                assert raw(one, ask(one, first, earlier)) == sent[earlier]
+        assert spent(one) == {"north": 3}
 
 
 def _stored(one, t):
-    agent = one._runs["r1"].agents["north"].agent
+    agent = one._runs["r1"].agents["north"]
     try:
         one._ledgers["north"].recall(Key(agent.data_id, "r1", t))
     except Refused:
@@ -270,8 +278,8 @@ def test_records_pass_a_feature_map_once_for_all_runs_that_have_it(tmp_path, mon
         mapped.clear()
         assert told(one, second).kind == "joined"
         assert mapped == [False]
-        a, b = (one._runs[run].agents["north"].agent.half.agent.shard for run in ("r1", "r2"))
-        assert a.x is b.x
+        a, b = (one._runs[run].agents["north"].queries[0].records for run in ("r1", "r2"))
+        assert a.views[View.ROWS] is b.views[View.ROWS]
 
 
 # --- a hostile coordinator -----------------------------------------------------------------------------------------
@@ -292,37 +300,44 @@ def hostile(one: Service, first) -> dict[str, tuple[dict, bytes]]:
     huge = np.zeros(shape)
     huge[0, 0] = 1e308
     return {
-        "wrong shape": changed(w=np.zeros((shape[0], shape[1] + 1))),
-        "transposed": changed(w=np.zeros(shape[::-1])),
-        "records in front": changed(w=np.zeros((2, *shape))),
-        "flat": changed(w=np.zeros(n)),
-        "no entry": changed(w=np.zeros((0, 0))),
-        "nan": changed(w=np.full(shape, np.nan)),
-        "inf": changed(w=np.full(shape, np.inf)),
-        "1e308": changed(w=huge),
-        "rho = 1e-9": changed(rho=1e-9),
-        "rho = 0": changed(rho=0.0),
-        "rho of another round": changed(rho=rho_of(one, "r1", 4)),
+        "wrong shape": changed(parameters=at(np.zeros((shape[0], shape[1] + 1)))),
+        "transposed": changed(parameters=at(np.zeros(shape[::-1]))),
+        "records in front": changed(parameters=at(np.zeros((2, *shape)))),
+        "flat": changed(parameters=at(np.zeros(n))),
+        "no entry": changed(parameters=at(np.zeros((0, 0)))),
+        "no row": changed(parameters={"point": np.zeros((0, *shape))}),
+        "a number": changed(parameters={"point": np.zeros(1)}),
+        "two points for one agent": changed(parameters={"point": np.zeros((2, *shape))}),
+        "no point": changed(parameters={}),
+        "a parameter more": changed(parameters=at(np.zeros(shape)) | {"clip": np.full((1, *shape), 1e9)}),
+        "a parameter of another name": changed(parameters={"w": np.zeros((1, *shape))}),
+        "nan": changed(parameters=at(np.full(shape, np.nan))),
+        "inf": changed(parameters=at(np.full(shape, np.inf))),
+        "1e308": changed(parameters=at(huge)),
         "a round beyond those agreed": changed(t=ROUNDS + 1),
         "ten times the rounds": changed(t=10 * ROUNDS),
         "the largest round": changed(t=2**53 - 1),
+        "another attempt": changed(attempt=1),
+        "the largest attempt": changed(attempt=2**53 - 1),
+        "a secure sum": changed(peers=("north",)),
+        "a secure sum of all": changed(peers=tuple(sorted(SIZES))),
         "a replayed round with another w": written(ask(one, first, 2, w=np.full(shape, 0.5))),
-        "a replayed round with another accepted": written(ask(one, first, 2, accepted={"north": 0})),
         "an earlier round": written(ask(one, first, 1, w=np.full(shape, 0.5))),
         "another hash": changed(agreed="0" * 64),
-        "accepted in the future": changed(accepted={"north": 3}),
-        "accepted far in the future": changed(accepted={"north": 2**53 - 1}),
-        "another agent": changed(accepted={"south": 2}),
-        "another agent too": changed(accepted={"north": 2, "south": 2}),
-        "nobody's name": changed(accepted={"": 2}),
-        "accepted negative": header(accepted={"north": -1}),
-        "accepted a fraction": header(accepted={"north": 1.5}),
-        "nobody": header(accepted={}),
-        "a whole rho": header(rho=1),
+        "another agent": changed(asked=("south",)),
+        "another agent too": changed(asked=("north", "south")),
+        "nobody's name": changed(asked=("",)),
+        "nobody": changed(asked=()),
+        "an agent twice": changed(asked=("north", "north")),
+        "an agent by its number": header(asked=[0]),
         "a round in text": header(t="3"),
-        "another version": header(version=2),
+        "an attempt that is negative": header(attempt=-1),
+        "an attempt that is true": header(attempt=True),
+        "the version before": header(version=1),
+        "a later version": header(version=3),
         "another kind": header(kind="answer"),
         "more fields": header(seed=1),
+        "a penalty": header(rho=1e-9),
         "no kind": ({}, b""),
         "less body": (written(fine)[0], written(fine)[1][:-8]),
         "more body": (written(fine)[0], written(fine)[1] + b"\0" * 8),
@@ -330,12 +345,14 @@ def hostile(one: Service, first) -> dict[str, tuple[dict, bytes]]:
 
 
 NAMES = [
-    "wrong shape", "transposed", "records in front", "flat", "no entry", "nan", "inf", "1e308", "rho = 1e-9", "rho = 0",
-    "rho of another round", "a round beyond those agreed", "ten times the rounds", "the largest round",
-    "a replayed round with another w", "a replayed round with another accepted", "an earlier round", "another hash",
-    "accepted in the future", "accepted far in the future", "another agent", "another agent too", "nobody's name",
-    "accepted negative", "accepted a fraction", "nobody", "a whole rho", "a round in text", "another version",
-    "another kind", "more fields", "no kind", "less body", "more body",
+    "wrong shape", "transposed", "records in front", "flat", "no entry", "no row", "a number",
+    "two points for one agent", "no point", "a parameter more", "a parameter of another name", "nan", "inf", "1e308",
+    "a round beyond those agreed", "ten times the rounds", "the largest round", "another attempt",
+    "the largest attempt", "a secure sum", "a secure sum of all", "a replayed round with another w",
+    "an earlier round", "another hash", "another agent", "another agent too", "nobody's name", "nobody",
+    "an agent twice", "an agent by its number", "a round in text", "an attempt that is negative",
+    "an attempt that is true", "the version before", "a later version", "another kind", "more fields", "a penalty",
+    "no kind", "less body", "more body",
 ]  # fmt: skip
 
 
@@ -376,14 +393,14 @@ def test_another_runs_name_is_not_known_here(tmp_path):
         assert spent(one) == {"north": 0}
 
 
-def test_a_round_that_the_agent_was_never_asked_cannot_be_accepted(tmp_path):
+def test_a_round_that_the_agent_missed_stays_missed(tmp_path):
     one, first = begun(tmp_path)
     with one:
         told(one, ask(one, first, 1))
-        told(one, ask(one, first, 3, accepted={"north": 1}))
-        assert told(one, ask(one, first, 4, accepted={"north": 2})) == Refusal("r1")
-        assert told(one, ask(one, first, 4, accepted={"north": 3})).kind == "answer"
-        assert told(one, ask(one, first, 2, accepted={"north": 1})) == Refusal("r1")  # it is gone
+        told(one, ask(one, first, 3))
+        assert told(one, ask(one, first, 2)) == Refusal("r1")
+        assert told(one, ask(one, first, 4)).kind == "answer"
+        assert spent(one) == {"north": 3}
 
 
 def test_a_question_of_one_run_is_not_answered_in_another(tmp_path):
@@ -398,14 +415,12 @@ def test_a_question_of_one_run_is_not_answered_in_another(tmp_path):
 def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeypatch):
     lines = []
     one, first = begun(tmp_path, ("north", "south"), log=lambda text, **_: lines.append(text))
-    value = AdmmHalf.value
 
-    def fails(self, own, t, body):
-        if len(self.agent.shard) == SIZES["north"]:
+    def fails(records, _parameters):
+        if len(records) == SIZES["north"]:
             raise ZeroDivisionError("record 7 of patient Smith")
-        return value(self, own, t, body)
 
-    monkeypatch.setattr(AdmmHalf, "value", fails)
+    watched(monkeypatch, fails)
     with one:
         found = raw(one, ask(one, first))
         assert "Smith" not in found[0]
@@ -419,13 +434,11 @@ def test_the_largest_model_is_answered_and_no_flag_of_a_float_tells_of_a_record(
     with one:
         largest = np.where(np.arange(np.prod(shape_of(one))).reshape(shape_of(one)) % 2, LARGEST, -LARGEST)
         assert told(one, ask(one, first, 1, w=largest)).kind == "answer"
-        value = AdmmHalf.value
 
-        def flagged(self, own, t, body):
+        def flagged(_records, _parameters):
             assert np.isinf(np.array([1e308]) * 10)  # NumPy warns of it, and warnings are errors here
-            return value(self, own, t, body)
 
-        monkeypatch.setattr(AdmmHalf, "value", flagged)
+        watched(monkeypatch, flagged)
         assert told(one, ask(one, first, 2, w=-largest)).kind == "answer"
 
 
@@ -436,7 +449,7 @@ def test_an_agent_without_budget_refuses_and_the_other_agents_of_the_site_answer
         one._ledgers["north"].set_limit(Limit(1e-3, 1e-6))
         found = told(one, ask(one, first, 2))
         assert found.refused == ("north",)
-        assert [each.agent for each in found.released] == ["south"]
+        assert [each.agent for each in found.given] == ["south"]
 
 
 def test_a_log_that_cannot_be_written_keeps_no_answer_back(tmp_path):
@@ -446,7 +459,7 @@ def test_a_log_that_cannot_be_written_keeps_no_answer_back(tmp_path):
     with begun(tmp_path, log=closed)[0] as one:
         first = join(one)
         assert told(one, ask(one, first)).kind == "answer"
-        assert told(one, replace(ask(one, first), rho=1e-9)) == Refusal("r1")
+        assert told(one, replace(ask(one, first), t=ROUNDS + 1)) == Refusal("r1")
 
 
 def test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner(tmp_path, monkeypatch):
@@ -455,7 +468,7 @@ def test_what_a_caller_writes_cannot_move_the_cursor_of_the_owner(tmp_path, monk
         bad = "\x1b[2J\nroot: all is well"
         one.answer(*written(replace(join(one), run=bad)))
         one.answer(*written(replace(join(one), spec=f'[run]\n"{bad}" = 1')))
-        one.answer(*written(Ask(bad, "0" * 64, 1, 1.0, {"north": 0}, np.zeros((2, 2)))))
+        one.answer(*written(Ask(bad, "0" * 64, 1, 0, ("north",), (), at(np.zeros((2, 2))))))
 
         def repeats(_):
             raise ValueError(bad)
@@ -484,12 +497,12 @@ def test_noise_that_a_test_injects_is_reached_by_no_configuration(tmp_path):
     """The service draws from tacit.privacy.lattice, which has no option and reads no environment."""
     one, first = begun(tmp_path)
     question = ask(one, first)
-    found = {told(one, question).z.tobytes()}
+    found = {told(one, question).words.tobytes()}
     one.close()
     for folder in ("b", "c"):
         one, _ = begun(tmp_path / folder)
         with one:
-            found.add(told(one, question).z.tobytes())
+            found.add(told(one, question).words.tobytes())
     assert len(found) == 3
 
 

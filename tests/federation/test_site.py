@@ -8,10 +8,10 @@ import sys
 import numpy as np
 import pytest
 
+from tacit.agent.masks.files import signing_key
 from tacit.cli import main
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError
 from tacit.federation.site import load, read
-from tacit.guarded.masks.files import signing_key
 from tacit.machine import name_conflict
 from tests.federation.sites import SIZES, make, records, site_text, write_table
 

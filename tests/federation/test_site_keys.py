@@ -190,7 +190,7 @@ def test_a_comment_that_shows_a_default_allows_what_was_allowed_without_it(tmp_p
 
 def test_what_may_be_listed_is_every_key_of_a_spec_but_those_that_no_run_asks():
     assert {key.name for key in askable()} == set(keys()) - NOT_ASKED - {"privacy.colluding"}
-    assert {key.name: key.default for key in TABLES["agree"] if key.name not in ("runs", "agents")} == {
+    assert {key.name: key.default for key in TABLES["agree"] if key.name not in ("runs", "agents", "queries")} == {
         name: getattr(Agreement(), name) for name in ("fewest_agents", "most_agents", "fewest_records")
     }
     shown = {key.name: key.shown for key in askable()}

@@ -8,24 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.agent.masks.keys import RunKey, SigningKey
 from tacit.cli import main
 from tacit.errors import DataError, SpecError
 from tacit.federation import facts, ledger_files
 from tacit.federation import service as services_module
-from tacit.federation.messages import Ask, AskSum, Close, Closed, Meet, Met, Refusal, Shares, Signed, Unjoined, written
+from tacit.federation.messages import Answer, Close, Closed, Meet, Met, Refusal, Signed, Unjoined, written
 from tacit.federation.service import Service
 from tacit.federation.site import load
 from tacit.federation.site import read as read_site
-from tacit.guarded.half import AdmmHalf
-from tacit.guarded.masks.keys import RunKey, SigningKey
-from tacit.guarded.mean import attempt_of, value_at
 from tacit.privacy.history import Limit
-from tacit.privacy.summed import Attempt, Peers
-from tacit.run import build, deploy
+from tacit.privacy.summed import Attempt, Peers, attempt_of
+from tacit.run import build, compose
 from tests.federation import sites as small
-from tests.federation.sites import ROUNDS, SIZES, told
+from tests.federation.sites import ROUNDS, SIZES, agreement_of, at, told
 from tests.federation.sum_sites import FOUR, ONE, PEERS, begun, joined, key_of, make, services, spec
-from tests.federation.test_service import neighbour
+from tests.federation.test_service import neighbour, watched
 
 
 def raw(one: Service, message) -> tuple[str, bytes]:
@@ -47,12 +45,18 @@ def nothing(party) -> bool:
 
 
 def words_of(party, question) -> dict[str, np.ndarray]:
+    """What the agents of all sites give, each site asked for all of its agents."""
     found = {}
     for one in party.services.values():
-        reply = told(one, question)
-        if isinstance(reply, Shares):
+        reply = told(one, replace(question, asked=one.own.agents))
+        if isinstance(reply, Answer):
             found |= {each.agent: row for each, row in zip(reply.given, reply.words, strict=True)}
     return found
+
+
+def numbers_of(one: Service, run: str = "r1"):
+    """The public numbers of the sums of a run."""
+    return agreement_of(one, run).summed(0)
 
 
 def added(words: dict[str, np.ndarray]) -> np.ndarray:
@@ -75,12 +79,11 @@ def test_words_of_all_sites_add_up_to_a_sum_that_a_coordinator_reads_and_no_part
         assert set(words) == set(PEERS)
         chosen = spec()
         hollow = build.transformed(chosen, facts.hollow("trial", party["alone"].public, party.join.agents))
-        numbers = deploy.summed(chosen, build.admm_setup(chosen, hollow))
-        attempt = attempt_of(numbers, Peers(3, 1))
+        attempt = build.setup(chosen, hollow).deployment.attempt(1, 3)
         residues = added(words)
         assert attempt.holds(residues)
         values = [
-            value_at(agent.half, 1, question.w)
+            agent.queries[0].value({"point": question.parameters["point"][0]})
             for one in party.services.values()
             for agent in one._runs["r1"].agents.values()
         ]
@@ -92,13 +95,30 @@ def test_words_of_all_sites_add_up_to_a_sum_that_a_coordinator_reads_and_no_part
             assert (attempt.steps(row) != np.rint(value / attempt.step).ravel()).all()
 
 
-def test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed(tmp_path, monkeypatch):
+@pytest.mark.parametrize("changed", ["records", "noise", "bound", "colluding"])
+def test_the_public_numbers_of_the_sum_are_part_of_what_is_agreed(tmp_path, monkeypatch, changed):
     """Agents with different grids would add up to nothing, and find out after the first round."""
+    agreement = compose.agreement_of
+
+    def other_numbers(*of):
+        found = agreement(*of)
+        (one,) = found.queries
+        if changed == "records":
+            return replace(found, most_records=found.most_records + 1)
+        if changed == "colluding":
+            return replace(found, in_sum=replace(found.in_sum, colluding=2))
+        if changed == "noise":
+            one = replace(one, noise=replace(one.noise, multiplier=1.01 * one.noise.multiplier))
+        else:
+            own = one.query.record_bound
+            one = replace(one, query=replace(one.query, record_bound=replace(own, value=0.99 * own.value)))
+        return replace(found, queries=(one,))
+
     with services(tmp_path, sites=ONE)["alone"] as one:
-        fine, summed = small.join(one, chosen=spec()), deploy.summed
-        monkeypatch.setattr(deploy, "summed", lambda *of: replace(summed(*of), sensitivity=1.0))
+        fine = small.join(one, chosen=spec())
+        monkeypatch.setattr(compose, "agreement_of", other_numbers)
         other = small.join(one, chosen=spec())
-        monkeypatch.setattr(deploy, "summed", summed)
+        monkeypatch.setattr(compose, "agreement_of", agreement)
         assert (other.spec, other.agents) == (fine.spec, fine.agents)
         assert told(one, other) == Refusal("r1")
         assert told(one, fine).kind == "joined"
@@ -127,7 +147,8 @@ def test_a_lost_peer_is_left_out_of_another_attempt_which_is_paid_for_too(tmp_pa
         assert all((found[who] != lost[who]).any() for who in PEERS)
         assert spent(party) == {**{who: [(1, 0), (1, 1)] for who in PEERS}, "west": [(1, 0)]}
         assert set(words_of(party, party.ask(2, peers=everybody))) == set(everybody)
-        assert told(party["more"], party.ask(3)) == Refusal("r1")  # which is not one of the peers
+        not_a_peer = party.ask(3, site="more", asked=("west",))
+        assert told(party["more"], not_a_peer) == Refusal("r1")
 
 
 def test_a_run_has_as_many_releases_as_rounds_and_repetitions_however_they_are_shared_out(tmp_path):
@@ -141,7 +162,7 @@ def test_a_run_has_as_many_releases_as_rounds_and_repetitions_however_they_are_s
 
 def test_the_same_question_gets_the_same_bytes_at_no_price_also_after_a_restart(tmp_path):
     with begun(tmp_path) as party:
-        question = party.ask()
+        question = party.ask(site="pair")
         sent = raw(party["pair"], question)
         keys = run_keys(party["pair"])
         assert len(keys) == 2
@@ -166,13 +187,13 @@ def test_a_restart_in_the_middle_goes_on_with_the_same_masks(tmp_path):
         one = party.reopened("alone")
         told(one, party.join)
         told(one, party.meet())
-        attempt = attempt_of(one._runs["r1"].numbers, Peers(3, 1))
+        attempt = attempt_of(numbers_of(one), Peers(3, 1))
         assert attempt.holds(added(words_of(party, party.ask(2))))
 
 
 def test_many_who_ask_the_same_at_once_cause_one_release(tmp_path):
     with begun(tmp_path) as party, ThreadPoolExecutor(8) as threads:
-        question = party.ask()
+        question = party.ask(site="pair")
         assert len(set(threads.map(lambda _: raw(party["pair"], question), range(16)))) == 1
         assert spent(party)["south"] == spent(party)["east"] == [(1, 0)]
 
@@ -186,7 +207,7 @@ def test_a_run_that_was_not_used_for_long_is_joined_and_met_again(tmp_path, monk
         assert told(one, party.meet()) == Unjoined("r1")
         assert told(one, party.join).kind == "joined"
         assert told(one, party.meet()) == Met("r1")
-        assert told(one, question).kind == "shares"
+        assert told(one, question).kind == "answer"
 
 
 def test_a_body_that_was_not_read_is_an_invitation_to_join_again(tmp_path):
@@ -195,7 +216,7 @@ def test_a_body_that_was_not_read_is_an_invitation_to_join_again(tmp_path):
         assert party["alone"].largest_body == len(body)
         assert party["alone"].answer_unread({**header, "run": "r9"}) == written(Unjoined("r9"))
         assert party["alone"].answer_unread(header) == written(Refusal())
-        assert party["alone"].answer_unread({**header, "run": "r9", "kind": "shares"}) == written(Refusal())
+        assert party["alone"].answer_unread({**header, "run": "r9", "kind": "answer"}) == written(Refusal())
 
 
 def test_ledgers_keep_the_words_of_the_last_rounds_and_no_earlier_ones(tmp_path):
@@ -214,7 +235,7 @@ def test_joining_shows_a_key_that_the_agents_own_signing_key_has_signed_and_no_s
     with joined(tmp_path) as party:
         assert [one.agent for one in party.signed] == ["north", "south", "east"]
         secrets = [path.read_text().strip() for path in tmp_path.rglob("*key")]
-        assert len(secrets) == 6
+        assert len(secrets) == 6 + len(party.services)  # signing keys, run keys, and each site's key of receipts
         assert not set(secrets) & {text for one in party.signed for text in (one.key, one.signature)}
         assert len({one.key for one in party.signed}) == 3
 
@@ -357,7 +378,7 @@ def test_what_was_met_stays_and_the_owner_is_told_of_other_keys(tmp_path):
         assert one._runs["r1"].agents == before
         assert any("other keys came for run 'r1'" in line for line in lines)
         words = words_of(party, party.ask())  # masked for keys that the other side does not have
-        assert not attempt_of(one._runs["r1"].numbers, Peers(3, 1)).holds(added(words))
+        assert not attempt_of(numbers_of(one), Peers(3, 1)).holds(added(words))
 
 
 @pytest.mark.parametrize("pin", [
@@ -396,7 +417,7 @@ def hostile(party) -> dict[str, tuple[dict, bytes]]:
     shape = small.shape_of(party["alone"])
 
     def question(*args, **parts):
-        return written(party.ask(*args, **parts))
+        return written(party.ask(*args, **{"asked": ("north",)} | parts))
 
     def header(**parts):
         head, body = written(party.ask(3))
@@ -435,8 +456,13 @@ def hostile(party) -> dict[str, tuple[dict, bytes]]:
         "nan": question(3, w=np.full(shape, np.nan)),
         "inf": question(3, w=np.full(shape, np.inf)),
         "1e308": question(3, w=huge),
-        "a release in place of a sum": written(Ask("r1", party.join.agreed, 3, 1.0, {"north": 0}, np.zeros(shape))),
-        "its own answer": header(kind="shares"),
+        "a release in place of a sum": written(replace(party.ask(3), peers=(), attempt=0)),
+        "an agent of another site": question(3, asked=("south",)),
+        "an agent of another site too": question(3, asked=("north", "south")),
+        "no agent": question(3, asked=()),
+        "two points for one agent": question(3, parameters={"point": np.zeros((2, *shape))}),
+        "a parameter more": question(3, parameters=at(np.zeros(shape)) | {"clip": np.ones((1, 1))}),
+        "its own answer": header(kind="answer"),
         "more fields": header(colluding=0),
         "less body": (header()[0], header()[1][:-8]),
         "more body": (header()[0], header()[1] + b"\0" * 8),
@@ -453,8 +479,9 @@ ATTACKS = [
     "another attempt at an earlier round", "attempts beyond those agreed", "the largest attempt",
     "a negative attempt", "an attempt in text", "an attempt that is true", "a round beyond those agreed",
     "the largest round", "another hash", "wrong shape", "transposed", "flat", "no entry", "nan", "inf", "1e308",
-    "a release in place of a sum", "its own answer", "more fields", "less body", "more body", "other keys",
-    "an end with another hash",
+    "a release in place of a sum", "an agent of another site", "an agent of another site too", "no agent",
+    "two points for one agent", "a parameter more", "its own answer", "more fields", "less body", "more body",
+    "other keys", "an end with another hash",
 ]  # fmt: skip
 
 
@@ -484,12 +511,12 @@ def test_a_server_that_tells_agents_different_sets_gets_random_words_once(tmp_pa
     with begun(tmp_path, sites=FOUR) as party:
         whole, part = (*PEERS, "west"), PEERS
         one = {"north": told(party["alone"], party.ask(peers=whole)).words[0]}
-        pair = told(party["pair"], party.ask(peers=part)).words
-        numbers = party["alone"]._runs["r1"].numbers
+        pair = told(party["pair"], party.ask(peers=part, site="pair")).words
+        numbers = numbers_of(party["alone"])
         for n in (3, 4):
             assert not attempt_of(numbers, Peers(n, 1)).holds(added(one | dict(zip("ab", pair, strict=True))))
         assert told(party["alone"], party.ask(peers=part)) == Refusal("r1")  # that attempt is spent
-        assert told(party["pair"], party.ask(peers=whole)) == Refusal("r1")
+        assert told(party["pair"], party.ask(peers=whole, site="pair")) == Refusal("r1")
         assert spent(party)["north"] == [(1, 0)]
 
 
@@ -523,8 +550,7 @@ def test_a_run_of_releases_takes_no_part_in_sums_nor_a_run_of_sums_in_releases(t
         assert told(one, small.ask(one, plain)).kind == "answer"
         signed = told(one, small.join(one, chosen=spec())).signed
         name = plain.run, plain.agreed
-        w = np.zeros(small.shape_of(one, "plain"))
-        for message in (AskSum(*name, 2, 0, PEERS, w), Meet(*name, signed)):
+        for message in (replace(small.ask(one, plain, 2), peers=PEERS), Meet(*name, signed)):
             assert told(one, message) == Refusal("plain")
         assert told(one, small.ask(one, plain, 2)).kind == "answer"
         question = small.ask(one, plain, 3)
@@ -538,16 +564,14 @@ def test_a_run_of_releases_takes_no_part_in_sums_nor_a_run_of_sums_in_releases(t
 def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeypatch):
     lines = []
     party = begun(tmp_path, log=lambda text, **_: lines.append(text))
-    value = AdmmHalf.value
 
-    def fails(self, own, t, body):
-        if len(self.agent.shard) == SIZES["south"]:
+    def fails(records, _parameters):
+        if len(records) == SIZES["south"]:
             raise ZeroDivisionError("record 7 of patient Smith")
-        return value(self, own, t, body)
 
-    monkeypatch.setattr(AdmmHalf, "value", fails)
+    watched(monkeypatch, fails)
     with party:
-        found = raw(party["pair"], party.ask())
+        found = raw(party["pair"], party.ask(site="pair"))
         assert "Smith" not in found[0]
         assert json.loads(found[0])["refused"] == ["south"]
         assert any("ZeroDivisionError: record 7 of patient Smith" in line for line in lines)
@@ -558,7 +582,7 @@ def test_whatever_fails_at_a_record_is_told_to_the_owner_alone(tmp_path, monkeyp
 def test_an_agent_without_budget_refuses_and_pays_nothing(tmp_path):
     with begun(tmp_path) as party:
         party["pair"]._ledgers["south"].set_limit(Limit(1e-3, 1e-6))
-        found = told(party["pair"], party.ask())
+        found = told(party["pair"], party.ask(site="pair"))
         assert (found.refused, [each.agent for each in found.given]) == (("south",), ["east"])
         assert spent(party)["south"] == []
 
@@ -582,7 +606,7 @@ def test_shares_have_the_noise_that_was_agreed(tmp_path, monkeypatch):
     with begun(tmp_path) as party:
         words_of(party, party.ask())
         (attempt,) = set(drawn)
-        numbers = party["alone"]._runs["r1"].numbers
+        numbers = numbers_of(party["alone"])
         assert 2 * (attempt.share_steps * attempt.step) ** 2 >= numbers.scale**2
         assert attempt == numbers.attempt(Peers(3, 1))
 

@@ -5,17 +5,20 @@ import shutil
 from pathlib import Path
 
 from tacit.cli import main
+from tacit.federation.messages import Refusal, written
 from tacit.federation.service import Service
 from tacit.federation.site import read
 from tacit.privacy.ledger import Ledger
-from tacit.run.deploy import price
+from tacit.privacy.terms import Key
+from tacit.run.deployment import price
 from tests.federation.sites import ROUNDS, ask, join, make, told
 
 OLD = Path(__file__).with_name("version_0_2")
-SECOND = "7a18469e2d44303284aa6df93ab99aa8c03cf3d6b872863459e1fdf205706fbd"  # sha256 of the second answer
+SECOND = "8aacb7e4f274414894ea2c0c31846efcd9d14cdf850ad9c7f2c7a6c34c5b297d"  # sha256 of the second answer
 
 
-def test_a_site_of_version_0_2_goes_on_with_its_run_and_its_ledger_counts_on(tmp_path, capsys):
+def test_a_site_of_version_0_2_goes_on_with_its_ledger_and_refuses_the_rest_of_an_open_run(tmp_path, capsys):
+    """The agreement of the open run is about steps of ADMM, so that no run that asks queries has its hash."""
     path = make(tmp_path, ledgers=False)
     shutil.copy(OLD / "site.toml", path)
     (tmp_path / "ledgers").mkdir(mode=0o700)
@@ -23,23 +26,35 @@ def test_a_site_of_version_0_2_goes_on_with_its_run_and_its_ledger_counts_on(tmp
     assert main(["agent", "serve", str(path)]) == 78
     assert main(["agent", "init", str(path)]) == 0
     assert "ledger as before, new witness" in capsys.readouterr().out
-    with Service(read(path)) as one:
+    lines = []
+    with Service(read(path), lambda text, **_: lines.append(text)) as one:
         ledger, first = one._ledgers["north"], join(one)
         before = price(tuple(ledger.history().spent["north 2024"].items()), 1e-6)
         (run,) = ledger.runs()
         assert (run.run, run.state, run.round, run.remaining) == ("r1", "unreserved", 2, 2)
-        assert told(one, first).kind == "joined"
-        again = told(one, ask(one, first, 2))
-        assert hashlib.sha256(again.z.tobytes()).hexdigest() == SECOND
+        stored = ledger.recall(Key("north 2024", "r1", 2))
+        assert hashlib.sha256(stored.tobytes()).hexdigest() == SECOND
+        header, body = written(first)
+        assert one.answer(header | {"version": 1}, body) == written(Refusal())
+        assert "the message has version 1 of the wire format, and this is version 2" in lines[-1]
+        assert told(one, first) == Refusal("r1")
+        assert "run 'r1' was agreed on other terms" in lines[-1]
+        assert "start a run with a new name" in lines[-1]
         assert ledger.verify().releases == 2
-        for t in range(3, ROUNDS + 1):
-            assert told(one, ask(one, first, t)).kind == "answer"
-        assert ledger.verify().releases == ROUNDS
-        assert ledger.show()[0].epsilon > before > 0
         new = join(one, "r2")
         assert told(one, new).kind == "joined"
-        assert told(one, ask(one, new)).kind == "answer"
-        assert [run.state for run in ledger.runs()] == ["finished", "open"]
+        sent = [told(one, ask(one, new, t)) for t in range(1, ROUNDS)]
+        assert {reply.kind for reply in sent} == {"answer"}
+        again = told(one, ask(one, new, ROUNDS - 1))
+        assert again.words.tobytes() == sent[-1].words.tobytes()
+        assert ledger.verify().releases == ROUNDS + 1
+        assert ledger.show()[0].epsilon > before > 0
+        assert [run.state for run in ledger.runs()] == ["unreserved", "open"]
+    assert main(["agent", "close", str(path), "r1"]) == 0
+    with Service(read(path)) as one:
+        assert [run.state for run in one._ledgers["north"].runs()] == ["ended", "open"]
+        assert told(one, new).kind == "joined"
+        assert told(one, ask(one, new, ROUNDS)).kind == "answer"
     assert main(["agent", "backup", str(path), str(tmp_path / "backup")]) == 0
     with Ledger.open(tmp_path / "backup" / "north.ledger", price, create=False) as copy:
-        assert copy.verify().releases == ROUNDS + 1
+        assert copy.verify().releases == ROUNDS + 2

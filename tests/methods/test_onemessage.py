@@ -40,7 +40,7 @@ def classes(n=3000, features=8, n_classes=3, n_agents=3, seed=0, row_norm=1.0):
 
 def sent(method, of):
     """What the first agent sends."""
-    return method.answer(of.alone(0), {}, method.ask(of, method.start(of)))[1]["moments"][0]
+    return method.answer(of.alone(0), {}, method.ask(of, method.start(of)))[1]["answer"][0]
 
 
 def with_record(of, x, y):
@@ -63,7 +63,7 @@ def test_no_record_moves_a_message_further_than_the_noise_is_scaled_for(seed, ba
     rng = np.random.default_rng(seed)
     x = rng.normal(size=5)
     x *= row_norm / np.linalg.norm(x)
-    s = onemessage.sensitivity(own, balance)
+    s = OneMessage(0.0, balance).sensitivity(own)
     assert moved(own, length * x, rng.integers(3), balance) <= s
     assert moved(own, x, rng.integers(3), balance) == pytest.approx(s, rel=1e-9)  # and so no less would do
     assert s == pytest.approx(row_norm**2 * math.sqrt(1 + balance**2 * 2 / 3))
@@ -72,7 +72,7 @@ def test_no_record_moves_a_message_further_than_the_noise_is_scaled_for(seed, ba
 @pytest.mark.parametrize("length", [1.001, 30.0, 1e20])
 def test_a_row_that_is_longer_than_declared_is_shrunk_by_its_agent(length):
     own, _ = classes(30, 5)
-    assert moved(own, length * np.eye(5)[0], 1, 1.0) <= onemessage.sensitivity(own, 1.0)
+    assert moved(own, length * np.eye(5)[0], 1, 1.0) <= OneMessage(0.0, 1.0).sensitivity(own)
 
 
 def test_a_message_holds_the_moments_and_has_their_norm():
@@ -99,7 +99,7 @@ def test_every_agent_has_noise_of_its_own_and_new_noise_for_every_seed():
     own = empty(classes(30, 5)[0])
     method = OneMessage(2.0, 1.0)
     msg = method.ask(own, method.start(own))
-    rows = [method.answer(replace(own, seed=seed), {}, msg)[1]["moments"] for seed in (0, 1)]
+    rows = [method.answer(replace(own, seed=seed), {}, msg)[1]["answer"] for seed in (0, 1)]
     assert len(np.unique(np.concatenate(rows))) == 6 * onemessage.message_size(own.shape)
 
 
@@ -107,14 +107,14 @@ def test_every_agent_has_noise_of_its_own_and_new_noise_for_every_seed():
 def test_the_server_knows_the_noise_of_the_sum_whoever_is_trusted(colluding):
     own = classes(30, 5)[0]
     alone, shared = OneMessage(2.0, 1.0), OneMessage(2.0, 1.0, InSum(colluding))
-    assert alone.noise_std(own) == pytest.approx(2 * onemessage.sensitivity(own, 1.0))
+    assert alone.noise_std(own) == pytest.approx(2 * OneMessage(0.0, 1.0).sensitivity(own))
     assert alone.total_std(own) == math.sqrt(3) * alone.noise_std(own)
     assert shared.total_std(own) == pytest.approx(alone.total_std(own) / math.sqrt(3 - colluding), rel=1e-4)
 
 
 def test_behind_a_sum_the_server_sees_the_moments_of_all_and_the_noise_of_their_words():
     own, method = classes(300, 5)[0], OneMessage(2.0, 1.0, InSum())
-    clean = SILENT.answer(own, {}, SILENT.ask(own, SILENT.start(own)))[1]["moments"].sum(0)
+    clean = SILENT.answer(own, {}, SILENT.ask(own, SILENT.start(own)))[1]["answer"].sum(0)
     seen = np.array([next(simulate(method, replace(own, seed=seed)))[1].seen[0] for seed in range(100)])
     noise = (seen - clean) / method.total_std(own)
     assert np.mean(noise**2) == pytest.approx(1, abs=5 * math.sqrt(2 / noise.size))
@@ -298,12 +298,12 @@ def test_what_it_cannot_do_is_refused_by_public_numbers(change, balance, says):
             METHODS[name].build(facts, Budget(1.0), choice)
 
 
-def half(facts, balance, honest=onemessage.sensitivity):
+def half(method, facts, honest=OneMessage.sensitivity):
     """Agents draw half of the noise."""
-    return honest(facts, balance) / 2
+    return honest(method, facts) / 2
 
 
-def without_labels(facts, balance):  # noqa: ARG001
+def without_labels(_method, facts):
     """The noise is scaled for X'X alone."""
     return facts.row_norm**2
 
@@ -315,6 +315,6 @@ def test_the_audit_catches_too_little_noise(name, mistaken, monkeypatch):
     present, budget = audit.task(), Budget(3.0, 1e-5)
     honest = audit.short(METHODS[name], present, budget)
     wrong = replace(honest, in_sum=honest.in_sum and InSum(0))
-    monkeypatch.setattr(onemessage, "sensitivity", mistaken)
+    monkeypatch.setattr(OneMessage, "sensitivity", mistaken)
     several = audit.attacks(wrong, present, audit.without(present, Unit.RECORD), 800, 0)
     assert audit.weigh_all("method", name, audit.claimed(honest, present, budget), several, 0.95).verdict == "VIOLATED"

@@ -23,7 +23,7 @@ from tacit.run.presets import preset
 from tacit.schedule import Constant, HuangStep, Staircase
 from tacit.types import Norm
 from tests.conftest import federation
-from tests.methods.tasks import followed, of_the_paper, task
+from tests.methods.tasks import of_the_paper, task
 
 EQUAL = federation(sizes=(6, 6, 6))  # then all agents have the same eta
 
@@ -40,13 +40,14 @@ def test_the_noise_times_the_stiffness_is_the_same_in_every_round_and_every_agen
     own, method = task(), outp.OutP(rounds=9, multiplier=2.0, rho=0.3, c_w=5.0)
     expected = 2.0 * 2 * own.gradient_bound / own.n_records
     w, z = np.zeros(own.shape), own.zeros
-    for state, info, agents in followed(own, method):
+    dual = own.zeros
+    for state, _ in simulate(method, own):
         eta = method.eta(own, state.t)
         slope = own.gradients(z, outp.record_bound(own))
-        clean = (0.3 * w + agents["dual"] - slope + z / eta) / (0.3 + 1 / eta)
-        noise = (clean - info.seen[0]) / own.agents_gaussian(state.t)
+        clean = (0.3 * w + dual - slope + z / eta) / (0.3 + 1 / eta)
+        noise = (clean - state.own["z"]) / own.agents_gaussian(state.t)
         np.testing.assert_allclose(noise * (0.3 + 1 / eta), expected, rtol=1e-4)  # the rest is room for float32 sums
-        w, z = state.w, info.seen[0]
+        w, z, dual = state.w, state.own["z"], state.own["dual"]
 
 
 def test_the_step_is_huangs_with_declared_constants():
@@ -61,9 +62,9 @@ def test_the_step_is_huangs_with_declared_constants():
 @given(seed=st.integers(0, 10**6))
 def test_the_duals_sum_to_zero_and_w_is_the_plain_mean_after_every_round(seed):
     own, method = task(seed=seed), outp.OutP(rounds=5, multiplier=1.0, rho=0.3, c_w=5.0)
-    for state, info, agents in followed(own, method):
-        np.testing.assert_allclose(agents["dual"].sum(0), 0, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(state.w, info.seen[0].mean(0))
+    for state, _ in simulate(method, own):
+        np.testing.assert_allclose(state.own["dual"].sum(0), 0, rtol=0, atol=1e-12)
+        np.testing.assert_array_equal(state.w, state.own["z"].mean(0))
 
 
 def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
@@ -72,9 +73,9 @@ def test_without_noise_it_is_the_proximal_inexact_admm_with_z_first():
     rule = Variant(Prox(eta), Objective(), Silence(), Observed(Norm.L2), order=Order.ZWD)
     agents = [Agent(shard, own.problem, rule) for shard in own.shards]
     theirs = of_the_paper(agents, own.shape, Constant(0.3), Order.ZWD, 8)
-    for (state, info), (other, z) in zip(simulate(method, own), theirs, strict=True):
+    for (state, _), (other, z) in zip(simulate(method, own), theirs, strict=True):
         np.testing.assert_allclose(state.w, other.w, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(info.seen[0], z, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(state.own["z"], z, rtol=0, atol=1e-12)
     assert not outp.OutP(3, 0.0, 0.3, 5.0).promise(own).total(3, 1e-6)
 
 

@@ -15,8 +15,8 @@ from tacit.cli import main
 from tacit.engine.fast import FastEngine
 from tacit.engine.plain import PlainEngine
 from tacit.run import build
-from tacit.run.compose import AdmmSetup
 from tacit.run.presets import REMARKS, preset
+from tacit.run.setup import Setup
 from tests.conftest import federation
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reproduction.md").read_text(encoding="utf-8")
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::tacit.errors.TacitWarning")
 
 
 @lru_cache
-def setup(name: str) -> AdmmSetup:
+def setup(name: str) -> Setup:
     over = federation(4, 12, 3, seed=1, sizes=(60,) * 4)
     return build.admm_setup(preset(name, "objt").with_values({"run.seed": 0}), over)
 

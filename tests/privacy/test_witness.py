@@ -284,7 +284,7 @@ def test_a_restored_ledger_counts_its_open_runs_to_their_end_and_answers_none_of
 
 
 def test_what_the_owner_enters_counts_for_the_limit(path):
-    from tacit.run.deploy import price as real
+    from tacit.run.deployment import price as real
 
     with Ledger.open(path, real, LIMIT) as ledger:
         ledger.charge("data", [GeneralRelease(2.9, 1e-7)], "lost with a disk")

@@ -24,16 +24,16 @@ import pytest
 
 import tacit
 from tacit import PrivateFederatedClassifier, record
+from tacit.agent import agent
+from tacit.agent.masks.keys import RunKey
 from tacit.cli import main
 from tacit.errors import RecordError, RepeatedFitWarning, RunDirectoryError, TacitWarning
-from tacit.guarded import agent
-from tacit.guarded.masks.keys import RunKey
 from tacit.privacy import ledger
 from tacit.privacy.guarantee import FIELDS, Guarantee
 from tacit.problem.loss import Loss
 from tacit.report.audience import SHARED, TEST_RESULTS, Audience, Placeholders, settings, shared
 from tacit.report.runs import Recorded
-from tacit.run import build, ranks, train
+from tacit.run import asking, build, ranks, train
 from tacit.run import run as running
 from tacit.run.directory import RunDirectory
 from tacit.run.model import Model
@@ -230,7 +230,7 @@ def test_declared_test_records_are_shown_and_training_records_still_leave_no_tra
 def test_only_the_pages_of_owners_depend_on_records(monkeypatch):
     """So that the tests above compare something, with the objective on the page and without it."""
     monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: 0.0))
-    for module in (running, agent):
+    for module in (running, agent, asking):
         monkeypatch.setattr(module, "perf_counter", lambda: 0.0)
     for measured in (True, False):
         found = over_neighbours(monkeypatch, "classes", measured)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.agent.agent import DeployedAgent
 from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, Refused, SpecError
 from tacit.privacy import lattice, summed
@@ -17,10 +18,9 @@ from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease
-from tacit.privacy.summed import Attempt, Peers
-from tacit.run import build, deploy
+from tacit.privacy.summed import Attempt, Peers, attempt_of
+from tacit.run import build, deploy, deployment
 from tacit.run.presets import preset
-from tacit.run.summed import SummedEngine
 from tests.conftest import federation
 
 pytest.importorskip("cryptography")
@@ -62,7 +62,7 @@ def releases(run: Path) -> list[int]:
     """How many releases each agent of a run noted in the run's own ledgers."""
     counts = []
     for agent in "0123":
-        with Ledger.open(run / "ledgers" / f"{agent}.ledger", deploy.price, create=False) as ledger:
+        with Ledger.open(run / "ledgers" / f"{agent}.ledger", deployment.price, create=False) as ledger:
             counts.append(ledger.verify().releases)
     return counts
 
@@ -107,20 +107,21 @@ def test_a_seed_repeats_a_simulation_and_another_one_does_not():
 def test_the_noise_of_a_sum_is_that_of_one_agent_whoever_colludes():
     spec = SOUND.with_values({"run.seed": 0})
     over = federation(4)
-    setup = build.admm_setup(spec, over)
-    numbers = deploy.summed(spec, setup)
+    agreed = build.admm_setup(spec, over).deployment.any
+    numbers = agreed.summed(0)
     for c in (1, 2):
-        attempt = numbers.attempt(Peers(4, c))
+        attempt = attempt_of(numbers, Peers(4, c))
         assert attempt.share_steps * attempt.step * math.sqrt(4 - c) >= numbers.scale
         assert attempt.share_steps * attempt.step * math.sqrt(4 - c) <= 1.001 * numbers.scale
-    assert numbers.scale >= numbers.multiplier * max(half.sensitivity for half in deploy.halves(spec, setup))
+    needed = max(agreed.queries[0].sensitivity(agreed.adjacency, len(shard)) for shard in over.shards)
+    assert numbers.scale >= numbers.multiplier * needed
 
 
 def test_what_is_kept_back_of_delta_covers_the_law_of_a_sum_of_shares():
     spec = SOUND.with_values({"run.seed": 0})
-    numbers = deploy.summed(spec, build.admm_setup(spec, federation(4)))
+    numbers = build.admm_setup(spec, federation(4)).deployment.any.summed(0)
     for peers in (Peers(3, 1), Peers(4, 2), Peers(1000, 1), Peers(10**6, 10)):
-        own = summed.gap(numbers.attempt(peers).share_steps, peers.honest, numbers.dimension)
+        own = summed.gap(attempt_of(numbers, peers).share_steps, peers.honest, numbers.dimension)
         assert own <= lattice.gap(Law.LAPLACE, numbers.scale, numbers.dimension)
 
 
@@ -137,7 +138,7 @@ def test_repetitions_are_calibrated_for_agreed_to_and_stated(repetitions, tmp_pa
     mu = math.sqrt(6 + repetitions) / release.multiplier  # a repetition tells as much as a round
     held_back = spec.privacy.dp_delta - delta  # for whole steps, and for masks
     assert result.summary["best_guess"] == pytest.approx((1 + math.erf(mu / math.sqrt(8)) + held_back) / 2, rel=1e-12)
-    with Ledger.open(tmp_path / "run" / "ledgers" / "0.ledger", deploy.price, create=False) as ledger:
+    with Ledger.open(tmp_path / "run" / "ledgers" / "0.ledger", deployment.price, create=False) as ledger:
         (place,) = ledger.history().places.values()
         assert place.terms.repetitions == repetitions
         assert place.releases == 6
@@ -164,20 +165,21 @@ def test_more_colluding_agents_take_more_noise():
 
 @pytest.mark.usefixtures("silent")
 def test_a_ledger_holds_masked_words_that_add_up_to_the_total_and_tell_nothing_alone(tmp_path, monkeypatch):
-    seen = []
-    words = SummedEngine._words
+    seen = {}
+    answer = DeployedAgent.answer
 
-    def spied(self, agents, question):
-        seen.append((agents, words(self, agents, question)))
-        return seen[-1][1]
+    def spied(self, question):
+        found = answer(self, question)
+        seen[question.t, self.name] = self.agreement, found.value
+        return found
 
-    monkeypatch.setattr(SummedEngine, "_words", spied)
+    monkeypatch.setattr(DeployedAgent, "answer", spied)
     over = federation(4)
     tacit.train(SOUND, over, tmp_path / "run")
-    attempt = seen[0][0][0].summed.attempt(Peers(4, 1))
+    attempt = attempt_of(seen[1, "0"][0].summed(0), Peers(4, 1))
     low = np.uint64((1 << attempt.width) - 1)
     small = 2 ** (attempt.width - 8)  # without noise no share is larger, and its words would be that small too
-    sent = np.array([answers for _, answers in seen])  # rounds, agents, entries
+    sent = np.array([[seen[t, name][1] for name in "0123"] for t in range(1, 7)])  # rounds, agents, entries
     assert sent.shape[:2] == (6, 4)
     total_of = attempt.steps(np.add.reduce(sent, axis=1, dtype=np.uint64) & low)
     assert np.abs(total_of).max() <= small
@@ -210,16 +212,15 @@ def test_a_run_that_was_stopped_goes_on_with_its_keys_and_leaves_none_behind(tmp
 def test_a_run_that_died_between_answers_and_total_pays_once(tmp_path, monkeypatch):
     over = federation(4)
     whole = tacit.train(SOUND, over, tmp_path / "whole")
-    words = SummedEngine._words
+    answer = DeployedAgent.answer_or_refuse
 
-    def dies(self, agents, question):
-        if question.t == 4:
-            words(self, agents[:2], question)  # two agents have answered: their words are on record
+    def dies(self, question):
+        if question.t == 4 and self.name in "23":  # the other two have answered: their words are on record
             raise Refused("the process ends here")
-        return words(self, agents, question)
+        return answer(self, question)
 
     with monkeypatch.context() as patched:
-        patched.setattr(SummedEngine, "_words", dies)
+        patched.setattr(DeployedAgent, "answer_or_refuse", dies)
         with pytest.raises(Refused):
             tacit.train(SOUND, over, tmp_path / "run")
     assert releases(tmp_path / "run") == [4, 4, 3, 3]

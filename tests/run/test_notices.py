@@ -13,7 +13,6 @@ import pytest
 
 from tacit.cli import main
 from tacit.errors import LargeDeltaWarning, NotPrivateWarning, TacitWarning
-from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
 from tacit.privacy import risk
 from tacit.run.presets import PRESETS, preset
@@ -22,7 +21,7 @@ from tacit.run.train import train
 from tacit.types import Federation
 from tests.conftest import federation
 
-FAMILY = [name for name, entry in METHODS.items() if isinstance(entry, Composed)]
+FAMILY = [name for name, entry in METHODS.items() if entry.is_admm]
 
 
 def told_before_the_first_round(spec: Spec, over: Federation) -> tuple[list[warnings.WarningMessage], Any]:

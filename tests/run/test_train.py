@@ -24,7 +24,6 @@ from tacit.errors import (
     StabilityWarning,
     SummableRadiusWarning,
 )
-from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
 from tacit.run import build
 from tacit.run.directory import RunDirectory
@@ -38,7 +37,7 @@ SMALL = {
     "data.source": "synthetic", "data.records": 200, "data.agents": 4, "data.seed": 1, "run.rounds": 12, "run.seed": 0,
 }  # fmt: skip
 
-FAMILY = [name for name, entry in METHODS.items() if isinstance(entry, Composed)]
+FAMILY = [name for name, entry in METHODS.items() if entry.is_admm]
 
 
 def quiet_train(*args, **kwargs):

@@ -22,7 +22,7 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.privacy.terms import Key, Terms
 from tacit.report.privacy_text import NOT_STATED
-from tacit.run import deploy
+from tacit.run import deployment
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import PRESETS, preset
 from tacit.run.train import train
@@ -379,7 +379,7 @@ RELEASE = GaussianRelease(15.0)
 
 
 def filled(path, rounds=4):
-    ledger = Ledger.open(path, deploy.price, Limit(2.0, 1e-6))
+    ledger = Ledger.open(path, deployment.price, Limit(2.0, 1e-6))
     ledger.join("records", Terms("first", "hash", 10, RELEASE, "zero_out", 1.0, 1e-6, 1.0))
     for t in range(1, rounds + 1):
         ledger.release(Key("records", "first", t), "asked", RELEASE, lambda: np.zeros(3))
@@ -495,7 +495,7 @@ def forged(path, releases):
     ids=["many sampled", "little noise", "little beside", "little together"],
 )
 def test_laws_that_would_take_long_are_not_composed_and_the_bound_holds(views, monkeypatch, releases):
-    monkeypatch.setattr(prices.deploy, "price", None)  # the slow bound
+    monkeypatch.setattr(prices.deployment, "price", None)  # the slow bound
     (views.place.root / "ledgers").mkdir()
     forged(views.place.root / "ledgers" / "a.ledger", releases)
     (gauge,) = views.budgets(id_of(views, "ledgers"))["gauges"]
@@ -507,7 +507,7 @@ def test_a_quick_line_ends_at_the_price_that_the_ledger_names_and_never_above_it
     forged(views.place.root / "ledgers" / "a.ledger", [GaussianRelease(1.0, 0.05)] * 20)
     told = views.budgets(id_of(views, "ledgers"))
     (gauge,), line = told["gauges"], told["charts"][0]["lines"][0]["y"]
-    named = deploy.price([(GaussianRelease(1.0, 0.05), 20)], gauge["dp_delta"])
+    named = deployment.price([(GaussianRelease(1.0, 0.05), 20)], gauge["dp_delta"])
     assert gauge["epsilon"] == gauge["runs"][0]["epsilon"] == named
     assert line[-1] == max(line) == pytest.approx(named)
     assert line == sorted(line)

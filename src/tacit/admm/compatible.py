@@ -50,6 +50,12 @@ def check(variant: Variant, domain: Domain, momentum: float = 0.0) -> None:
         )
 
 
+def fades(variant: Variant) -> bool:
+    """Tell whether the last noisy gradient of a missing agent can stand for a new one: both are at w."""
+    rule = variant.rule
+    return variant.order is Order.ZWD and not isinstance(rule, Exact) and rule.at is Point.GLOBAL
+
+
 def warn(agents: Sequence[Agent], rho: Schedule, rounds: int) -> None:
     """Warn of trust radii with a small sum, and of a penalty that may let agents diverge."""
     rule = agents[0].variant.rule

@@ -1,7 +1,7 @@
-"""What crosses the wall between the server and an agent, as types.
+"""Message types exchanged between the server and the agents of a simulation.
 
-A Broadcast goes out, a Reply comes back; nothing else leaves an agent. Multipliers never travel: an
-agent keeps its own, and the server needs only their mean, which it derives from the replies.
+A Broadcast goes out, a Reply comes back. Multipliers never travel: an agent keeps its own, and the server needs only
+their mean, which it derives from the replies. Deployed agents answer queries instead (tacit.agent).
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.message import Body, Form, Numbers, Scheduled
 from tacit.rounds import Trace
-from tacit.schedule import Schedule
 from tacit.types import Array
 
 
@@ -38,26 +36,12 @@ class Broadcast:
     rho: float = 0.0
     to: Array | None = None
 
-    @staticmethod
-    def form(shape: tuple[int, int], rho: Schedule) -> Form:
-        """What a deployed agent takes: a model of its shape, and the agreed penalty of the round."""
-        return Form({"w": Numbers(shape), "rho": Scheduled(rho)})
-
-    def body(self) -> Body:
-        """The parts of the message, by name."""
-        return {"w": self.w, "rho": self.rho}
-
 
 @dataclass(frozen=True, eq=False)
 class Reply:
     """The released local model z_p, and nothing more."""
 
     z: Array
-
-    @staticmethod
-    def form(shape: tuple[int, int]) -> Form:
-        """All that leaves a deployed agent."""
-        return Form({"z": Numbers(shape, 1e300)})  # finite: steps are (tacit.guarded.half)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """How agents answer an attack, simulated or deployed. Every attack on the ADMM family gets its views here.
 
     simulated   agents answer on the engine that trains them
-    exact       agents answer as deployed: behind gate, ledger and noise of the operating system (tacit.guarded)
+    exact       agents answer as deployed: behind gate, ledger and noise of the operating system (tacit.agent)
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local
 from tacit.admm.rule import invert
-from tacit.engine.plain import PlainEngine
+from tacit.agent.agent import DeployedAgent
+from tacit.agent.cover import Alone
 from tacit.engine.registry import ENGINES, Agents, Engine
-from tacit.guarded.agent import Addressed, Guarded
-from tacit.guarded.half import AdmmHalf
 from tacit.privacy.ledger import Ledger
 from tacit.rounds import Trace
 from tacit.run import deploy
+from tacit.run.asking import AskingEngine, Lane
+from tacit.run.compose import asked_of
+from tacit.run.deployment import price
 from tacit.run.ledgers import allow_files
 from tacit.run.spec import Spec
 from tacit.schedule import Schedule
@@ -64,34 +66,38 @@ class Situation:
 def answering(spec: Spec) -> Answering:
     """Return how the agents of the spec answer: simulated or deployed."""
     if deploy.wanted(spec):
-        return Answering(lambda lanes, shape, rho, rounds: _deployed(spec, lanes, shape, rho, rounds), keyed=False)
+        return Answering(lambda lanes, shape, _rho, rounds: _deployed(spec, lanes, shape, rounds), keyed=False)
     own = spec.run
     return Answering(lambda lanes, shape, *_: nullcontext(ENGINES[own.engine](lanes, shape, own.device)), keyed=True)
 
 
 @contextmanager
 def _deployed(
-    spec: Spec, lanes: Sequence[Agents], shape: tuple[int, int], rho: Schedule, rounds: int
+    spec: Spec, lanes: Sequence[Agents], shape: tuple[int, int], rounds: int
 ) -> Iterator[Engine]:
     """Deploy every lane as its own run; an agent has one ledger for all lanes, which lasts as long as the attack.
 
-    Lanes differ only in the keys of their agents, and a deployed agent has no key: all lanes share the halves.
+    Lanes differ only in the keys of their agents, and a deployed agent has no key: all lanes share the queries.
     """
-    halves = [AdmmHalf(agent, shape, rho, rounds, deploy.compiled_sums) for agent in lanes[0]]
-    agreed = [replace(deploy.terms(spec, half), rounds=rounds) for half in halves]
+    first = lanes[0]
+    deployment = asked_of(first, shape, rounds)
+    queries = [deploy.queries_of(own, agent.shard) for own, agent in zip(deployment.agreements, first, strict=True)]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody reads it later
-    allow_files(len(halves))
+    allow_files(len(first))
     with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
-        files = [Path(folder) / f"{p}.ledger" for p in range(len(halves))]
-        ledgers = [open_files.enter_context(Ledger.open(file, deploy.price)) for file in files]
+        files = [Path(folder) / f"{p}.ledger" for p in range(len(first))]
+        ledgers = [open_files.enter_context(Ledger.open(file, price)) for file in files]
         runs = []
         for r in range(len(lanes)):
-            agents = [
-                Guarded(f"{p}", half, replace(terms, run=f"draw {r}"), "canaries", ledger)
-                for p, (half, terms, ledger) in enumerate(zip(halves, agreed, ledgers, strict=True))
-            ]
-            runs.append([Addressed(agent, f"draw {r}", agent.terms.spec) for agent in agents])
-        yield PlainEngine(runs, shape)
+            agents = []
+            for p, (own, records) in enumerate(zip(deployment.agreements, deployment.records, strict=True)):
+                terms = replace(deployment.terms(spec, p, "an attack"), run=f"draw {r}")
+                cover = Alone(own, records)
+                agents.append(DeployedAgent(f"{p}", "canaries", queries[p], own, terms, cover, ledgers[p]))
+            runs.append(Lane(f"draw {r}", "an attack", agents, deployment, deployment.program(False)))
+        engine = AskingEngine(runs, threads=1, checked=False)
+        open_files.callback(engine.close)
+        yield engine
 
 
 def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situation]) -> Array:
@@ -108,7 +114,8 @@ def views(how: Answering, lanes: Sequence[Agents], situations: Sequence[Situatio
     with how.batch(lanes, (shape[0], shape[1]), rho, last) as batch:
         for k, asked in enumerate(situations):
             z, dual = (np.stack([u] * len(first)) for u in (asked.own.z, asked.own.dual))
-            start = {"z": z, "dual": dual, "rho": np.full_like(batch.save(0)["rho"], asked.own.rho)}
+            before = batch.save(0)
+            start = {**before, "z": z, "dual": dual, "rho": np.full_like(before["rho"], asked.own.rho)}
             for r in range(len(lanes)):
                 batch.load(r, start)
             batch.exchange_all([asked.msg] * len(lanes))

@@ -192,7 +192,7 @@ CONTROLS = {
         Control(
             "deployed-law",
             "a deployed agent: Gaussian noise of the scale of Laplace noise, under a pure epsilon",
-            lambda variant: replace(variant, mechanism=Gaussian(variant.mechanism.multiplier, variant.mechanism.norm)),
+            lambda variant: replace(variant, mechanism=Gaussian(variant.mechanism.multiplier)),  # C bounds l1 and l2
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # the visible tails of the two laws differ most here
             draws=DRAWS,
         ),

@@ -22,8 +22,9 @@ import numpy as np
 from tacit.audit import mechanism
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh_all
 from tacit.audit.pilots import BASES, Sides, fitted
-from tacit.errors import SpecError, unknown
-from tacit.methods.method import AnyEntry, Budget, Choice, Composed, Entry, Method, choice_of, simulate
+from tacit.errors import IncompatibleError, SpecError, unknown
+from tacit.methods.constants import choice_of
+from tacit.methods.method import Budget, Choice, Entry, Method, simulate
 from tacit.methods.promise import Unit
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Task
@@ -42,7 +43,7 @@ LAST = 0.1  # the last feature of the canary; another record in its place has th
 SURE = 30.0  # the score of the class that the canary is steered to, and minus that of its label: softmax is certain
 
 
-def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
+def chosen(names: Sequence[str], budget: Budget) -> list[Entry]:
     """Return the entries of these names; "all" stands for every method outside ADMM that promises something."""
     if names and math.isinf(budget.epsilon):
         raise SpecError("epsilon = inf claims nothing, so there is nothing to audit: give --epsilon.")
@@ -52,17 +53,17 @@ def chosen(names: Sequence[str], budget: Budget) -> list[AnyEntry]:
     return [one for name, one in METHODS.items() if name in names or ("all" in names and _private(one, budget))]
 
 
-def _private(entry: AnyEntry, budget: Budget) -> bool:
+def _private(entry: Entry, budget: Budget) -> bool:
     """Tell whether the method promises something; the ADMM family has its own attacks, and does not count."""
     of = task()
-    return isinstance(entry, Entry) and not short(entry, of, budget).promise(of).caveats
+    return not entry.is_admm and not short(entry, of, budget).promise(of).caveats
 
 
 def audit(
-    entry: AnyEntry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE, choice: int = 0
+    entry: Entry, budget: Budget, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE, choice: int = 0
 ) -> Finding:
     """Test the method, with its whole budget in ROUNDS rounds, against its promise; `choice` is a row of its grid."""
-    if isinstance(entry, Composed):
+    if entry.is_admm:
         own = {"privacy.epsilon": budget.epsilon, "privacy.dp_delta": budget.dp_delta, "features.map": "none"}
         return mechanism.audit(preset("sound", entry.name).with_values(own), draws, seed, confidence)
     present = task()
@@ -72,7 +73,11 @@ def audit(
 def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
     """Test the method of a spec with the constants and the budget of the spec, in ROUNDS rounds on tiny data."""
     entry, present = METHODS[spec.algorithm.name], task()
-    assert isinstance(entry, Entry)
+    if spec.privacy.noise == "exact":
+        raise IncompatibleError(
+            f"the attacks on {entry.name} look at simulated noise, and say nothing of exact noise: drop --noise exact. "
+            "Its deployed agents are those of objt: audit them with --algorithm objt --noise exact."
+        )
     build.check_applies(entry, spec)
     budget = build.budget_of(spec)
     if budget.in_sum is not None:  # one agent of the tiny data does not collude: it holds the unit
@@ -109,7 +114,7 @@ def short(entry: Entry, of: Task, budget: Budget, choice: int = 0) -> Method:
 
 
 def _short(entry: Entry, of: Task, budget: Budget, own: Choice) -> Method:
-    return entry.build(of, budget, {**own, **({"rounds": ROUNDS} if "rounds" in own else {})})
+    return entry.built(of, budget, {**own, **({"rounds": ROUNDS} if "rounds" in own else {})})
 
 
 def task() -> Task:

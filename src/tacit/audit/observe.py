@@ -12,7 +12,7 @@ from tacit.admm.messages import Broadcast, Local, Replies
 from tacit.admm.rule import invert
 from tacit.audit.answering import answering
 from tacit.rounds import rounds
-from tacit.run.compose import AdmmSetup
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -32,7 +32,7 @@ class Seen:
         return self.agent.variant.rule.at.of(self.own, self.msg)
 
 
-def observe(spec: Spec, setup: AdmmSetup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
+def observe(spec: Spec, setup: Setup, agents: Sequence[Agent]) -> Iterator[list[Seen]]:
     """Train with the agents as the spec simulates or deploys them; yield what a server sees of each round."""
     with answering(spec).batch([agents], setup.shape, setup.rho, spec.run.rounds) as engine:
         seen: list[Seen] = []

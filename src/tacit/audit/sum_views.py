@@ -15,29 +15,30 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.audit.answering import Penalties
+from tacit.agent.agent import DeployedAgent
+from tacit.agent.cover import Masked
+from tacit.agent.gate import Checked, Question
+from tacit.agent.masks import masker as masks
 from tacit.audit.sum_faults import COLLUDING, HONEST, NAMES, Fault, Place
-from tacit.guarded import mean
-from tacit.guarded.gate import Question
-from tacit.guarded.half import AdmmHalf
-from tacit.guarded.masks import masker as masks
-from tacit.guarded.summand import Summand
-from tacit.privacy.summed import Attempt, Peers, Summed, attempt_of
-from tacit.privacy.terms import Memory, Terms
+from tacit.privacy.summed import Attempt, InSum, Peers, Summed, attempt_of
+from tacit.privacy.terms import Memory
 from tacit.run import deploy
-from tacit.run.meeting import summands
+from tacit.run.compose import asked_of
+from tacit.run.local_keys import maskers
 from tacit.run.spec import Spec
 from tacit.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class FaultySummand(Summand):
-    """A deployed agent whose shares are broken on purpose."""
+class FaultyCover(Masked):
+    """The cover of an agent whose shares are broken on purpose."""
 
+    run: str
+    name: str
     fault: Fault
 
-    def _share(self, attempt: Attempt, to: masks.Question, value: Array) -> Array:
-        return self.fault.share(attempt, value, Place(self.terms.run, self.name, to.round))
+    def share(self, attempt: Attempt, asked: Checked, value: Array) -> Array:
+        return self.fault.share(attempt, value, Place(self.run, self.name, asked.t))
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Asked:
 class Coalition:
     """A run of a secure sum: its honest agents, the masks that the coalition knows, and the public numbers."""
 
-    honest: Mapping[str, Summand]
+    honest: Mapping[str, DeployedAgent]
     known: Sequence[masks.Masker]
     summed: Summed
 
@@ -79,12 +80,12 @@ class Coalition:
 
     def seen(self, asked: Asked) -> Array:
         """Return the words of each honest agent of the set without the masks that the coalition knows: (m, d)."""
-        terms = next(iter(self.honest.values())).terms
-        body = {"w": asked.w, "attempt": asked.attempt, "peers": asked.peers}
-        question = Question(terms.run, terms.spec, asked.t, body)
-        words = np.stack([self.honest[name].words(question) for name in asked.honest])
-        width = self.attempt(asked).width
-        to = masks.Question(asked.t, asked.attempt, asked.peers)
+        first = next(iter(self.honest.values()))
+        question = Question(
+            first.terms.run, first.terms.spec, asked.t, {"point": asked.w}, asked.attempt, tuple(sorted(asked.peers))
+        )
+        words = np.stack([self.honest[name].answer_or_refuse(question).value for name in asked.honest])
+        width, to = self.attempt(asked).width, masks_asked(first, question)
         zeros, mask = (np.zeros(words.shape[1], "<u8") for _ in range(2))
         for own in self.known:
             digest = replace(own, terms=replace(own.terms, bits=width)).asked(to, words.shape[1])
@@ -95,7 +96,7 @@ class Coalition:
 
     def value(self, name: str, w: Array) -> Array:
         """Return what an agent adds at w, before noise: (d,)."""
-        return mean.value_at(self.honest[name].half, 1, w).ravel()
+        return self.honest[name].queries[0].value({"point": w}).ravel()
 
 
 def coalition(
@@ -107,39 +108,37 @@ def coalition(
     The public numbers are those of the agents with the canary on both sides.
     """
     rounds, again = releases
-    rho = Penalties({1: 1.0})
     made = [
-        [AdmmHalf(agent, shape, rho, rounds, deploy.compiled_sums) for agent in (first, *(other for _ in NAMES[1:]))]
-        for first in sides
+        asked_of([first, *(other for _ in NAMES[1:])], shape, rounds, InSum(len(COLLUDING), again)) for first in sides
     ]
-    numbers = mean.public(made[0], rounds + again)
+    agreement = made[0].any
 
-    def deployed(halves: Sequence[AdmmHalf]) -> Coalition:
+    def deployed(agents: Sequence[Agent]) -> Coalition:
         run = secrets.token_hex(8)
-        rows = [(name, half, _terms(spec, half, numbers, run), "canaries", Memory())
-                for name, half in zip(NAMES, halves, strict=True)]  # fmt: skip
-        agents = summands(rows, numbers, len(COLLUDING), None)
-        agents = agents if fault is None else [_broken(agent, fault) for agent in agents]
-        by_name = {agent.name: agent for agent in agents}
+        met = maskers(run, dict.fromkeys(NAMES, ""), len(COLLUDING), None)
+        if fault is not None:  # the coalition knows the masks that it shares, as they are
+            met = {name: FaultyMasker(**_parts(one), fault=fault) for name, one in met.items()}
+        found = {}
+        for name, agent in zip(NAMES, agents, strict=True):
+            terms = replace(made[0].terms(spec, 0, "an attack"), run=run)
+            masked = Masked(agreement, met[name])
+            if fault is not None:
+                masked = FaultyCover(agreement, met[name], run, name, fault)
+            queries = deploy.queries_of(agreement, agent.shard)
+            found[name] = DeployedAgent(name, "canaries", queries, agreement, terms, masked, Memory())
         return Coalition(
-            {name: by_name[name] for name in HONEST}, [by_name[name].masker for name in COLLUDING], numbers
+            {name: found[name] for name in HONEST}, [met[name] for name in COLLUDING], agreement.summed(0)
         )
 
-    present, absent = (deployed(halves) for halves in made)
+    present, absent = (deployed([first, *(other for _ in NAMES[1:])]) for first in sides)
     return present, absent
 
 
-def _terms(spec: Spec, half: AdmmHalf, numbers: Summed, run: str) -> Terms:
-    """Return the terms of an agent in the run of an attack, whose many releases are draws of one."""
-    once = deploy.terms(spec, replace(half, rounds=1))
-    again = numbers.releases - half.rounds
-    return replace(once, run=run, rounds=half.rounds, scale=numbers.scale, repetitions=again)
+def masks_asked(agent: DeployedAgent, question: Question) -> masks.Question:
+    """Return what the masks of a question are made for."""
+    asked = agent.gate.checked(question)
+    return masks.Question(asked.t, asked.attempt, asked.peers, asked.fingerprint)
 
 
-def _broken(agent: Summand, fault: Fault) -> Summand:
-    masker = FaultyMasker(**_parts(agent.masker), fault=fault)
-    return FaultySummand(**(_parts(agent) | {"masker": masker}), fault=fault)
-
-
-def _parts(one: Summand | masks.Masker) -> dict[str, Any]:
+def _parts(one: masks.Masker) -> dict[str, Any]:
     return {part.name: getattr(one, part.name) for part in fields(one)}

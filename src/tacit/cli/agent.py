@@ -19,7 +19,8 @@ from tacit.jsontext import Values
 NOT_RESTARTED = 78  # the units that tacit writes do not start a service again that exits with this code
 
 if TYPE_CHECKING:
-    from tacit.federation.headroom import Headroom
+    from tacit.agent.agreement import Agreement
+    from tacit.federation.headroom import AgreedRun, Headroom
     from tacit.federation.site import Holding, Site
     from tacit.privacy.ledger import Ledger
     from tacit.types import Federation
@@ -75,13 +76,15 @@ def run_check(options: argparse.Namespace) -> int:
     federation = load(site)
     public = json.loads(facts.public(federation))
     agents = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
-    spent, rooms, unfit = _accounts(site, federation)
+    spent, rooms, run = _accounts(site, federation)
+    asked = [] if isinstance(run, str) else _asked(run.deployment.any)
     agree = {
         key: ("at most " if key in AT_MOST else "") + ", ".join(map(str, some))
         for key, some in {**DEFAULTS, **site.agree.values}.items()
     } | site.agree.restrictions
     sums = _sums(site)
     found = {"site": site.name, "agents": agents, "spent": spent, "public": public, "agree": agree, "sum": sums}
+    found["queries"] = asked
     found["headroom"] = {name: {**asdict(one), "left": one.left, "fits": not one.why} for name, one in rooms.items()}
     if options.json:
         found |= {"limit": asdict(site.limit), "callers": sorted(allowed), "warnings": warnings, "conflict": conflict}
@@ -97,8 +100,13 @@ def run_check(options: argparse.Namespace) -> int:
     for key, value in agree.items():
         say(f"agree       {key}: {value}")
     say("agree       every other key: as in the preset")
-    if unfit:
-        say(f"agree       none of these runs can be run on these records: {unfit}")
+    if isinstance(run, str):
+        say(f"agree       none of these runs can be run on these records: {run}")
+    for one in asked:
+        say(
+            f"asked       {one['query']}: at most {one['answers']} answers of {one['numbers']} numbers in the largest "
+            f"run, with {one['law']} noise of {one['multiplier']:.4g} sensitivities in {one['norm']}"
+        )
     for line in _lines_of_sums(sums) if sums else ():
         say(f"sum         {line}")
     for warning in warnings:
@@ -106,6 +114,20 @@ def run_check(options: argparse.Namespace) -> int:
     if conflict:
         say(f"conflict    {conflict}")
     return 0
+
+
+def _asked(agreement: Agreement) -> list[Values]:
+    """The list that an agent agrees to: each query with its noise and the number of its answers."""
+    from tacit.query.query import described
+    from tacit.query.registry import name_of
+
+    return [
+        {
+            "query": name_of(one.query), "answers": one.answers, "numbers": one.query.size, "law": one.noise.law.value,
+            "multiplier": one.noise.multiplier, "norm": one.noise.norm.value, "described": described(one.query),
+        }
+        for one in agreement.queries
+    ]  # fmt: skip
 
 
 def run_key(options: argparse.Namespace) -> int:
@@ -125,7 +147,7 @@ def run_key(options: argparse.Namespace) -> int:
     site = read(options.file, with_data=False)
     if site.sum is None:
         raise SpecError(f"{options.file} has no section [sum], which says where keys are: add it, with a threshold.")
-    from tacit.guarded.masks import files  # needs the extra `secure`
+    from tacit.agent.masks import files  # needs the extra `secure`
 
     if options.forget_runs:
         deleted = files.forget_run_keys(site.ledger)
@@ -175,7 +197,7 @@ def _sums(site: Site) -> Values:
 
 def _run_keys(site: Site) -> Values:
     """How many run keys there are, and of which runs, as far as ledgers know them: the last round that was answered."""
-    from tacit.guarded.masks import files
+    from tacit.agent.masks import files
 
     runs = {}
     for one in site.agents:
@@ -216,18 +238,22 @@ def _lines_of_sums(sums: Values) -> Iterator[str]:
         yield f"{counted(n, 'run key')} in all; where no run is under way, delete them: tacit agent key --forget-runs"
 
 
-def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, Headroom], str]:
-    """Return what each ledger has released, in words, what it leaves for a run, and why no agreed run can be run.
+def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, Headroom], AgreedRun | str]:
+    """Return what each ledger has released, in words, what it leaves for the largest agreed run, and that run.
+
+    If no agreed run can be run, return why instead of the run.
 
     A ledger that is not there is not made. One that knows the records by another name is an error, as for the service.
     """
     from tacit.errors import InputError
-    from tacit.federation.headroom import headrooms
-    from tacit.federation.ledger_files import check_data_id
+    from tacit.federation.headroom import headrooms, largest
+    from tacit.federation.ledger_files import check_data_id, receipt_key
     from tacit.privacy.budget import upward
 
     with ExitStack() as opened:
         ledgers = {one.name: _ledger(site, one, opened) for one in site.agents}
+        if any(ledgers.values()):
+            receipt_key(site)  # which is missing if tacit agent init has not been run since an update
         spent = dict.fromkeys(ledgers, "no ledger yet (tacit agent init makes it)")
         for one in site.agents:
             if (ledger := ledgers[one.name]) is not None:
@@ -235,7 +261,8 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
                 told = [f"{found.data_id!r} spent {upward(found.epsilon)}" for found in ledger.show()]
                 spent[one.name] = ", ".join(told) or "nothing released"
         try:
-            return spent, headrooms(site, own, ledgers), ""
+            run = largest(site, own)
+            return spent, headrooms(site, own, ledgers, run), run
         except InputError as error:
             return spent, {}, str(error)
 

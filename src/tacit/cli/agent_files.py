@@ -38,7 +38,8 @@ def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run_init(options: argparse.Namespace) -> int:
     """Make the ledger, the witness and (for secure sums) the signing key of each agent that has none, and check those
-    that are there. The service never makes a ledger: a new one has a full budget.
+    that are there. Make the key of receipts if the site has none. The service never makes a ledger: a new one has a
+    full budget.
     """
     from tacit.federation import ledger_files
     from tacit.federation.site import read
@@ -48,8 +49,8 @@ def run_init(options: argparse.Namespace) -> int:
 
 
 def run_backup(options: argparse.Namespace) -> int:
-    """Copy the ledgers and signing keys of a site into a new directory. The service may run meanwhile. Mask keys of
-    runs are left out: a run does not go on after its ledger was restored.
+    """Copy the ledgers and keys of a site into a new directory. The service may run meanwhile. Mask keys of runs are
+    left out: a run does not go on after its ledger was restored.
     """
     from tacit.federation import ledger_files
     from tacit.federation.site import read
@@ -69,7 +70,7 @@ def run_restore(options: argparse.Namespace) -> int:
     from tacit.federation.restore import restore
     from tacit.federation.site import read
     from tacit.privacy.lost import stated
-    from tacit.run.deploy import price
+    from tacit.run.deployment import price
 
     site = read(options.file, with_data=False)
     delta_of_limit = site.limit.dp_delta

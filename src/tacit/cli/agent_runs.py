@@ -92,7 +92,7 @@ def run_close(options: argparse.Namespace) -> int:
     if not closed:
         raise errors[0]
     if any(site.ledger.glob("*.runkey")):
-        from tacit.guarded.masks import files  # needs the extra `secure`, which drew them
+        from tacit.agent.masks import files  # needs the extra `secure`, which drew them
 
         files.forget_run(site.ledger, options.name)
     told = f"closed      run {options.name} at {', '.join(closed)}"

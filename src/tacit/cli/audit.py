@@ -119,10 +119,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _is_other(spec: Spec) -> bool:
     """Whether the spec is of a method outside the ADMM family, which is attacked by what the untrusted saw."""
-    from tacit.methods.method import Entry
     from tacit.methods.registry import METHODS
 
-    return isinstance(METHODS[spec.algorithm.name], Entry)
+    return not METHODS[spec.algorithm.name].is_admm
 
 
 def _only_mechanism(spec: Spec) -> str:
@@ -144,7 +143,7 @@ def _mechanisms(options: argparse.Namespace, spec: Spec) -> list[Spec]:
 def _can_sum(otherwise: str) -> bool:
     """Whether secure sums can be attacked here. What is left out otherwise is said."""
     try:
-        import tacit.guarded.masks.primitives  # noqa: F401
+        import tacit.agent.masks.primitives  # noqa: F401
     except MissingDependency as error:
         say(f"{otherwise}: {error}", file=sys.stderr)
         return False

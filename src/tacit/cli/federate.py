@@ -66,6 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rehearse.add_argument("folder", type=Path, nargs="?", default=DEMONSTRATION, metavar="DIR",
                           help="of `init`; where it is new or empty, a demonstration is made there")  # fmt: skip
     rehearse.add_argument("--rounds", type=int, metavar="T", help="rounds of a demonstration that is made (default 10)")
+    rehearse.add_argument("--algorithm", metavar="NAME", help="method of a demonstration that is made (default objt)")
     federate_init.add_trust(rehearse)
     finish(rehearse, run_try.__doc__, run_try)
 
@@ -220,12 +221,14 @@ def run_try(options: argparse.Namespace) -> int:
     folder, show = options.folder, _shown(options)
     was = demonstration.is_one(folder)
     if not was:
-        demonstration.make(folder, options.rounds or demonstration.ROUNDS, options.trust)
+        demonstration.make(folder, options.rounds, options.trust, options.algorithm or "objt")
         show({"text": f"made a demonstration in {folder}: {len(demonstration.sites_of(options.trust))} sites"})
     elif options.rounds:
         raise SpecError(f"{folder} holds a federation: set run.rounds in its coordinator/run.toml, and drop --rounds.")
     elif options.trust and (found := demonstration.trust_of(folder)) != options.trust:
         raise SpecError(f"{folder} holds a federation that trusts {found}: name a new folder, or drop --trust.")
+    elif options.algorithm and (found := demonstration.algorithm_of(folder)) != options.algorithm:
+        raise SpecError(f"{folder} holds a federation that runs {found}: name a new folder, or drop --algorithm.")
     with Rehearsal(folder) as rehearsal:
         rehearsal.begin(show)
         out = rehearsal.train(show)

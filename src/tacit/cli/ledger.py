@@ -50,7 +50,7 @@ def add_law(action: argparse.ArgumentParser) -> None:
     """Add --law."""
     action.add_argument(
         "--law", choices=("gaussian", "any"),
-        help="the noise of a lost run: gaussian (objt and objp of the sound preset), or any",
+        help="the noise of a lost run: gaussian (under sound, all methods but objt-laplace), or any",
     )  # fmt: skip
 
 
@@ -135,7 +135,7 @@ class _Noted:
 
 def _noted(path: Path, file: str) -> _Noted:
     """Return what the result of a run says of the agent of a ledger."""
-    from tacit.run.deploy import run_name
+    from tacit.run.deployment import run_name
     from tacit.run.directory import RunDirectory
     from tacit.run.ledgers import file_of
 
@@ -156,7 +156,7 @@ def run_charge(options: argparse.Namespace) -> int:
     --law gaussian, it counts as Gaussian noise, and otherwise as the worst noise of this epsilon and delta.
     """
     from tacit.privacy.lost import stated
-    from tacit.run.deploy import price
+    from tacit.run.deployment import price
 
     with _open(options.file) as ledger:
         history = ledger.history()
@@ -234,7 +234,7 @@ def run_limit(options: argparse.Namespace) -> int:
 
 def _open(file: str) -> Ledger:
     from tacit.privacy.ledger import Ledger
-    from tacit.run.deploy import price
+    from tacit.run.deployment import price
 
     return Ledger.open(file, price, create=False)
 

@@ -141,7 +141,7 @@ def _shown(measure: Measure, summary: Values) -> str:
 
 def _keys(spec: Spec) -> str:
     """List every key with its value in a spec, and what it means."""
-    from tacit.methods.method import Entry, own_constants
+    from tacit.methods.constants import own_constants
     from tacit.methods.registry import METHODS
     from tacit.run.presets import REMARKS
     from tacit.run.spec import keys
@@ -159,7 +159,7 @@ def _keys(spec: Spec) -> str:
         lines.append(f"{key:<26} {value!s:<12} {found.metadata['about']}{choices}")
     for entry in map(METHODS.__getitem__, METHODS):
         for name in own_constants(entry):
-            about = entry.constants.get(name, "a constant") if isinstance(entry, Entry) else "a constant"
+            about = entry.constants.get(name, "a constant")
             lines.append(f"method.{name:<19} {entry.grid[0][name]!s:<12} {entry.name}: {about}")
     return "\n".join(lines)
 

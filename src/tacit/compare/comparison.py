@@ -18,7 +18,7 @@ from tacit.jsontext import Values
 from tacit.leaderboard.standing import Standing
 from tacit.leaderboard.table import TUNING_SEED
 from tacit.measures import AUC, ERROR, judge
-from tacit.methods.method import AnyEntry, Budget
+from tacit.methods.method import Budget, Entry
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.privacy.summed import InSum
@@ -29,6 +29,7 @@ from tacit.run.hosted import is_curated
 from tacit.run.in_sum import check_agents
 from tacit.run.result import Result
 from tacit.run.run import Run
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.run.train import Patience
 from tacit.types import Federation
@@ -67,18 +68,18 @@ def outline(plan: Plan, out: Path) -> list[str]:
     return lines
 
 
-def _contestants(plan: Plan) -> Iterator[tuple[AnyEntry, Budget]]:
+def _contestants(plan: Plan) -> Iterator[tuple[Entry, Budget]]:
     for epsilon in plan.epsilons:
         for name in plan.methods:
             yield METHODS[name], Budget(epsilon, plan.dp_delta)
 
 
-def _trials(plan: Plan, who: AnyEntry, budget: Budget) -> list[Job]:
+def _trials(plan: Plan, who: Entry, budget: Budget) -> list[Job]:
     grid = tune.capped(who.grid, plan.rounds)
     return [Job(plan.base, who.name, choice, budget, TUNING_SEED, "trial", plan.trust) for choice in grid]
 
 
-def _standing(plan: Plan, who: AnyEntry, budget: Budget, settle: Settle) -> Standing:
+def _standing(plan: Plan, who: Entry, budget: Budget, settle: Settle) -> Standing:
     trials = _trials(plan, who, budget)
     tried = settle(trials)
     chosen = tune.best(tried)
@@ -132,7 +133,7 @@ def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job,
             raise Interrupted("stopped")
 
 
-def promise_of(spec: Spec, setup: build.Setup) -> Promise:
+def promise_of(spec: Spec, setup: Setup) -> Promise:
     """What a run promises, with all reasons against it."""
     return replace(setup.promise, caveats=tuple(guarantee.reasons(spec, setup)))
 

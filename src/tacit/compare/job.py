@@ -10,7 +10,8 @@ from tacit._version import __version__
 from tacit.jsontext import Values
 from tacit.leaderboard.standing import SPLIT, check_role, shared
 from tacit.measures import ERROR, Measure
-from tacit.methods.method import Budget, Choice, key_of
+from tacit.methods.constants import key_of
+from tacit.methods.method import Budget, Choice
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import best_guess

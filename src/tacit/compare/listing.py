@@ -5,7 +5,7 @@ from __future__ import annotations
 from tacit.compare.comparison import promise_of
 from tacit.compare.job import Job, guarantee
 from tacit.jsontext import Values
-from tacit.methods.method import AnyEntry, Budget
+from tacit.methods.method import Budget, Entry
 from tacit.methods.promise import Promise
 from tacit.methods.registry import METHODS
 from tacit.privacy.release import GaussianRelease, GeneralRelease, Release
@@ -25,7 +25,7 @@ def listing() -> list[Values]:
     return [_described(who, base, federation) for who in METHODS.values()]
 
 
-def _described(who: AnyEntry, base: Spec, federation: Federation) -> Values:
+def _described(who: Entry, base: Spec, federation: Federation) -> Values:
     spec = Job(base, who.name, who.grid[0], BUDGET, 0, "run").run_spec
     promise = promise_of(spec, build.setup(spec, federation))
     facts = guarantee(promise, spec.run.rounds, BUDGET)

@@ -2,7 +2,6 @@
 
 registry     what an engine is, and the engines by name: the loop of tacit.run builds one, and asks it once a round
 plain        the engine that is the oracle: agents in turn, by their own code (tacit.admm.agent), in float64
-side_by_side the same for deployed agents, which are asked on threads
 fast         all agents and runs at once in float32: `passes` asks the records, compiled loops make the step
 moved        what a round tells of agents beside their models
 blocks       sums over agents that do not depend on which process holds which

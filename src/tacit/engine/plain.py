@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 
-from tacit.admm.messages import Broadcast, Local, Replies, Reply
-from tacit.rounds import Trace, mean_trace
+from tacit.admm.agent import Agent
+from tacit.admm.messages import Broadcast, Local, Replies
+from tacit.rounds import mean_trace
 from tacit.types import Array
-
-
-class Responder(Protocol):
-    """An agent, simulated (admm.agent) or guarded (guarded.agent)."""
-
-    def in_double(self) -> Responder:
-        """The same agent over records in float64."""
-
-    def start(self, shape: tuple[int, int]) -> Local:
-        """What the agent carries into its first round."""
-
-    def respond(self, own: Local, msg: Broadcast) -> tuple[Local, Reply, Trace]:
-        """One round: what the agent carries on, what it releases, and what a simulation may look at."""
 
 
 class PlainEngine:
@@ -30,7 +17,7 @@ class PlainEngine:
 
     path = "plain"
 
-    def __init__(self, runs: Sequence[Sequence[Responder]], shape: tuple[int, int]) -> None:
+    def __init__(self, runs: Sequence[Sequence[Agent]], shape: tuple[int, int]) -> None:
         self.runs = [[agent.in_double() for agent in agents] for agents in runs]
         self.locals = [[agent.start(shape) for agent in agents] for agents in runs]
 

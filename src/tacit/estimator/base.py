@@ -30,11 +30,10 @@ from tacit.estimator.notes import GAINS, OWN_FIT, simulated_because, weak_becaus
 from tacit.estimator.refusals import as_value_error
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
-from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
 from tacit.privacy.ledger import Ledger
 from tacit.run import train as trainer
-from tacit.run.deploy import price
+from tacit.run.deployment import price
 from tacit.run.keywords import refuse_unread
 from tacit.run.ledgers import file_of
 from tacit.run.presets import preset
@@ -262,7 +261,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
 
 def _cost(spec: Spec) -> repeated.Cost:
     """Return what a fit by a spec costs."""
-    gaussian = isinstance(METHODS[spec.algorithm.name], Composed) and spec.privacy.mechanism == "gaussian"
+    gaussian = METHODS[spec.algorithm.name].is_admm and spec.privacy.mechanism == "gaussian"
     times = spec.run.rounds if spec.privacy.covers == "round" else 1
     return repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.privacy import risk
+from tacit.run.build import deployable_methods
 from tacit.run.noise import deployable
 from tacit.run.spec import Spec
 
@@ -32,15 +33,15 @@ SIMULATED = (
     "the noise is simulated, from a seed, so that whoever knows the seed can take it off: good for trying things out, "
     "not for release. {}"
 )
-DEPLOYED = ("objt", "objp")
-ONLY = f"Only {' and '.join(DEPLOYED)} can be deployed."
+ONLY = "Agents of {} cannot be deployed, and those of {} can."
 OTHERWISE = "Agents with these parameters cannot be deployed: take a finite epsilon, and leave options away."
 
 
 def simulated_because(spec: Spec, options: Mapping[str, Any], random_state: object) -> str:
     """Say that noise is simulated, and how to have exact noise; `options` and `random_state` are those of the fit."""
     if not deployable(spec):
-        return SIMULATED.format(OTHERWISE if spec.algorithm.name in DEPLOYED else ONLY)
+        name, others = spec.algorithm.name, deployable_methods()
+        return SIMULATED.format(OTHERWISE if name in others else ONLY.format(name, ", ".join(others)))
     causes = ["random_state"] if random_state is not None else []
     causes += [f"{key} of options" for key in ("privacy.noise", "run.seed", "run.engine") if key in options]
     return SIMULATED.format(f"Drop {' and '.join(causes)}." if causes else OTHERWISE)

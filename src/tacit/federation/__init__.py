@@ -8,17 +8,17 @@ sum_room      its section [sum]: whom it adds up with in secure sums, and its ow
 ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
 agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
-run_service   its agents in one run, each answering by itself; sum_service: in a run behind a secure sum
+run_service   its agents in one run, each answering by itself; sum_service: their keys in a secure sum
 mapped        the records of a site after a feature map
 listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
 opening       before the first round: sites introduce themselves and join; differences: of what they declare
-remote        the engine of the coordinator: questions out, answers in, and what becomes of those that are missing
-sum_remote    the same behind a secure sum; stage is what its checkpoint holds, sum_stops why it is suspended
+remote        the engine of the coordinator: questions out, answers in
+alone, in_sum what becomes of missing answers, by how answers leave; sum_stops: why a sum is suspended
 closing       the end of a run at its sites: budget is freed, keys are deleted
 exchange      who is asked and who has answered, over a carrier that promises nothing
-account       what the server knows of each agent: arithmetic alone; attendance counts who took part
+attendance    counts of who took part
 coordinator   one run, from the folder to the result; status says where it stands
 flower        the Flower ServerApp, and messages over Flower's grid
 door          the one port of a coordinator that sites reach: requests of nodes pass, and no others

@@ -19,12 +19,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tacit import toml
+from tacit.agent import agreement as asked
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, Unfit, unknown
 from tacit.federation.log import counted
 from tacit.federation.messages import Counts
 from tacit.federation.site_keys import SiteKey, names, of_spec
 from tacit.jsontext import Values
+from tacit.query.registry import QUERIES
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import MOVED, Spec, keys
@@ -72,16 +74,14 @@ class Agreement:
     fewest_agents: int = 1
     most_agents: int = 1000
     fewest_records: int = 1  # of all agents together
+    queries: Mapping[str, int] | None = None  # the most questions of each kind; None: what the other keys allow
 
     @property
     def restrictions(self) -> dict[str, str]:
-        """Return who may take part and in which runs, as far as the site file restricts it, in words."""
+        """Return who may take part, in which runs, and what may be asked, as far as the site file restricts it."""
         found = {name: getattr(self, name) for name in names("agree")}
         usual = {name: getattr(Agreement(), name) for name in found}
-        return {
-            name: ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
-            for name, value in found.items() if value != usual[name]
-        }  # fmt: skip
+        return {name: _in_words(value) for name, value in found.items() if value != usual[name]}
 
     def check_run(self, run: str, own: Iterable[str], agents: Counts) -> None:
         """Refuse a run by its name, or by who takes part in it; `own` are the agents of the site."""
@@ -98,6 +98,14 @@ class Agreement:
                 raise Unfit(f"agent {who!r} takes part in the run, and agree.agents does not name it.")
         if sum(count for _, count in agents) < self.fewest_records:
             raise Unfit(f"the run has fewer records than agree.fewest_records = {self.fewest_records}.")
+
+    def check_queries(self, agreed: asked.Agreement) -> None:
+        """Refuse a run whose list has a query that the site does not allow, or more questions than it allows."""
+        for name, count in agreed.answers.items():
+            most = count if self.queries is None else self.queries.get(name, 0)
+            if count > most:
+                told = f"{counted(count, 'question')} of the kind {name!r}"
+                raise Unfit(f"the run has {told}, which is more than {most}: agree.queries would have to allow it.")
 
     def check_spec(self, spec: Spec, run: str, federation: Federation, colluding: int | None = None) -> None:
         """Refuse a spec with any key that is neither agreed nor that of its preset, for the label of these records.
@@ -166,7 +174,8 @@ def agreement(section: Values, source: str) -> Agreement:
     """The section [agree] of a site file, checked; keys of a spec may stand in quotes or in sections of their own."""
     flat: Values = {}
     for name, value in section.items():
-        flat |= {f"{name}.{key}": one for key, one in value.items()} if isinstance(value, dict) else {name: value}
+        table = isinstance(value, dict) and name not in names("agree")
+        flat |= {f"{name}.{key}": one for key, one in value.items()} if table else {name: value}
     if "values" in flat:
         raise SpecError(f"{source}: agree.values is no key: name the keys of a spec, such as \"run.rounds\" = 50.")
     plain = {name: flat.pop(name) for name in names("agree") if name in flat}
@@ -179,6 +188,8 @@ def agreement(section: Values, source: str) -> Agreement:
     for name in ("fewest_agents", "most_agents", "fewest_records"):
         if name in plain and (type(plain[name]) is not int or plain[name] < 1):
             raise SpecError(f"{source}: agree.{name} is a whole number of at least 1.")
+    if "queries" in plain:
+        plain["queries"] = None if plain["queries"] == "*" else _queries(plain["queries"], source)
     return Agreement(values, **plain)
 
 
@@ -215,6 +226,26 @@ def _allowed(key: str, value: Any, source: str) -> tuple[Any, ...]:
         return tuple(Spec().with_values({key: one}).checked().values()[key] for one in some)
     except SpecError as error:
         raise SpecError(f"{source}: [agree]: {error}") from None
+
+
+def _queries(value: Any, source: str) -> dict[str, int]:
+    if not isinstance(value, dict):
+        raise SpecError(
+            f'{source}: agree.queries is "*" or a table [agree.queries] with lines such as gradient = 50, the most '
+            "questions of this kind in a run."
+        )
+    for name, most in value.items():
+        if name not in QUERIES:
+            raise SpecError(f"{source}: [agree.queries]: {unknown('query', name, QUERIES)}")
+        if type(most) is not int or most < 0:
+            raise SpecError(f"{source}: agree.queries.{name} is a whole number of at least 0.")
+    return value
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} at most {most}" for name, most in value.items()) or "none"
+    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
 def _names(name: str, value: Any, source: str) -> tuple[str, ...]:

@@ -15,10 +15,12 @@ from tacit.federation import facts
 from tacit.federation.agreement import usual_repetitions
 from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME, is_name
-from tacit.federation.plan import RUN
+from tacit.federation.plan import RUN, Faults
 from tacit.jsontext import Values
+from tacit.methods.registry import METHODS
 from tacit.privacy.chain import canonical
 from tacit.run.compose import federated_rounds
+from tacit.run.deployment import Deployment
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
@@ -66,7 +68,9 @@ def spec_of(values: Values, name: str, federation: Federation, run: str | None =
     known = preset(chosen.get("run.preset", "sound"), chosen.get("algorithm.name", "objt"), source)
     always = {"data.source": source, "privacy.noise": "exact"}
     spec = fitted_to(federation, known.with_values(chosen | always).checked())
-    rounds = chosen.get("run.rounds") or federated_rounds(spec, federation)  # rounds take seconds here
+    rounds = spec.run.rounds
+    if "run.rounds" not in chosen and "rounds" in METHODS[spec.algorithm.name].grid[0]:
+        rounds = federated_rounds(spec, federation)  # rounds take seconds here
     given = run or spec.run.name or secrets.token_hex(8)
     known_later = {"run.name": given, "run.rounds": rounds}
     if spec.privacy.trust == "sum" and spec.privacy.repetitions is None:
@@ -112,11 +116,12 @@ def shard_of(test: Federation | None, public: str) -> Shard | None:
     return test.test if len(test.test) else test.shards[0]
 
 
-def check_order(spec: Spec, missing: str) -> None:
-    """Refuse to count missing agents with their last gradient where a release does not stand for a gradient at w."""
-    a = spec.algorithm
-    if missing == "reuse" and ((a.order, a.linearize_at) != ("zwd", "w") or a.rule == "exact"):
+def resolved(faults: Faults, deployment: Deployment) -> Faults:
+    """Return the faults of a run; refuse to count missing agents with their last answer if it stands for no new one."""
+    reusable = deployment.fades or deployment.any.in_sum is not None  # a sum reuses nothing of agents that are missing
+    if faults.missing == "reuse" and not reusable:
         raise IncompatibleError(
-            'faults.missing = "reuse" needs steps in which z moves first and f_p is linearised at w, as the sound '
-            'preset has them: use that preset, or set faults.missing = "stop".'
+            'faults.missing = "reuse" needs a method that asks for gradients at w, as the sound preset has it: use '
+            'another preset or method, or set faults.missing = "stop".'
         )
+    return dataclasses.replace(faults, missing=faults.missing or ("reuse" if reusable else "stop"))

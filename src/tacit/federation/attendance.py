@@ -9,11 +9,11 @@ import numpy as np
 
 from tacit.types import Array
 
-C = TypeVar("C", bound="_Counts")
+C = TypeVar("C", bound="AgentCounts")
 
 
 @dataclass(frozen=True, eq=False)
-class _Counts:
+class AgentCounts:
     """Arrays of whole numbers, (P,) each."""
 
     @classmethod
@@ -31,7 +31,7 @@ class _Counts:
 
 
 @dataclass(frozen=True, eq=False)
-class Attendance(_Counts):
+class Attendance(AgentCounts):
     """Counts by agent, (P,) each.
 
     Every round is answered or missed. A late answer is to an earlier question, and was taken. `in_a_row` counts the
@@ -60,7 +60,7 @@ class Attendance(_Counts):
 
 
 @dataclass(frozen=True, eq=False)
-class SumAttendance(_Counts):
+class SumAttendance(AgentCounts):
     """Counts by agent, (P,) each, where a secure sum is trusted: attempts are asked, rounds answered or missed.
 
     `spoiled` counts answers to attempts that came to no sum, which are paid for like any other; `dropped` counts

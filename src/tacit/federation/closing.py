@@ -79,7 +79,8 @@ def _closed(opening: Opening, end: Close, sites: Collection[str], awaited: Colle
     for name in sorted(set(sites) - set(awaited)):
         opening.carrier.send(name, *messages.written(end))
     closed = set()
-    for name, reply in opening.replies(sorted(awaited), end, (Closed, Refusal, Unjoined), CLOSING):
+    requests = dict.fromkeys(sorted(awaited), end)
+    for name, reply in opening.replies(requests, (Closed, Refusal, Unjoined), CLOSING):
         if isinstance(reply, Closed):
             closed.add(name)
             opening.log(f"site {name} has closed the run {end.run}", site=name)

@@ -1,44 +1,39 @@
 """The coordinator of a federation: it reads its folder, gathers the sites, and starts or resumes the run.
 
 The run is an ordinary one (tacit.run): its directory, records, checkpoint and result are those of `tacit train`. What
-differs is the engine, tacit.federation.remote or (where a secure sum is trusted) tacit.federation.sum_remote, and that
-a checkpoint is on disk before any question leaves.
+differs is the engine (tacit.federation.remote), and that a checkpoint is on disk before any question leaves.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 
 from tacit import toml
-from tacit.admm.messages import Broadcast
 from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
-from tacit.federation import asked, facts, sum_files
+from tacit.federation import asked, facts, receipts, sum_files
 from tacit.federation.carrier import Carrier
 from tacit.federation.closing import FILE as CLOSING
 from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Join, Meet
+from tacit.federation.messages import Join, Meet, Receipt
 from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import Board
-from tacit.federation.sum_remote import SumRemote
-from tacit.guarded.agent import expected_trace, scale_of
-from tacit.guarded.half import AdmmHalf
-from tacit.guarded.mean import Mean
 from tacit.jsontext import Values
 from tacit.lock import locked
-from tacit.rounds import Trace, mean_trace
-from tacit.run import build, deploy
-from tacit.run.compose import AdmmSetup
+from tacit.run import build
+from tacit.run.deployment import Deployment
 from tacit.run.directory import RunDirectory
 from tacit.run.result import Result
 from tacit.run.run import Run
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.run.train import Listener, nobody, together
 from tacit.types import Federation, Shard
@@ -74,7 +69,7 @@ def train(
 
 def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listener: Listener, board: Board) -> Result:
     """Gather the sites for a new run, or find those of the one that was started; train, and close the run."""
-    log = opening.log
+    log, known = opening.log, receipts.read(folder)
     test = asked.test_records(folder, values)
     going = unfinished(folder)
     if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
@@ -83,6 +78,7 @@ def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listene
     if going is None:
         check_unused(folder, values)
         gathered = opening.gathered(plan, asked.declared(folder, values))
+        plan.check_records(gathered.sites)
         close_finished(opening, folder / RUNS, gathered.sites, log)
         case = _case(plan, values, gathered, test)
         directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
@@ -90,20 +86,32 @@ def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listene
     else:
         directory, gathered = going, Gathered.read(going.path)
         gathered.check(plan)
+        plan.check_records(gathered.sites)
         case = _case(plan, values, gathered, test, directory.spec())
     log(f"the run is in {directory.path}", directory=str(directory.path))
     if told := sum_files.counts_on_fewer(case.spec, {site: len(agents) for site, agents in case.sites.items()}):
         log(f"warning: {told}")
     try:
         run = Run(case.spec, case.federation, case.setup, directory)
-        host = partial(_host, case, opening, board)
-        result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+        host = partial(_host, case, opening, board, known)
+        try:
+            result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+        finally:
+            _keep(known, folder, log)
         assert board.remote is not None  # the host of the run
-        close(opening, directory.path, board.remote.present, board.remote.over)
+        close(opening, directory.path, board.remote.cover.present, board.remote.cover.over)
     except InputError:
         directory.discard()  # unless a round was done
         raise
     return result
+
+
+def _keep(known: Mapping[str, Receipt], folder: Path, log: Log) -> None:
+    """Keep the receipts for the next run; those of a run that goes on are in its checkpoint too."""
+    try:
+        receipts.write(folder, known)
+    except OSError as error:
+        log(f"warning: {folder / receipts.FILE} cannot be written ({error}): the next run shows earlier receipts")
 
 
 def close_all(folder: Path, carrier: Carrier, log: Log = silent, clock: Callable[[], float] = time.monotonic) -> None:
@@ -151,13 +159,13 @@ class Case:
     gathered: Gathered
     spec: Spec
     federation: Federation
-    setup: AdmmSetup
+    setup: Setup
 
     @property
     def join(self) -> Join:
         """Return what every site is asked to join."""
         agents, spec = self.gathered.agents, self.spec
-        agreed = facts.agreed(spec, self.gathered.public, agents, self.federation, self.setup)
+        agreed = facts.agreed(spec, self.gathered.public, agents, self.federation, self.deployment)
         assert spec.run.name is not None  # tacit.federation.asked names every run
         return Join(spec.run.name, spec.toml(), agreed, agents)
 
@@ -167,18 +175,9 @@ class Case:
         return {name: [who for who, _ in agents] for name, agents in self.gathered.sites.items()}
 
     @property
-    def mean(self) -> Mean:
-        """Return what totals of a secure sum move, before the first round."""
-        half = next(iter(deploy.halves(self.spec, self.setup)))
-        return Mean.zero(half, deploy.summed(self.spec, self.setup), dict(self.gathered.agents))
-
-    @cached_property
-    def _scales(self) -> list[tuple[AdmmHalf, float]]:
-        return [(half, scale_of(half)) for half in deploy.halves(self.spec, self.setup)]
-
-    def trace(self, msg: Broadcast) -> Trace:
-        """Return the noise of a round, from public numbers."""
-        return mean_trace([expected_trace(half, scale, msg.t, msg.body(), {}) for half, scale in self._scales])
+    def deployment(self) -> Deployment:
+        """Return what the agents are asked."""
+        return self.setup.deployment
 
 
 def _case(
@@ -196,49 +195,45 @@ def _case(
             "that run away to start a new one."
         )
     federation = build.transformed(spec, hollow)
-    setup = build.admm_setup(spec, federation)
-    if setup.in_sum is None:  # a sum reuses nothing of agents that are missing
-        asked.check_order(spec, plan.faults.missing)
+    setup = build.setup(spec, federation)
+    for name, agents in sites.items():
+        facts.check_size(name, len(agents), setup.deployment)
+    plan = dataclasses.replace(plan, faults=asked.resolved(plan.faults, setup.deployment))
     return Case(plan, gathered, spec, federation, setup)
 
 
-def _host(case: Case, opening: Opening, board: Board, runs: Sequence[Run], _files: ExitStack) -> Remote | SumRemote:
+def _host(
+    case: Case, opening: Opening, board: Board, known: dict[str, Receipt], runs: Sequence[Run], _files: ExitStack
+) -> Remote:
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
     run.check_data()
     try:
-        remote = (_remote if case.setup.in_sum is None else _sum_remote)(case, opening, board, run)
+        meet = _opened(case, opening, run, known)
     except InputError:  # a site refuses
         withdraw(opening, case.join, case.sites)
         raise
+    remote = Remote(
+        case.join, case.sites, case.deployment, opening.carrier, case.plan.faults, opening.log, board.asking,
+        lambda remote: run.checkpoint(remote.save(0)), opening.clock, meet, known,
+    )  # fmt: skip
     board.begin(run, remote)
     run.told_by_host = partial(board.told, remote)
     return remote
 
 
-def _remote(case: Case, opening: Opening, board: Board, run: Run) -> Remote:
+def _opened(case: Case, opening: Opening, run: Run, known: Mapping[str, Receipt]) -> Meet | None:
+    """Let all sites join a run that has not begun; in a secure sum, return the keys of all agents."""
     assert run.directory is not None
-    join = case.join
-    if not run.directory.saved():
-        opening.joined(join, case.sites)
-    if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
-        Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
-    return Remote(
-        join, case.sites, case.setup.shape, case.setup.server.order, case.trace, opening.carrier,
-        case.plan.faults, opening.log, board.asking, opening.clock,
-    )  # fmt: skip
-
-
-def _sum_remote(case: Case, opening: Opening, board: Board, run: Run) -> SumRemote:
-    assert run.directory is not None
-    assert case.setup.in_sum is not None
-    join = case.join
-    if run.directory.saved():
-        meet = read_meet(join, run.directory.path)
-    else:
-        meet = opening.met(join, case.sites)
-        Kept(meet).write(run.directory.path)
-    return SumRemote(
-        join, meet, case.sites, case.mean, case.setup.in_sum, opening.carrier, case.plan.faults, opening.log,
-        board.asking, lambda remote: run.checkpoint(remote.save(0)), opening.clock,
-    )  # fmt: skip
+    join, begun = case.join, bool(run.directory.saved())
+    if case.deployment.any.in_sum is None:
+        if not begun:
+            opening.joined(join, case.sites, known)
+        if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
+            Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
+        return None
+    if begun:
+        return read_meet(join, run.directory.path)
+    meet = opening.met(join, case.sites, known)
+    Kept(meet).write(run.directory.path)
+    return meet

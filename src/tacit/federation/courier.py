@@ -19,7 +19,6 @@ from . import wire
 VERSION = 1
 KIND = "query"  # Flower's type of our messages
 ABSENT = "absent"  # the kind of an answer that no service gave
-LARGEST_BODY = 1 << 28
 PATIENCE = 120.0  # seconds for one read or write, where the node's config has no `timeout`
 _CONFIG, _ARRAYS, _STYPE, _DTYPE = "tacit", "arrays", "tacit.f8", "float64"
 
@@ -52,7 +51,7 @@ def frame(content: RecordDict) -> tuple[wire.Header, bytes]:
     header["arrays"] = shapes | {name: list(one.shape) for name, one in arrays.items()}
     body = b"".join(one.data for one in arrays.values())
     found = wire.pieces(header, body)  # shapes that are no shapes, or bytes that they do not give
-    if len(body) > LARGEST_BODY or any(len(found[name]) != len(one.data) for name, one in arrays.items()):
+    if len(body) > wire.LARGEST_BODY or any(len(found[name]) != len(one.data) for name, one in arrays.items()):
         raise wire.Malformed("the bytes of an array are not those of its shape.")
     return header, body
 
@@ -63,7 +62,7 @@ def exchange(path: str, seconds: float, header: wire.Header, body: bytes) -> tup
         stream.settimeout(seconds)
         stream.connect(path)
         wire.send(stream, header, body)
-        return wire.receive(stream, LARGEST_BODY, seconds)
+        return wire.receive(stream, wire.LARGEST_BODY, seconds)
 
 
 def carry(message: Message, context: Context) -> Message:

@@ -16,6 +16,7 @@ from pathlib import Path
 from tacit.federation import asked, folders, sum_files
 from tacit.federation.folders import COORDINATOR, Layout, records_name
 from tacit.jsontext import Values
+from tacit.methods.registry import METHODS
 
 SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "abroad": ("switzerland", "va")}
 SUM_SITES = {"ohio": ("cleveland",), "hungary": ("hungarian",), "zurich": ("switzerland",), "pacific": ("va",)}
@@ -29,9 +30,10 @@ def sites_of(trust: str | None) -> Mapping[str, tuple[str, ...]]:
     return SUM_SITES if trust == "sum" else SITES
 
 
-def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
+def make(folder: Path, rounds: int | None = None, trust: str | None = None, algorithm: str = "objt") -> None:
     """Write the folders, the records of each hospital at its site, and test records at the coordinator.
 
+    A method that takes one round has one.
     Where the run trusts a secure sum, the signing keys of all agents are drawn here: one machine plays all parties.
     """
     sites = sites_of(trust)
@@ -47,8 +49,9 @@ def make(folder: Path, rounds: int = ROUNDS, trust: str | None = None) -> None:
         schema.write_text(_AGENT.sub("", heart.joinpath("schema.toml").read_text()))
         test = [row for table in tables.values() for row in table[HELD_OUT - 1 :: HELD_OUT]]
         _write(Path(draft) / "test.csv", without, test)
-        values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds}
-        values |= {"privacy.trust": trust} if trust else {}
+        usual = ROUNDS if "rounds" in METHODS[algorithm].grid[0] else 1
+        values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds or usual}
+        values |= {"algorithm.name": algorithm} | ({"privacy.trust": trust} if trust else {})
         folders.make(folder, Layout("hearts", sites, values=values, base=Path(draft), one_account=True))
     for site, agents in sites.items():
         for agent in agents:
@@ -66,6 +69,11 @@ def is_one(folder: Path) -> bool:
 def trust_of(folder: Path) -> str:
     """Whom the run of a federation trusts."""
     return str(asked.read_run(folder / COORDINATOR).get("privacy.trust", "nobody"))
+
+
+def algorithm_of(folder: Path) -> str:
+    """The method of the run of a federation."""
+    return str(asked.read_run(folder / COORDINATOR).get("algorithm.name", "objt"))
 
 
 def _write(path: Path, header: list[str], rows: list[list[str]]) -> None:

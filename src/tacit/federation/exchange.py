@@ -7,12 +7,13 @@ same release.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
+from tacit.admm.messages import Broadcast
 from tacit.errors import Unfit
 from tacit.federation import messages
 from tacit.federation.carrier import Carrier
@@ -20,38 +21,35 @@ from tacit.federation.log import Log
 from tacit.federation.messages import (
     Answer,
     Ask,
-    AskSum,
     Join,
     Joined,
     Meet,
     Message,
     Met,
+    Receipt,
     Refusal,
-    Shares,
     Unjoined,
 )
 from tacit.federation.waiting import Reminder
-from tacit.types import LARGEST, Array
+from tacit.types import Array
 
 # A Refusal names no round: it may be to a double of an earlier question, which came out of order. What is no message
 # may have been damaged on its way. So the question is asked again, which costs nothing: ledgers answer it as they did
 ASKED_AGAIN = 2
+REFUSES = "it refuses to answer"
 AT_MOST = 1.0  # seconds that we wait for a message before we look at the clock, and tell where we are
 
 
-A = TypeVar("A", Ask, AskSum)
-R = TypeVar("R", Answer, Shares)
-
-
 @dataclass(frozen=True, eq=False)
-class Question(Generic[A]):
-    """What a site was asked.
+class Question:
+    """What a site was asked, and the broadcast of its round.
 
     `since` is when it was first asked, `sent` when it was sent last. `refused` is set where the site has refused, or
     has sent what is no answer, again and again: it may still answer, but nobody waits for that.
     """
 
-    asked: A
+    asked: Ask
+    msg: Broadcast
     since: float
     sent: float | None = None
     refused: bool = False
@@ -64,11 +62,39 @@ class Question(Generic[A]):
 
 
 @dataclass
-class Post(Generic[A, R]):
+class Heard:
+    """What came to the questions that were out: by agent, its answer and its receipt, or why there is none."""
+
+    rows: dict[str, Array] = field(default_factory=dict)  # of words
+    msgs: dict[str, Broadcast] = field(default_factory=dict)  # of the question that a row answers
+    receipts: dict[str, Receipt] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose answer was refused
+
+    def take(self, question: Question, answer: Answer) -> None:
+        """Take the answer of a site; what it sent before is forgiven."""
+        asked = question.asked.asked
+        self.reasons = {name: why for name, why in self.reasons.items() if name not in asked}
+        for row, one in zip(answer.words, answer.given, strict=True):
+            self.rows[one.agent], self.receipts[one.agent] = row, one
+            self.msgs[one.agent] = question.msg
+        self.reasons |= {name: REFUSES for name in asked if name not in self.rows}
+
+    def drop(self, name: str, why: str) -> None:
+        """Take back the answer of an agent."""
+        self.reasons[name] = why
+        del self.rows[name], self.msgs[name], self.receipts[name]
+
+
+Fits = Callable[[Ask, Answer], str | None]  # why an answer is none to its question; None if it is one
+
+
+@dataclass
+class Post:
     """The coordinator's correspondence with all sites about one run.
 
     A service that was started again knows nothing of the run: it is asked to join again and, where the run trusts a
-    secure sum, to meet the others again (`meet`), and then what it was asked before.
+    secure sum, to meet the others again (`meet`), and then what it was asked before. `sites` lists the agents of each
+    site, whose latest `receipts` go with a join.
     """
 
     carrier: Carrier
@@ -76,16 +102,19 @@ class Post(Generic[A, R]):
     resend: float
     log: Log
     clock: Callable[[], float]
-    kind: type[R]  # of answers
-    out: dict[str, Question[A]]  # by site; a site that is not there has answered
-    seen: dict[str, float]  # when a site was last heard of
-    strays: dict[str, int]  # how many messages of a site were no answer to its question
-    joined: dict[str, float]  # when a site was last asked to join again
+    unfit: Fits
+    sites: Mapping[str, Sequence[str]]
+    receipts: Mapping[str, Receipt]
     meet: Meet | None = None
+    out: dict[str, Question] = field(default_factory=dict)  # by site; a site that is not there has answered
+    seen: dict[str, float] = field(default_factory=dict)  # when a site was last heard of
+    joined: dict[str, float] = field(default_factory=dict)  # when a site was last asked to join again
     there: set[str] = field(default_factory=set)  # sites that have met the others, or answered, since this was emptied
+    strays: dict[str, int] = field(init=False)  # how many messages of a site were no answer to its question
     remind: Reminder = field(init=False)
 
     def __post_init__(self) -> None:
+        self.strays = dict.fromkeys(self.sites, 0)
         self.remind = Reminder(self.carrier, self.log, self.clock)
 
     @property
@@ -108,7 +137,36 @@ class Post(Generic[A, R]):
             wait = min(wait, question.sent + self.resend - now)
         return min(wait, self.resend)
 
-    def answers(self, seconds: float) -> Iterator[tuple[str, Question[A], R | str]]:
+    def collect(self, until: float, watch: Callable[[], Any]) -> Heard:
+        """Wait for the answers of all sites that are awaited, at most until then; ask again what is due."""
+        heard = Heard()
+        while self.awaited and (left := until - self.clock()) > 0:
+            due = self.send_what_is_due()
+            for site, question, answer in self.answers(min(due, left)):
+                self._hear(site, question, answer, heard)
+            watch()
+        return heard
+
+    def _hear(self, site: str, question: Question, answer: Answer | str, heard: Heard) -> None:
+        """Take the answer of a site, or note why it is none."""
+        ask = question.asked
+        if isinstance(answer, Answer) and (wrong := self.unfit(ask, answer)):
+            if self.asks_again(site):
+                return
+            answer = wrong
+        if isinstance(answer, str):
+            self.log(f"{_place_of(ask)}: site {site} does not answer: {answer}", site=site, t=ask.t)
+            heard.reasons |= dict.fromkeys(ask.asked, answer)
+            self.out[site] = replace(self.out[site], refused=True)
+            return
+        del self.out[site]
+        heard.take(question, answer)
+        for name in ask.asked:
+            if name in heard.reasons:
+                told = f"{_place_of(ask)}: agent {name}: {heard.reasons[name]}"
+                self.log(told, site=site, agent=name, t=ask.t)
+
+    def answers(self, seconds: float) -> Iterator[tuple[str, Question, Answer | str]]:
         """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""
         for site, header, body in self.carrier.received(seconds):
             if site not in self.strays:
@@ -130,7 +188,7 @@ class Post(Generic[A, R]):
             elif (found := self._read(site, question, message)) is not None:
                 yield site, question, found
 
-    def _introduces(self, site: str, question: Question[A] | None, message: Message) -> bool:
+    def _introduces(self, site: str, question: Question | None, message: Message) -> bool:
         """Let a site meet the others, whether a question is out there or not; tell whether the message was about that.
 
         Met, or an answer of whatever age, is a sign of life.
@@ -144,7 +202,7 @@ class Post(Generic[A, R]):
             if question is not None and not question.refused:
                 self._ask(site, self.clock())
         else:
-            if isinstance(message, self.kind):
+            if isinstance(message, Answer):
                 self.there.add(site)
             return False
         return True
@@ -154,14 +212,14 @@ class Post(Generic[A, R]):
         if self.meet is not None:
             self.carrier.send(site, *messages.written(self.meet))
 
-    def _read(self, site: str, question: Question[A], message: Message) -> R | str | None:
-        if isinstance(message, self.kind) and _place(message) == _place(question.asked):
+    def _read(self, site: str, question: Question, message: Message) -> Answer | str | None:
+        if isinstance(message, Answer) and _place(message) == _place(question.asked):
             return message
-        if isinstance(message, self.kind) and _place(message) > _place(question.asked):
+        if isinstance(message, Answer) and _place(message) > _place(question.asked):
             # an earlier one may be a double of an honest answer
             return None if self.asks_again(site) else "it answers a round that it was not asked"
         if isinstance(message, Refusal):
-            return None if self.asks_again(site) else "it refuses to answer"
+            return None if self.asks_again(site) else REFUSES
         if isinstance(message, Joined):
             self._ask(site, self.clock())
         elif isinstance(message, Unjoined):
@@ -185,28 +243,29 @@ class Post(Generic[A, R]):
         if now - self.joined.get(site, -np.inf) >= self.resend:
             self.log(f"site {site} was started again, and is asked to join the run again", site=site)
             self.joined[site] = now
-            self.carrier.send(site, *messages.written(self.join))
+            self.carrier.send(site, *messages.written(self.join.to(self.sites[site], self.receipts)))
 
     def _ask(self, site: str, now: float) -> None:
         self.carrier.send(site, *messages.written(self.out[site].asked))
         self.out[site] = replace(self.out[site], sent=now)
 
 
-def _place(message: Ask | AskSum | Answer | Shares) -> tuple[int, int]:
-    """Round and attempt."""
-    return message.t, message.attempt if isinstance(message, AskSum | Shares) else 0
+def _place(message: Ask | Answer) -> tuple[int, int]:
+    """Return round and attempt."""
+    return message.t, message.attempt
 
 
-def unfit(ask: Ask, answer: Answer, shape: tuple[int, int]) -> str | None:
-    """Why the answer of a site is none to its question; None where it is one."""
-    released, asked = [one.agent for one in answer.released], set(ask.accepted)
-    if not {*released, *answer.refused} <= asked or set(released) & set(answer.refused):
+def _place_of(ask: Ask) -> str:
+    return f"round {ask.t}, attempt {ask.attempt}" if ask.peers else f"round {ask.t}"
+
+
+def unfit(ask: Ask, answer: Answer, dimension: int, bits: int = 64) -> str | None:
+    """Return why the answer of a site is none to its question, whose values have so many words; None if it is one."""
+    gave, asked = [one.agent for one in answer.given], set(ask.asked)
+    if not {*gave, *answer.refused} <= asked or set(gave) & set(answer.refused):
         return "it answers for agents that are not its own, or twice for one"
-    if answer.z.shape != (len(released), *shape):
-        return f"it sent an array of shape {answer.z.shape} in place of {(len(released), *shape)}"
+    if answer.words.shape != (len(gave), dimension):
+        return f"it sent an array of shape {answer.words.shape} in place of {(len(gave), dimension)}"
+    if (answer.words > np.uint64((1 << bits) - 1)).any():
+        return f"it sent words of more than {bits} bits"
     return None
-
-
-def is_model(z: Array) -> bool:
-    """Whether z is finite and of a size from which an agent could go on."""
-    return bool(np.abs(z).max(initial=0.0) <= LARGEST)  # NaN is not

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, astuple, replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from tacit import toml
-from tacit.errors import DataError, Unfit
+from tacit.errors import DataError, IncompatibleError, Unfit
+from tacit.federation import wire
 from tacit.federation.messages import Counts
 from tacit.federation.wire import Malformed, parsed
 from tacit.privacy.chain import canonical
-from tacit.run import deploy
-from tacit.run.compose import AdmmSetup
+from tacit.run.deployment import Deployment
 from tacit.run.spec import Spec
 from tacit.types import ColumnFeatures, Federation, Shard, Target
 
@@ -75,16 +74,21 @@ def among(own: Federation, agents: Counts) -> Federation:
     return replace(own, shards=shards, agents=tuple(who for who, _ in agents))
 
 
-def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, setup: AdmmSetup) -> str:
-    """The hash of what all parties agree on: spec, public facts, agents, feature map, shape, penalties and bound.
+def check_size(site: str, n_agents: int, deployment: Deployment) -> None:
+    """Refuse a run whose messages to or from a site would be too long: answers that cannot arrive are paid for."""
+    queries = [one.query for one in deployment.any.queries]
+    largest = wire.ITEM * n_agents * max(max(query.size, query.parameters.size) for query in queries)
+    if largest > wire.LARGEST_BODY:
+        raise IncompatibleError(
+            f"a message about the {n_agents} agents of site {site} would have {largest} bytes, and the most is "
+            f"{wire.LARGEST_BODY}: spread the agents over more sites, or take fewer features."
+        )
 
-    Where a secure sum is trusted, its public numbers are part of it: agents with different grids add up to nothing.
-    `federation` is the one that has passed the feature map, and `setup` is made of it.
+
+def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, deployment: Deployment) -> str:
+    """Return the hash of what all parties agree on: spec, public facts, agents, feature map, and the agreements.
+
+    `federation` is the one that has passed the feature map, and `deployment` is made of it.
     """
-    ends = (setup.rho(1), setup.rho(spec.run.rounds), setup.agents[0].constant_bound)
-    numbers: list[Any] = [setup.shape, [end.hex() for end in ends]]
-    if setup.in_sum is not None:
-        shared = (*astuple(deploy.summed(spec, setup)), *astuple(setup.in_sum))
-        numbers.append([number.hex() for number in map(float, shared)])
-    told = canonical([spec.toml(), json.loads(text), agents, federation.recipe, numbers])
+    told = canonical([spec.toml(), json.loads(text), agents, federation.recipe, deployment.digest])
     return hashlib.sha256(told.encode()).hexdigest()

@@ -126,7 +126,8 @@ def ship(folder: Path) -> None:
 def plan_text(name: str, sites: _Sites, nodes: Mapping[str, int], rest: str = "", sums: bool = False) -> str:
     """federation.toml: sites with their agents, and node ids where they are known; `rest` is kept before the sites."""
     faults = _text("faults-sum.toml" if sums else "faults.toml").rstrip()
-    lines = [rest.rstrip() or f"[federation]\nname = {_quoted(name)}\n\n{faults}"]
+    most = "# most_records = 10000  # of any agent that a run may begin with; { agent = number, ... } limits some"
+    lines = [rest.rstrip() or f"[federation]\nname = {_quoted(name)}\n{most}\n\n{faults}"]
     for site, agents in sites.items():
         lines += ["", "[[site]]", f"name = {_quoted(site)}", f"agents = {_list(agents)}"]
         lines += [f'node = "{nodes[site]}"  # of Flower'] if site in nodes else []

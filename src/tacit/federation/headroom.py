@@ -15,18 +15,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tacit.errors import InputError, Refused
+from tacit.errors import IncompatibleError, InputError, Refused, Unfit
 from tacit.federation import facts
 from tacit.federation.agreement import AT_MOST, DEFAULTS, Agreement, usual_repetitions
 from tacit.federation.log import reason
 from tacit.federation.messages import Counts
 from tacit.federation.site import Holding, Site
-from tacit.guarded.half import AdmmHalf
 from tacit.privacy.budget import upward
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.terms import Terms
 from tacit.run import build, deploy
+from tacit.run.deployment import Deployment, price
 from tacit.run.presets import fitted_to, preset
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
@@ -47,7 +47,7 @@ class AgreedRun:
     """A run that a site agrees to, and what each of its agents would agree to when it joins."""
 
     spec: Spec
-    half: AdmmHalf
+    deployment: Deployment
     terms: Terms
 
     @property
@@ -82,10 +82,11 @@ class Headroom:
         return f"left {_down(self.left)}: a run of {run} would be refused{instead}"
 
 
-def headrooms(site: Site, own: Federation, ledgers: Mapping[str, Ledger | None]) -> dict[str, Headroom]:
-    """Return what the ledger of each agent has left for the largest agreed run; None stands for one to be made."""
-    run = largest(site, own)
-    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "new", deploy.price, site.limit) as new:
+def headrooms(
+    site: Site, own: Federation, ledgers: Mapping[str, Ledger | None], run: AgreedRun
+) -> dict[str, Headroom]:
+    """Return what the ledger of each agent has left for a run; None stands for a ledger to be made."""
+    with TemporaryDirectory() as folder, Ledger.open(Path(folder) / "new", price, site.limit) as new:
         return {one.name: headroom(site, one, ledgers[one.name] or new, run, own) for one in site.agents}
 
 
@@ -101,7 +102,7 @@ def refusal(holding: Holding, ledger: Ledger, run: AgreedRun) -> str:
     """Return why an agent's ledger would refuse a new run, "" if it would admit it."""
     spec = run.spec.with_values({"privacy.data_id": holding.data_id})
     try:
-        deploy.check_ledger(holding.name, ledger, holding.data_id, run.half, run.terms, spec, started=True)
+        deploy.check_ledger(holding.name, ledger, holding.data_id, run.deployment, 0, run.terms, spec, True)
     except (Refused, InputError) as error:
         return reason(error)
     return ""
@@ -145,12 +146,16 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
         agents += tuple((name, 1) for name in others if name not in own.agents)
     hollow = facts.hollow(site.name, facts.public(own), agents)
     spec = fitted_to(hollow, spec.checked())
-    setup = build.admm_setup(spec, build.transformed(spec, hollow))
-    half = next(deploy.halves(spec, setup))
-    terms = deploy.terms(spec, half)
-    if setup.in_sum is not None:
-        terms = deploy.sum_terms(spec, half, deploy.summed(spec, setup))
-    return AgreedRun(spec, half, terms)
+    deployment = build.setup(spec, build.transformed(spec, hollow)).deployment
+    try:
+        site.agree.check_queries(deployment.any)
+    except Unfit as error:
+        most = site.agree.queries or {}
+        fewer = min(most.get(name, 0) for name in deployment.any.answers)
+        if not 0 < fewer < spec.run.rounds:
+            raise IncompatibleError(f"{spec.algorithm.name}: {error}") from None
+        return _run(site, own, {**values, "run.rounds": fewer}, epsilon)
+    return AgreedRun(spec, deployment, deployment.terms(spec, 0, "an estimate"))
 
 
 def _room(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> float:

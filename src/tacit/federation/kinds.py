@@ -3,9 +3,8 @@
     coordinator     site
     Hello      ->   Introduction    who is here, and what is public of the records
     Join       ->   Joined          the run's name, its spec and its agents, agreed once
-    Ask        ->   Answer          a round: the model and the penalty; the releases of the agents that were asked
     Meet       ->   Met             a secure sum: the signed keys of all agents, which each site checks for itself
-    AskSum     ->   Shares          an attempt at a round of it: the model and its peers; masked words of each of them
+    Ask        ->   Answer          a question: the parameters of its query; the covered values of the agents asked
     Close      ->   Closed          the run has ended: its keys may go
                     Unjoined        in place of an Answer, where the service has been started again: join again
                     Refusal         in place of any of them, and nothing of the reason
@@ -15,9 +14,11 @@ tacit.federation.messages makes bytes of them, and reads bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
+from tacit.privacy.receipt import Receipt
 from tacit.types import Array
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]  # agents by name, with the number of their records
@@ -40,18 +41,26 @@ class Introduction:
 
 @dataclass(frozen=True)
 class Join:
-    """A run: its name, the TOML of its spec, all its agents in order, and the hash that both sides must arrive at."""
+    """A run: its name, the TOML of its spec, all its agents in order, and the hash that both sides must arrive at.
+
+    `receipts` are the last ones that the coordinator has of the site's agents. They are no part of what is joined.
+    """
 
     run: str
     spec: str
     agreed: str
     agents: Counts
+    receipts: tuple[Receipt, ...] = field(default=(), compare=False)
     kind: ClassVar[str] = "join"
+
+    def to(self, agents: Iterable[str], receipts: Mapping[str, Receipt]) -> Join:
+        """Return the message for the site of these agents: with their receipts and no others."""
+        return replace(self, receipts=tuple(receipts[name] for name in agents if name in receipts))
 
 
 @dataclass(frozen=True)
 class Signed:
-    """An agent's key for a run, with its signature: hexadecimal digits (tacit.guarded.masks.keys.Statement)."""
+    """An agent's key for a run, with its signature: hexadecimal digits (tacit.agent.masks.keys.Statement)."""
 
     agent: str
     key: str
@@ -70,35 +79,35 @@ class Joined:
 
 @dataclass(frozen=True, eq=False)
 class Ask:
-    """Round t. `accepted` names the agents that are asked, each with the last of its rounds that the server took."""
+    """Question t to the agents `asked` of a site. Each array of `parameters` has one row, or a row for every agent.
+
+    In a secure sum, `attempt` counts from 0 on, and the answers go into a sum over exactly `peers`. Else `peers` is
+    empty.
+    """
 
     run: str
     agreed: str
     t: int
-    rho: float
-    accepted: dict[str, int]
-    w: Array
+    attempt: int
+    asked: tuple[str, ...]
+    peers: tuple[str, ...]
+    parameters: dict[str, Array]
     kind: ClassVar[str] = "ask"
-
-
-@dataclass(frozen=True)
-class Released:
-    """One agent's release: the hash of the dual that it was made with, and the head of the agent's ledger."""
-
-    agent: str
-    dual: str
-    head: str
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The releases of a round, z (n, J, K) with a row for each, and the agents that do not answer."""
+    """The covered values of the agents of a site, (n, d) uint64 with a row for each receipt, and who refuses.
+
+    In a secure sum a word is a masked share; else it is the bits of a float64.
+    """
 
     run: str
     t: int
-    released: tuple[Released, ...]
+    attempt: int
+    given: tuple[Receipt, ...]
     refused: tuple[str, ...]
-    z: Array
+    words: Array
     kind: ClassVar[str] = "answer"
 
 
@@ -116,40 +125,6 @@ class Meet:
 class Met:
     run: str
     kind: ClassVar[str] = "met"
-
-
-@dataclass(frozen=True, eq=False)
-class AskSum:
-    """Attempt `attempt`, from 0 on, at round t: a sum over exactly these peers, of gradients at the model w."""
-
-    run: str
-    agreed: str
-    t: int
-    attempt: int
-    peers: tuple[str, ...]
-    w: Array
-    kind: ClassVar[str] = "ask sum"
-
-
-@dataclass(frozen=True)
-class Given:
-    """One agent has given its masked words: the head of its ledger, after that."""
-
-    agent: str
-    head: str
-
-
-@dataclass(frozen=True, eq=False)
-class Shares:
-    """The masked words of the agents of a site, (n, d) uint64 with a row for each that is given."""
-
-    run: str
-    t: int
-    attempt: int
-    given: tuple[Given, ...]
-    refused: tuple[str, ...]
-    words: Array
-    kind: ClassVar[str] = "shares"
 
 
 @dataclass(frozen=True)
@@ -178,8 +153,7 @@ class Refusal:
 
 
 Message: TypeAlias = (
-    Hello | Introduction | Join | Joined | Ask | Answer | Meet | Met | AskSum | Shares | Close | Closed | Unjoined
-    | Refusal
+    Hello | Introduction | Join | Joined | Ask | Answer | Meet | Met | Close | Closed | Unjoined | Refusal
 )  # fmt: skip
-REQUESTS: tuple[type[Message], ...] = (Hello, Join, Ask, Meet, AskSum, Close)
-REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Answer, Met, Shares, Closed, Unjoined, Refusal)
+REQUESTS: tuple[type[Message], ...] = (Hello, Join, Meet, Ask, Close)
+REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Met, Answer, Closed, Unjoined, Refusal)

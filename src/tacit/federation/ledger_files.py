@@ -1,9 +1,9 @@
-"""The files of a site that must not be lost: the ledgers of its agents, their witnesses and signing keys.
+"""The files of a site that must not be lost: the ledgers of its agents, their witnesses, and keys.
 
     init      makes those that are not there yet; it is the only command that makes a ledger for a service
     opened    opens the ledger of an agent for the service; LedgerMissing if it or its witness is not there
     beside    opens it for another command, while the service may run
-    backup    copies ledgers and signing keys while the service may run; never a run's mask keys
+    backup    copies ledgers and keys while the service may run; never a run's mask keys
 
 tacit.federation.restore puts back what was lost.
 """
@@ -11,6 +11,7 @@ tacit.federation.restore puts back what was lost.
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,14 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit import toml
-from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerMissing
+from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerCorrupt, LedgerMissing
 from tacit.federation.site import Holding, Site
 from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.privacy.history import History
 from tacit.privacy.ledger import Ledger, Verified
+from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
 from tacit.privacy.witness import Witness
-from tacit.run import deploy
+from tacit.run import deployment
 from tacit.run.ledgers import file_of
 
 _AFTER_LOSS = (
@@ -34,11 +36,12 @@ _AFTER_LOSS = (
     "make it with tacit agent init SITE.toml."
 )
 KEYS = "keys"  # the directory of the signing keys in a backup
+RECEIPT_KEY = "receipts.key"  # beside the ledgers, and in a backup
 
 
 @dataclass(frozen=True)
 class Done:
-    """What was done with the files of one agent, in words, and the ledger as it is now."""
+    """What was done with the files of one agent or of the whole site, in words, and the ledger as it is now."""
 
     agent: str
     what: str
@@ -55,6 +58,28 @@ def witness_of(site: Site, agent: str, writes: bool = True) -> Witness:
     return Witness(site.witness / f"{Path(file_of(agent)).stem}.witness", agent, writes)
 
 
+def receipt_key(site: Site) -> ReceiptKey:
+    """Return the key with which the site makes receipts; LedgerMissing if it has none."""
+    path = site.ledger / RECEIPT_KEY
+    try:
+        secret = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except FileNotFoundError:
+        raise LedgerMissing(
+            f"the key of receipts is not at {path}. Without it, the receipts that coordinators keep prove nothing. Put "
+            "it back (tacit agent restore SITE.toml BACKUP). If the site never had one, or if it is lost, tacit agent "
+            "init SITE.toml makes one."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _damaged(path, str(error)) from None
+    if len(secret) != KEY_BYTES:
+        raise _damaged(path, f"it has {len(secret)} bytes, and a key has {KEY_BYTES}")
+    return ReceiptKey(secret)
+
+
+def _damaged(key: Path, why: str) -> LedgerCorrupt:
+    return LedgerCorrupt(f"the key of receipts {key} is damaged ({why}): put it back from a backup.")
+
+
 def opened(site: Site, holding: Holding) -> Ledger:
     """Open an agent's ledger, with its witness; refuse one that knows the records by another name."""
     file = ledger_file(site, holding.name)
@@ -63,7 +88,7 @@ def opened(site: Site, holding: Holding) -> Ledger:
             f"the ledger of agent {holding.name} is not at {file}. It counts what was released before, so that no new "
             f"one is made here: {_AFTER_LOSS}"
         )
-    ledger = Ledger.open(file, deploy.price, site.limit, create=False, witness=witness_of(site, holding.name))
+    ledger = Ledger.open(file, deployment.price, site.limit, create=False, witness=witness_of(site, holding.name))
     try:
         check_data_id(holding, ledger.history())
         ledger.settle()  # after a crash, the witness may be behind
@@ -85,7 +110,7 @@ def beside(site: Site, holding: Holding, changes: bool = False) -> Iterator[Ledg
     with ExitStack() as held:
         ours = changes and held.enter_context(locked(site.ledger, wait=False))
         witness = witness_of(site, holding.name, writes=ours)
-        yield held.enter_context(Ledger.open(file, deploy.price, create=False, witness=witness))
+        yield held.enter_context(Ledger.open(file, deployment.price, create=False, witness=witness))
 
 
 def check_data_id(holding: Holding, history: History) -> None:
@@ -123,12 +148,19 @@ def make_directories(site: Site) -> None:
 
 
 def init(site: Site) -> list[Done]:
-    """Make the ledger, the witness and the signing key of each agent that has none; check those that are there."""
+    """Make the ledger, the witness and the signing key of each agent that has none; check those that are there.
+
+    Make the site's key of receipts if there is none.
+    """
     make_directories(site)
     with alone(site):
         done = [_begun(site, one) for one in site.agents]
+        if not (key := site.ledger / RECEIPT_KEY).exists():
+            write_secret(key, secrets.token_hex(KEY_BYTES).encode() + b"\n")
+            done.append(Done(site.name, f"new key of receipts {key}"))
+        receipt_key(site)  # which refuses a damaged one
     if site.sum is not None:
-        from tacit.guarded.masks import files  # needs the extra `secure`
+        from tacit.agent.masks import files  # needs the extra `secure`
 
         for one in site.agents:
             if not (path := site.sum.key_file(one.name)).exists():
@@ -148,7 +180,7 @@ def _begun(site: Site, one: Holding) -> Done:
     if new:
         _check_unused(site, one)
     held = None if unwitnessed else witness
-    with Ledger.open(file, deploy.price, site.limit, create=new, witness=held) as ledger:
+    with Ledger.open(file, deployment.price, site.limit, create=new, witness=held) as ledger:
         found = ledger.verify()
         if unwitnessed:
             ledger.attest(witness)
@@ -159,7 +191,7 @@ def _begun(site: Site, one: Holding) -> Done:
 def _check_unused(site: Site, one: Holding) -> None:
     """Refuse a new ledger for data that another ledger of the site has counted: its limit would be spent twice."""
     for file in sorted(site.ledger.glob("*.ledger")):
-        with Ledger.open(file, deploy.price, create=False) as ledger:
+        with Ledger.open(file, deployment.price, create=False) as ledger:
             history = ledger.history()
         if one.data_id in history.spent or one.data_id in {data_id for data_id, _ in history.places}:
             raise DataRenamed(
@@ -170,7 +202,7 @@ def _check_unused(site: Site, one: Holding) -> None:
 
 
 def backup(site: Site, to: Path) -> list[Done]:
-    """Copy ledgers and signing keys into a new directory, which appears whole or not at all."""
+    """Copy ledgers and keys into a new directory, which appears whole or not at all."""
     if to.exists():
         raise DataError(f"{to} exists already: name a new directory for the backup.")
     if to.resolve().is_relative_to(site.ledger.resolve()):
@@ -179,6 +211,9 @@ def backup(site: Site, to: Path) -> list[Done]:
     draft = Path(tempfile.mkdtemp(prefix=f".{to.name}-", dir=to.parent))  # mode 0700
     try:
         done = [_copied(site, one, draft) for one in site.agents]
+        if (key := site.ledger / RECEIPT_KEY).exists():  # a site of an earlier version has none
+            copy_secret(key, draft / key.name)
+            done.append(Done(site.name, f"key of receipts {key.name}"))
         if site.sum is not None:
             (draft / KEYS).mkdir(mode=0o700)
             for one in site.agents:
@@ -197,14 +232,23 @@ def _copied(site: Site, one: Holding, to: Path) -> Done:
     copy = to / file_of(one.name)
     with beside(site, one) as ledger:
         ledger.backup(copy)
-    with Ledger.open(copy, deploy.price, create=False) as found:
+    with Ledger.open(copy, deployment.price, create=False) as found:
         return Done(one.name, f"ledger {copy.name}", found.verify())
 
 
 def copy_secret(path: Path, to: Path) -> None:
     """Copy a key into a new file of mode 0600, to the disk."""
-    with open(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(path.read_bytes())
+    write_secret(to, path.read_bytes())
+
+
+def write_secret(to: Path, secret: bytes) -> None:
+    """Write a new file of mode 0600, to the disk. It appears whole or not at all."""
+    draft = to.with_name(f".{to.name}.draft")
+    draft.unlink(missing_ok=True)  # of a process that was killed here
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(secret)
         file.flush()
         os.fsync(file.fileno())
+    os.link(draft, to)
+    draft.unlink()
     sync_folder(to.parent)

@@ -18,11 +18,9 @@ from tacit.federation.kinds import (
     REQUESTS,
     Answer,
     Ask,
-    AskSum,
     Close,
     Closed,
     Counts,
-    Given,
     Hello,
     Introduction,
     Join,
@@ -31,20 +29,19 @@ from tacit.federation.kinds import (
     Message,
     Met,
     Refusal,
-    Released,
-    Shares,
     Signed,
     Unjoined,
 )
+from tacit.privacy.receipt import Receipt
 from tacit.types import Array, is_unicode
 
 __all__ = [
-    "LONGEST_NAME", "REPLIES", "REQUESTS", "VERSION", "Answer", "Ask", "AskSum", "Close", "Closed", "Counts", "Given",
-    "Hello", "Introduction", "Join", "Joined", "Meet", "Message", "Met", "Refusal", "Released", "Shares", "Signed",
-    "Unjoined", "is_name", "read", "written",
+    "LONGEST_NAME", "REPLIES", "REQUESTS", "VERSION", "Answer", "Ask", "Close", "Closed", "Counts",
+    "Hello", "Introduction", "Join", "Joined", "Meet", "Message", "Met", "Receipt", "Refusal", "Signed", "Unjoined",
+    "is_name", "read", "written",
 ]  # fmt: skip
 
-VERSION = 1
+VERSION = 2  # 1 had messages for steps of ADMM (tacit 0.2)
 LONGEST_NAME = 200
 
 
@@ -54,9 +51,10 @@ def written(message: Message) -> tuple[wire.Header, bytes]:
     body = b""
     for each in dataclasses.fields(message):
         value = getattr(message, each.name)
-        if isinstance(value, np.ndarray):
-            header["arrays"][each.name] = list(value.shape)
-            body += np.ascontiguousarray(value, _ARRAYS[each.name]).tobytes()
+        if each.name in _TYPES:
+            for name, array in value.items() if each.name == _PARAMETERS else [(each.name, value)]:
+                header["arrays"][name] = list(array.shape)
+                body += np.ascontiguousarray(array, _TYPES[each.name]).tobytes()
         else:
             header[each.name] = [dataclasses.asdict(one) for one in value] if each.name in _ROWS else _plain(value)
     return header, body
@@ -69,29 +67,39 @@ def _plain(value: Any) -> Any:
 
 def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -> Message:
     """The message that a header and a body are; Unfit where they are none of the allowed types."""
+    if type(header.get("version")) is not int or header["version"] != VERSION:
+        other = header.get("version") if type(header.get("version")) is int else "unknown"
+        raise Unfit(
+            f"the message has version {other} of the wire format, and this is version {VERSION}: install the same "
+            "version of tacit everywhere."
+        )
     kinds = {one.kind: one for one in allowed}
     kind = header.get("kind")
     if type(kind) is not str or kind not in kinds:
         raise Unfit(f"a message is one of {', '.join(kinds)}.")
-    if type(header.get("version")) is not int or header["version"] != VERSION:
-        raise Unfit(f"the message is of another version than {VERSION}: install the same version of tacit everywhere.")
     message = kinds[kind]
     names = [each.name for each in dataclasses.fields(message)]
-    arrays = [name for name in names if name in _ARRAYS]
+    arrays = [name for name in names if name in _TYPES]
     if set(header) != {"version", "kind", "arrays", *names} - set(arrays):
         raise Unfit(f"a message {kind} has the fields {', '.join(names)} and no others.")
     try:
         shapes, data = wire.sizes(header), wire.pieces(header, body)
     except wire.Malformed as error:
         raise Unfit(str(error)) from error
-    if list(shapes) != arrays:
+    if _PARAMETERS in arrays:  # a query names them; the gate of an agent holds them to its form
+        if len(shapes) > MOST_PARAMETERS or not all(map(is_name, shapes)):
+            raise Unfit(f"a question has at most {MOST_PARAMETERS} parameters, each with a name.")
+    elif list(shapes) != arrays:
         raise Unfit(f"a message {kind} has the arrays {', '.join(arrays) or 'none'} and no others.")
-    values: dict[str, Any] = {
-        name: _native(np.frombuffer(data[name], _ARRAYS[name])).reshape(shapes[name])
-        if name in _ARRAYS
-        else _CHECKS[name](name, header[name])
-        for name in names
-    }
+
+    def array(name: str, of: str) -> Array:
+        return _native(np.frombuffer(data[name], _TYPES[of])).reshape(shapes[name])
+
+    values: dict[str, Any] = {name: _CHECKS[name](name, header[name]) for name in names if name not in _TYPES}
+    if _PARAMETERS in arrays:
+        values[_PARAMETERS] = {name: array(name, _PARAMETERS) for name in shapes}
+    else:
+        values |= {name: array(name, name) for name in arrays}
     return message(**values)
 
 
@@ -133,12 +141,6 @@ def _whole(name: str, value: object, least: int = 0) -> int:
     return value
 
 
-def _number(name: str, value: object) -> float:
-    if type(value) is not float:  # JSON that spells NaN or inf was refused before
-        raise Unfit(f"{name} is a number with a decimal point.")
-    return value
-
-
 def _items(name: str, value: object) -> list[Any]:
     if type(value) is not list:
         raise Unfit(f"{name} is a list.")
@@ -160,12 +162,6 @@ def _counts(name: str, value: object) -> Counts:
     return tuple((_named(name, who), _whole(name, count, 1)) for who, count in pairs)
 
 
-def _accepted(name: str, value: object) -> dict[str, int]:
-    if type(value) is not dict or not value:
-        raise Unfit(f"{name} gives a round for each agent that is asked.")
-    return {_named(name, who): _whole(name, t) for who, t in value.items()}
-
-
 def _rows(kind: type[Any], name: str, value: object) -> tuple[Any, ...]:
     """What each of several agents has sent, as values of a kind whose fields are checked one by one."""
     keys, found = [each.name for each in dataclasses.fields(kind)], []
@@ -181,14 +177,15 @@ def _native(array: Array) -> Array:
     return array.astype(array.dtype.newbyteorder("="))
 
 
-_ARRAYS = {"w": "<f8", "z": "<f8", "words": "<u8"}  # every array has items of eight bytes (tacit.federation.wire)
-_ROWS = {"released": Released, "given": Given, "signed": Signed}
+_PARAMETERS, MOST_PARAMETERS = "parameters", 16
+_TYPES = {_PARAMETERS: "<f8", "words": "<u8"}  # of arrays, by field: items of eight bytes (tacit.federation.wire)
+_ROWS = {"given": Receipt, "receipts": Receipt, "signed": Signed}
 _OF_ROWS: dict[str, Any] = {
-    "agent": _named, "dual": _hash, "head": _hash, "key": _hash, "signature": partial(_digits, 128),
+    "agent": _named, "first": _hash, "entries": partial(_whole, least=1), "head": _hash, "tag": _hash, "key": _hash,
+    "signature": partial(_digits, 128),
 }  # fmt: skip
 _CHECKS: dict[str, Any] = {
     "site": _named, "public": _long_text, "agents": _counts, "run": _text, "spec": _long_text, "agreed": _hash,
-    "t": lambda name, value: _whole(name, value, 1), "rho": _number, "accepted": _accepted, "refused": _names,
-    "joined": _names, "attempt": _whole, "peers": _names,
-    **{name: partial(_rows, kind) for name, kind in _ROWS.items()},
+    "t": lambda name, value: _whole(name, value, 1), "refused": _names, "joined": _names, "attempt": _whole,
+    "asked": _names, "peers": _names, **{name: partial(_rows, kind) for name, kind in _ROWS.items()},
 }  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +28,7 @@ from tacit.federation.messages import (
     Meet,
     Message,
     Met,
+    Receipt,
     Refusal,
     Signed,
     Unjoined,
@@ -102,7 +103,7 @@ class Opening:
         """
         sites = {site.name: site for site in plan.sites}
         found: dict[str, Introduction] = {}
-        for name, reply in self.replies(sites, Hello(), (Introduction,)):
+        for name, reply in self.replies(dict.fromkeys(sites, Hello()), (Introduction,)):
             if isinstance(reply, Introduction):
                 found[name] = reply
                 self.log(f"site {name} is here with {counted(len(reply.agents), 'agent')}", site=name)
@@ -116,10 +117,13 @@ class Opening:
             self.log(f"the run begins without site {name}: it is not here", site=name)
         return _agreeing({name: (site, found[name]) for name, site in sites.items() if name in found}, declared)
 
-    def joined(self, join: Join, sites: Mapping[str, Sequence[str]]) -> dict[str, tuple[Signed, ...]]:
-        """Let every site join the run; stop where one refuses, before anything is released. Return the signed keys."""
+    def joined(
+        self, join: Join, sites: Mapping[str, Sequence[str]], receipts: Mapping[str, Receipt]
+    ) -> dict[str, tuple[Signed, ...]]:
+        """Let every site join the run; stop if one refuses, before anything is released. Return the signed keys."""
         ready: dict[str, tuple[Signed, ...]] = {}
-        for name, reply in self.replies(sites, join, (Joined, Refusal)):
+        joins = {name: join.to(agents, receipts) for name, agents in sites.items()}
+        for name, reply in self.replies(joins, (Joined, Refusal)):
             if isinstance(reply, Refusal) or (isinstance(reply, Joined) and set(reply.joined) != set(sites[name])):
                 raise IncompatibleError(
                     f"site {name} does not join the run, and nothing was released: ask there why (its log says so; its "
@@ -135,9 +139,9 @@ class Opening:
             )
         return ready
 
-    def met(self, join: Join, sites: Mapping[str, Sequence[str]]) -> Meet:
+    def met(self, join: Join, sites: Mapping[str, Sequence[str]], receipts: Mapping[str, Receipt]) -> Meet:
         """Let every site join, and meet all others; return what they were told."""
-        signed = self.joined(join, sites)
+        signed = self.joined(join, sites, receipts)
         for name, agents in sites.items():
             if {one.agent for one in signed[name]} != set(agents):
                 raise IncompatibleError(
@@ -147,7 +151,7 @@ class Opening:
         meet = Meet(join.run, join.agreed, tuple(one for some in signed.values() for one in some))
         left = self._met(meet, sites)
         if left:  # a service that was started again in between joins again
-            self.joined(join, left)
+            self.joined(join, left, receipts)
             left = self._met(meet, left)
         if left:
             raise Suspended(
@@ -159,7 +163,7 @@ class Opening:
     def _met(self, meet: Meet, sites: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
         """Introduce all agents to these sites; return those that have been started again meanwhile."""
         silent, again = dict(sites), {}
-        for name, reply in self.replies(sites, meet, (Met, Refusal, Unjoined)):
+        for name, reply in self.replies(dict.fromkeys(sites, meet), (Met, Refusal, Unjoined)):
             if isinstance(reply, Refusal):
                 raise IncompatibleError(
                     f"site {name} does not take the keys of the others, and nothing was released: ask there why (its "
@@ -179,26 +183,25 @@ class Opening:
         return again
 
     def replies(
-        self, sites: Iterable[str], request: Message, wanted: tuple[type[Message], ...],
-        seconds: float | None = None,
-    ) -> Iterator[tuple[str, Message]]:  # fmt: skip
-        """Send a request to all sites, again and again; yield the first wanted reply of each, until the deadline."""
+        self, requests: Mapping[str, Message], wanted: tuple[type[Message], ...], seconds: float | None = None
+    ) -> Iterator[tuple[str, Message]]:
+        """Send each site its request, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
-        left, remind = list(sites), Reminder(self.carrier, self.log, self.clock)
+        left, remind = list(requests), Reminder(self.carrier, self.log, self.clock)
         while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
-                    self.carrier.send(name, *messages.written(request))
+                    self.carrier.send(name, *messages.written(requests[name]))
             self.waiting(left)
-            remind(_WHAT[request.kind], left)
+            remind(_WHAT[requests[left[0]].kind], left)
             for name, header, body in self.carrier.received(min(AT_MOST, self.faults.resend)):
                 try:
                     reply = messages.read(header, body, messages.REPLIES)
                 except Unfit as error:
                     self.log(f"site {name} sent what is no message: {error}", site=name)
                     continue
-                run = getattr(request, "run", "")
+                run = getattr(requests.get(name), "run", "")
                 ours = type(reply) in wanted and getattr(reply, "run", run) in (run, "")
                 if name in left and ours:
                     left.remove(name)

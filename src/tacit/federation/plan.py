@@ -1,6 +1,6 @@
 """What a coordinator's folder says: the sites of the federation, and what becomes of answers that are missing.
 
-    federation.toml   [federation] name
+    federation.toml   [federation] name; most_records, for all agents or as { agent = number } (optional)
                       [faults]     deadline, resend, missing, most_missed, start, start_deadline   (all optional)
                       [[site]]     name, agents = ["...", ...], and node, the id of its Flower node
     run.toml          keys of `tacit train`
@@ -12,13 +12,13 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tacit import toml
-from tacit.errors import SpecError, unknown
-from tacit.federation.messages import LONGEST_NAME
+from tacit.errors import DataError, SpecError, unknown
+from tacit.federation.messages import LONGEST_NAME, Counts
 from tacit.types import is_unicode
 
 FEDERATION, RUN = "federation.toml", "run.toml"
@@ -32,7 +32,9 @@ class Faults:
 
     deadline: float = 120.0  # seconds of a round, after which it goes on without those that have not answered
     resend: float = 20.0  # seconds after which the same question is sent again
-    missing: str = "reuse"  # or "stop": a missing agent is counted with its last release, or the run is suspended
+    # "reuse": a missing agent is counted with its last release; "stop": the run is suspended; None: "reuse" if the
+    # method's answers can stand for later ones, else "stop"
+    missing: str | None = None
     most_missed: int = 5  # rounds in a row that an agent may miss, before the run is suspended
     start: str = "all"  # or "present": a run begins when all sites are there, or with those that are
     start_deadline: float = 600.0  # seconds that the coordinator waits for sites before the first round
@@ -42,7 +44,7 @@ class Faults:
             if not 0 < getattr(self, name) < math.inf:
                 raise SpecError(f"{FEDERATION}: faults.{name} is a positive number of seconds.")
         for name, allowed in (("missing", ("reuse", "stop")), ("start", ("all", "present"))):
-            if getattr(self, name) not in allowed:
+            if getattr(self, name) not in (*allowed, getattr(Faults, name)):
                 raise SpecError(f'{FEDERATION}: faults.{name} is "{allowed[0]}" or "{allowed[1]}".')
         if self.most_missed < 0:
             raise SpecError(f"{FEDERATION}: faults.most_missed is a whole number of at least 0.")
@@ -59,11 +61,16 @@ class Site:
 
 @dataclass(frozen=True)
 class Plan:
-    """What federation.toml says."""
+    """What federation.toml says.
+
+    `most_records` is the largest number of records that an agent may declare, for agents that have such a limit. The
+    weight of an agent grows with its number of records, and nobody but its site can count them.
+    """
 
     name: str
     sites: tuple[Site, ...]
     faults: Faults = Faults()
+    most_records: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not PLAIN.fullmatch(self.name):
@@ -76,6 +83,20 @@ class Plan:
         for site in self.sites:
             if not site.agents:
                 raise SpecError(f"{FEDERATION}: site {site.name} has no agents: list them, agents = [...].")
+        listed = [agent for site in self.sites for agent in site.agents]
+        for agent in self.most_records:
+            if agent not in listed:
+                raise unknown("agent of federation.most_records", agent, listed)
+
+    def check_records(self, sites: Mapping[str, Counts]) -> None:
+        """Refuse an agent that declares more records than it may have."""
+        for site, agents in sites.items():
+            for who, count in agents:
+                if (most := self.most_records.get(who)) is not None and count > most:
+                    raise DataError(
+                        f"agent {who} of site {site} declares {count} records, and federation.most_records allows "
+                        f"{most}: ask the site why. Then correct its table, or {FEDERATION}."
+                    )
 
 
 def read_plan(folder: Path) -> Plan:
@@ -85,13 +106,14 @@ def read_plan(folder: Path) -> Plan:
     for section in found:
         if section not in ("federation", "faults", "site"):
             raise unknown(f"section of {path}", section, ("federation", "faults", "site"))
-    own = _section(found, "federation", ("name",))
+    own = _section(found, "federation", ("name", "most_records"))
     if type(own.get("name")) is not str:
         raise SpecError(f"{path} gives the federation no name: add [federation] with name.")
     sites = found.get("site", [])
     if type(sites) is not list:
         raise SpecError(f"{path}: write each site as [[site]], in two pairs of brackets.")
-    return Plan(own["name"], tuple(map(_site, sites)), _faults(found))
+    listed = tuple(map(_site, sites))
+    return Plan(own["name"], listed, _faults(found), _most_records(own.get("most_records", {}), listed))
 
 
 def _section(found: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -105,13 +127,24 @@ def _section(found: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict
 
 
 def _faults(found: Mapping[str, Any]) -> Faults:
-    defaults = {each.name: each.default for each in dataclasses.fields(Faults)}
-    values = _section(found, "faults", tuple(defaults))
+    usual = {each.name: each.default for each in dataclasses.fields(Faults)} | {"missing": "reuse"}
+    values = _section(found, "faults", tuple(usual))
     for name, value in values.items():
-        kind = type(defaults[name])
+        kind = type(usual[name])
         if type(value) is not kind and not (kind is float and type(value) is int):
-            raise SpecError(f"{FEDERATION}: faults.{name} takes a value such as {defaults[name]!r}, got {value!r}.")
+            raise SpecError(f"{FEDERATION}: faults.{name} takes a value such as {usual[name]!r}, got {value!r}.")
     return Faults(**values)
+
+
+def _most_records(value: object, sites: tuple[Site, ...]) -> dict[str, int]:
+    """Return the limit of each agent that has one; a number is that of all."""
+    each: dict[str, Any] = value if isinstance(value, dict) else {who: value for site in sites for who in site.agents}
+    if not all(type(most) is int and most >= 1 for most in each.values()):
+        raise SpecError(
+            f"{FEDERATION}: federation.most_records is a whole number of at least 1 for all agents, or "
+            "{ agent = number, ... } for some."
+        )
+    return each
 
 
 def _site(values: object) -> Site:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tacit.errors import DataError, LedgerCorrupt, LedgerMissing
 from tacit.federation.ledger_files import (
     KEYS,
+    RECEIPT_KEY,
     Done,
     alone,
     copy_secret,
@@ -27,11 +28,11 @@ from tacit.federation.site import Holding, Site
 from tacit.machine import sync_folder
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Release
-from tacit.run import deploy
+from tacit.run import deployment
 
 
 def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str | None = None) -> list[Done]:
-    """Put back the ledgers that are missing, damaged or older than their witness, and the signing keys.
+    """Put back the ledgers that are missing, damaged or older than their witness, and missing keys.
 
     A ledger that has all entries of the backup is kept: only its witness was lost. In both cases, every run that the
     ledger had joined counts as answered to the end of its terms, and has ended. `lost` are releases that the owner
@@ -44,6 +45,8 @@ def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str |
     with alone(site):
         broken = [one for one in chosen if not _is_whole(site, one)]
         if not broken:
+            if done := _restored_keys(site, source):
+                return done
             raise DataError(
                 "all ledgers are whole and go through their witnesses, so that nothing is to be restored: a backup "
                 "would only be older. To charge a run that is not in a ledger: tacit ledger charge FILE."
@@ -85,7 +88,7 @@ def _draft(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> s
         raise DataError(f"{source / file.name} does not exist: name a directory that tacit agent backup has written.")
     copy_secret(source / file.name, draft)  # a backup may be on a disk that cannot be written
     taken = "from the backup"
-    with Ledger.open(draft, deploy.price, create=False) as ledger:
+    with Ledger.open(draft, deployment.price, create=False) as ledger:
         theirs = ledger.verify()
         if (present := _present(file)) is not None:
             ours, heads = present
@@ -99,17 +102,25 @@ def _draft(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> s
                 )
     if taken != "from the backup":
         _clear(draft)
-        with Ledger.open(file, deploy.price, create=False) as ledger:
+        with Ledger.open(file, deployment.price, create=False) as ledger:
             ledger.backup(draft)
-    with Ledger.open(draft, deploy.price, create=False) as ledger:
-        ledger.mark_restored(one.data_id, lost)
+    with Ledger.open(draft, deployment.price, create=False) as ledger:
+        ledger.mark_restored(one.data_id, lost, _witnessed(site, one))
     return taken
+
+
+def _witnessed(site: Site, one: Holding) -> str | None:
+    """Return the last head that the ledger is known to have had; None if its witness is missing or damaged."""
+    try:
+        return witness_of(site, one.name).read().head
+    except (LedgerMissing, LedgerCorrupt):
+        return None
 
 
 def _present(file: Path) -> tuple[str, set[str]] | None:
     """Return the head of the present ledger, and all its earlier heads; None if it is missing or damaged."""
     try:
-        with Ledger.open(file, deploy.price, create=False) as ledger:
+        with Ledger.open(file, deployment.price, create=False) as ledger:
             return ledger.verify().head, {entry.hash for entry in ledger.entries()}
     except (LedgerCorrupt, DataError):
         return None
@@ -120,7 +131,7 @@ def _restored(site: Site, one: Holding, taken: str) -> Done:
     set_aside = _set_aside(file)
     os.rename(_draft_of(site, one), file)
     sync_folder(file.parent)
-    with Ledger.open(file, deploy.price, create=False) as ledger:
+    with Ledger.open(file, deployment.price, create=False) as ledger:
         ledger.attest(witness_of(site, one.name))
         kept = f"; what was there is now {set_aside.name}" if set_aside else ""
         return Done(one.name, f"restored {file} {taken}{kept}", ledger.verify())
@@ -143,12 +154,16 @@ def _forget_run_keys(site: Site) -> None:
 
 
 def _restored_keys(site: Site, source: Path) -> list[Done]:
-    done = []
+    """Put back the keys that are missing and in the backup."""
+    keys = [(site.name, "key of receipts", source / RECEIPT_KEY, site.ledger / RECEIPT_KEY)]
     for one in site.agents if site.sum is not None else ():
         assert site.sum is not None
         path = site.sum.key_file(one.name)
-        if not path.exists() and (source / KEYS / path.name).is_file():
+        keys.append((one.name, "signing key", source / KEYS / path.name, path))
+    done = []
+    for whose, kind, kept, path in keys:
+        if not path.exists() and kept.is_file():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            copy_secret(source / KEYS / path.name, path)
-            done.append(Done(one.name, f"restored signing key {path}"))
+            copy_secret(kept, path)
+            done.append(Done(whose, f"restored {kind} {path}"))
     return done

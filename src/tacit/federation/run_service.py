@@ -1,7 +1,7 @@
 """The agents of a site in one run: each answers by itself, side by side with the others.
 
-`Office` is what all runs of a service share. `JoinedRun` is a run whose agents release models. A run behind a secure
-sum is in tacit.federation.sum_service. Both reply to messages, one at a time.
+`Office` is what all runs of a service share, and `SiteRun` is one run. What a secure sum needs besides is in
+tacit.federation.sum_service.
 """
 
 from __future__ import annotations
@@ -10,37 +10,59 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from tacit.errors import Unfit
+from tacit.agent.agent import DeployedAgent
+from tacit.agent.agreement import Agreement
+from tacit.agent.cover import Alone, Cover
+from tacit.agent.gate import Question
+from tacit.errors import LedgerCorrupt, Unfit
+from tacit.federation import wire
 from tacit.federation.log import Log, reason
-from tacit.federation.messages import Answer, Ask, AskSum, Close, Join, Message, Refusal, Released, Signed
-from tacit.guarded.agent import Resident
-from tacit.guarded.gate import Question
+from tacit.federation.messages import (
+    Answer,
+    Ask,
+    Close,
+    Join,
+    Meet,
+    Message,
+    Met,
+    Refusal,
+    Signed,
+    Unjoined,
+)
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.terms import Key
+from tacit.privacy.receipt import Receipt, ReceiptKey
+from tacit.privacy.terms import Key, Terms
+from tacit.query.query import AgentQuery
 from tacit.types import Array
 
-Given = TypeVar("Given")
+if TYPE_CHECKING:
+    from tacit.agent.cover import Masked
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Office:
-    """What the runs of a service share: ledgers and data ids of its agents by name, threads, and the owner's log."""
+    """What the runs of a service share: ledgers and data ids of its agents by name, the key of receipts, threads, and
+    the owner's log.
+    """
 
     ledgers: Mapping[str, Ledger]
     data_ids: Mapping[str, str]
+    receipts: ReceiptKey
     threads: ThreadPoolExecutor
     log: Log
 
     def answers(
-        self, names: Iterable[str], ask: Ask | AskSum, answer: Callable[[str], Given]
-    ) -> tuple[list[Given], tuple[str, ...]]:
+        self, names: Iterable[str], ask: Ask, answer: Callable[[str], T]
+    ) -> tuple[list[T], tuple[str, ...]]:
         """The answers of these agents, and the names of those that refuse: of them, nothing else leaves."""
 
-        def one(name: str) -> Given | None:
+        def one(name: str) -> T | None:
             try:
                 return answer(name)
             except Exception as error:  # of one agent: the others answer
@@ -56,6 +78,26 @@ class Office:
         self.log(told, event="answered", run=ask.run, round=ask.t, refused=list(refused))
         return given, refused
 
+    def confront(self, shown: Iterable[Receipt]) -> None:
+        """Compare ledgers with receipts that a coordinator shows; raise Unfit if this site has not made one of them.
+
+        A receipt that a ledger contradicts stops that agent for good (Ledger.confront).
+        """
+        shown = tuple(shown)
+        for one in shown:
+            if one.agent not in self.ledgers or not self.receipts.made(one):
+                raise Unfit(
+                    f"a receipt of agent {one.agent!r} was not made with the key of this site: nothing was changed. "
+                    "If the key is a new one, the coordinator deletes receipts.json in its folder and starts a new run."
+                )
+        stopped = None
+        for one in shown:
+            try:
+                self.ledgers[one.agent].confront(one.position)
+            except LedgerCorrupt as error:
+                stopped = error
+        if stopped is not None:
+            raise stopped
 
     def ended(self, close: Close) -> bool:
         """End a run in every ledger that knows it, and drop its stored answers; return False if its terms are others.
@@ -76,62 +118,118 @@ class Office:
         return True
 
 
-class Loaded(Protocol):
-    """A run that the agents of this site have joined; `lock` lets one message in at a time."""
+class Sum(Protocol):
+    """What the agents of a run behind a secure sum need of their site: keys, and the check of the others' keys."""
 
     @property
-    def join(self) -> Join: ...
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def lock(self) -> threading.Lock: ...
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The agents of this site in the run."""
-    @property
     def signed(self) -> tuple[Signed, ...]:
-        """Their keys for a secure sum."""
-    def reply(self, message: Message) -> Message:
-        """The reply to a message of the run."""
-    def end(self) -> None:
-        """Answer no more."""
+        """The keys of the site's agents in the run."""
+
+    def covers(self, meet: Meet, agreements: Mapping[str, Agreement]) -> dict[str, Masked]:
+        """Check the keys of all agents of the run; return how the answers of each agent of the site leave."""
 
 
 @dataclass(frozen=True, eq=False)
-class JoinedRun:
-    """A run whose agents release models."""
+class Entrant:
+    """An agent of a run: all of a deployed agent but its cover, which in a secure sum the keys of the others decide."""
+
+    name: str
+    data_id: str
+    queries: tuple[AgentQuery[Any], ...]
+    agreement: Agreement
+    terms: Terms
+    store: Ledger
+
+    def covered(self, cover: Cover) -> DeployedAgent:
+        """Return the agent, which joins the run."""
+        return DeployedAgent(
+            self.name, self.data_id, self.queries, self.agreement, self.terms, cover, self.store
+        )
+
+
+@dataclass(eq=False)
+class SiteRun:
+    """A run that agents of this site take part in. In a secure sum they answer once the keys of all agents were met."""
 
     join: Join
-    shape: tuple[int, int]
-    agents: dict[str, Resident]
+    entrants: dict[str, Entrant]
     office: Office
-    signed: tuple[Signed, ...] = ()
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    sum: Sum | None = None
+    met: tuple[Signed, ...] = ()
+    agents: dict[str, DeployedAgent] = field(default_factory=dict)
+    ended: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)  # lets one message in at a time
+
+    def __post_init__(self) -> None:
+        """Let the agents join, unless they have to meet others first."""
+        if self.sum is None:
+            self.agents = {
+                name: one.covered(Alone(one.agreement, len(one.queries[0].records)))
+                for name, one in self.entrants.items()
+            }
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.agents)
+        """The agents of this site in the run."""
+        return tuple(self.entrants)
+
+    @property
+    def signed(self) -> tuple[Signed, ...]:
+        """Their keys for a secure sum."""
+        return () if self.sum is None else self.sum.signed
+
+    @property
+    def largest_question(self) -> int:
+        """The bytes of the largest parameters that a question of the run may have."""
+        queries = [one.query for entrant in self.entrants.values() for one in entrant.agreement.queries]
+        return wire.ITEM * len(self.entrants) * max(query.parameters.size for query in queries)
 
     def end(self) -> None:
-        """Do nothing: the ledgers refuse later questions."""
+        """Answer no more: whoever waits for an answer of this run finds it gone."""
+        self.ended, self.agents = True, {}
 
     def reply(self, message: Message) -> Message:
-        """The answers of all agents that are asked."""
-        if not isinstance(message, Ask):
-            raise Unfit(f"run {self.join.run!r} trusts no secure sum, and a message is of one.")
-        for name in message.accepted:
+        """Meet the other agents of a secure sum, or answer a question."""
+        assert isinstance(message, Meet | Ask), "other messages are for the service"
+        if isinstance(message, Meet) and self.sum is None:
+            raise Unfit(f"run {self.join.run!r} has no secure sum: its agents meet nobody.")
+        if message.agreed != self.join.agreed:
+            raise Unfit(f"a message of run {message.run!r} has the hash of another agreement.")
+        if self.ended or (isinstance(message, Ask) and not self.agents):
+            return Unjoined(message.run)
+        return self._meet(message) if isinstance(message, Meet) else self._answer(message)
+
+    def _meet(self, meet: Meet) -> Met:
+        """Check the keys of all agents, once: nobody can be replaced afterwards."""
+        assert self.sum is not None, "only a secure sum has keys"
+        signed = tuple(sorted(meet.signed, key=lambda one: one.agent))
+        if self.agents:
+            if signed != self.met:
+                raise Unfit(f"other keys came for run {meet.run!r}, which has met: it keeps the keys that it has.")
+            return Met(meet.run)
+        covers = self.sum.covers(meet, {name: one.agreement for name, one in self.entrants.items()})
+        self.agents = {name: one.covered(covers[name]) for name, one in self.entrants.items()}
+        self.met = signed
+        return Met(meet.run)
+
+    def _answer(self, ask: Ask) -> Message:
+        """Return the answers of the agents that are asked, and the names of those that refuse."""
+        for name in ask.asked:
             if name not in self.agents:
                 raise Unfit(f"agent {name!r} is not one of this site in run {self.join.run!r}.")
-        asked = [name for name in self.agents if name in message.accepted]
-        given, refused = self.office.answers(asked, message, lambda name: self._one(self.agents[name], message))
+        if not ask.asked or any(rows.shape[:1] not in ((1,), (len(ask.asked),)) for rows in ask.parameters.values()):
+            raise Unfit("a question names agents, and has parameters for all of them together or for each.")
+        place = {name: n for n, name in enumerate(ask.asked)}
+        given, refused = self.office.answers(ask.asked, ask, lambda name: self._one(ask, name, place[name]))
         if not given:
-            return Refusal(message.run)
-        z = np.stack([z for _, z in given])
-        return Answer(message.run, message.t, tuple(one for one, _ in given), refused, z)
+            return Refusal(ask.run)
+        words = np.stack([row.reshape(-1).view(np.uint64) for _, row in given])
+        return Answer(ask.run, ask.t, ask.attempt, tuple(one for one, _ in given), refused, words)
 
-    def _one(self, resident: Resident, ask: Ask) -> tuple[Released, Array]:
-        agent = resident.agent
-        body = {"w": ask.w, "rho": ask.rho, "accepted": ask.accepted[agent.name]}
-        leaving, dual = resident.respond(Question(ask.run, ask.agreed, ask.t, body))
-        head = self.office.ledgers[agent.name].head_after(Key(agent.data_id, ask.run, ask.t))
-        return Released(agent.name, dual, head), leaving.body["z"]
+    def _one(self, ask: Ask, name: str, row: int) -> tuple[Receipt, Array]:
+        parameters = {part: rows[row if len(rows) > 1 else 0] for part, rows in ask.parameters.items()}
+        agent, ledger = self.agents[name], self.office.ledgers[name]
+        answer = agent.answer(Question(ask.run, ask.agreed, ask.t, parameters, ask.attempt, ask.peers))
+        position = ledger.position_after(name, Key(agent.data_id, ask.run, ask.t, ask.attempt))
+        ledger.forget_later(ask.run, ask.t - 1)  # the coordinator has saved what it made of an earlier round
+        return self.office.receipts.receipt(position), answer.value

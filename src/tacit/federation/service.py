@@ -7,15 +7,12 @@ one message to the next but what can be made again from the site file, the ledge
 
 from __future__ import annotations
 
-import math
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tacit.engine.side_by_side import THREADS
 from tacit.errors import TacitError, Unfit
 from tacit.federation import facts, ledger_files, wire
 from tacit.federation.agreement import spec_of
@@ -24,7 +21,6 @@ from tacit.federation.mapped import MappedRecords
 from tacit.federation.messages import (
     REQUESTS,
     Ask,
-    AskSum,
     Close,
     Closed,
     Hello,
@@ -39,17 +35,14 @@ from tacit.federation.messages import (
     read,
     written,
 )
-from tacit.federation.run_service import JoinedRun, Loaded, Office
+from tacit.federation.run_service import Entrant, Office, SiteRun
 from tacit.federation.site import Holding, Site, load
-from tacit.guarded.agent import Guarded, Resident
-from tacit.guarded.half import AdmmHalf
 from tacit.machine import cores
 from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.summed import Summed
-from tacit.privacy.terms import Terms
 from tacit.run import build, deploy
-from tacit.run.compose import AdmmSetup
+from tacit.run.asking import THREADS
+from tacit.run.deployment import Deployment, price
 from tacit.run.ledgers import allow_files
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -69,14 +62,15 @@ class Service:
         self.mapped = MappedRecords(self.own)
         self.public = facts.public(self.own)
         self._files = ExitStack()
-        self._runs: OrderedDict[str, Loaded] = OrderedDict()
+        self._runs: OrderedDict[str, SiteRun] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
             allow_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
             data_ids = {one.name: one.data_id for one in site.agents}
-            self._office = Office(self._ledgers, data_ids, threads, self.log)
+            receipts = ledger_files.receipt_key(site)
+            self._office = Office(self._ledgers, data_ids, receipts, threads, self.log)
             self._sums = None if site.sum is None else _sums(site, self._office)
         except BaseException:
             self._files.close()
@@ -99,9 +93,9 @@ class Service:
 
     @property
     def largest_body(self) -> int:
-        """The bytes of the largest model of a run that was joined; no message may bring more."""
+        """The bytes of the largest question of a run that was joined; no message may bring more."""
         with self._listed:
-            return max((wire.ITEM * math.prod(run.shape) for run in self._runs.values()), default=0)
+            return max((run.largest_question for run in self._runs.values()), default=0)
 
     def answer(self, header: wire.Header, body: bytes) -> tuple[wire.Header, bytes]:
         """The reply to one message, whatever came."""
@@ -120,7 +114,7 @@ class Service:
         Where the service has just been started, that is the question of an honest coordinator: join again.
         """
         run = header.get("run")
-        if header.get("kind") in (Ask.kind, AskSum.kind) and is_name(run) and self._found(run) is None:
+        if header.get("kind") == Ask.kind and is_name(run) and self._found(run) is None:
             return written(self._unjoined(run))
         self.log("refused a message whose body is larger than any model here", event="refused")
         return written(Refusal())
@@ -133,7 +127,7 @@ class Service:
         if isinstance(message, Join):
             with self._joining:  # one at a time: each may have to compute features of all records
                 return self._joined(message)
-        assert isinstance(message, Ask | Meet | AskSum | Close)
+        assert isinstance(message, Ask | Meet | Close)
         run = self._found(message.run)
         if isinstance(message, Close):
             return self._closed(message, run)
@@ -142,7 +136,7 @@ class Service:
         with run.lock:
             return run.reply(message)
 
-    def _closed(self, close: Close, run: Loaded | None) -> Closed | Unjoined:
+    def _closed(self, close: Close, run: SiteRun | None) -> Closed | Unjoined:
         """End a run: its agents answer no more, it holds no budget, and its keys are deleted.
 
         If no ledger knows the run, there is nothing to lose but keys.
@@ -166,6 +160,7 @@ class Service:
 
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
+        self._office.confront(join.receipts)
         known = self._found(join.run)
         if known is None or known.join != join:
             known = self._made(join)
@@ -178,51 +173,48 @@ class Service:
             self.log(told, event="joined", run=join.run, agents=who)
         return Joined(join.run, known.names, known.signed)
 
-    def _made(self, join: Join) -> Loaded:
+    def _made(self, join: Join) -> SiteRun:
         self.site.agree.check_run(join.run, self.own.agents, join.agents)
         spec = spec_of(join.spec)
         colluding = None if self.site.sum is None else self.site.sum.colluding
         self.site.agree.check_spec(spec, join.run, self.own, colluding)
         federation = self.mapped.of(spec, join.agents)
-        setup = build.admm_setup(spec, federation)
-        if facts.agreed(spec, self.public, join.agents, federation, setup) != join.agreed:
+        deployment = build.setup(spec, federation).deployment
+        if facts.agreed(spec, self.public, join.agents, federation, deployment) != join.agreed:
             raise Unfit(
                 "this site arrives at another hash of the run than the coordinator: install the same version of tacit "
                 "everywhere, and compare what is public of the records."
             )
-        numbers = None if setup.in_sum is None else deploy.summed(spec, setup)
-        agreed = self._agreed(join, spec, federation, setup, numbers)
-        if setup.in_sum is None or numbers is None:
-            agents = {
-                name: Resident(Guarded(name, half, terms, self._office.data_ids[name], self._ledgers[name]))
-                for name, (half, terms) in agreed.items()
-            }
-            return JoinedRun(join, setup.shape, agents, self._office)
+        self.site.agree.check_queries(deployment.any)
+        facts.check_size(self.site.name, sum(shard.here for shard in federation.shards), deployment)
+        entrants = self._entrants(join, spec, federation, deployment)
+        in_sum = deployment.any.in_sum
+        if in_sum is None:
+            return SiteRun(join, entrants, self._office)
         assert self._sums is not None, "the agreement asks for a section [sum]"
-        return self._sums.joined(join, setup.shape, agreed, numbers, setup.in_sum)
+        return SiteRun(join, entrants, self._office, self._sums.entered(join, entrants, in_sum))
 
-    def _agreed(
-        self, join: Join, spec: Spec, federation: Federation, setup: AdmmSetup, numbers: Summed | None
-    ) -> dict[str, tuple[AdmmHalf, Terms]]:
-        """What the agents of this site agree to. All of their ledgers are asked before the first agent joins."""
-        here = [p for p, shard in enumerate(federation.shards) if shard.here]
-        halves = deploy.halves(spec, replace(setup, agents=tuple(setup.agents[p] for p in here)))
-        data_ids, agreed = self._office.data_ids, {}
-        for name, half in zip([federation.agents[p] for p in here], halves, strict=True):
-            terms = deploy.terms(spec, half) if numbers is None else deploy.sum_terms(spec, half, numbers)
-            agreed[name] = half, replace(terms, spec=join.agreed)
-        for name, (half, terms) in agreed.items():
-            ours = spec.with_values({"privacy.data_id": data_ids[name]})
-            deploy.check_ledger(name, self._ledgers[name], data_ids[name], half, terms, ours, started=True)
-            _ = half.gradient.value  # made now, so that the first round takes no longer than the others
-        return agreed
+    def _entrants(self, join: Join, spec: Spec, federation: Federation, deployment: Deployment) -> dict[str, Entrant]:
+        """Return the agents of this site, with what they agree to. All of their ledgers are asked before one joins."""
+        data_ids, found = self._office.data_ids, {}
+        for p, (name, shard) in enumerate(zip(federation.agents, federation.shards, strict=True)):
+            if shard.here:
+                own, terms = deployment.agreements[p], deployment.terms(spec, p, join.agreed)
+                queries, ledger = deploy.queries_of(own, shard), self._ledgers[name]
+                ours = spec.with_values({"privacy.data_id": data_ids[name]})
+                deploy.check_ledger(name, ledger, data_ids[name], deployment, p, terms, ours, started=True)
+                found[name] = Entrant(name, data_ids[name], queries, own, terms, ledger)
+        for one in found.values():
+            for query in one.queries:
+                _ = query.value  # made now, so that the first round takes no longer than the others
+        return found
 
-    def _drop(self, run: Loaded) -> None:
+    def _drop(self, run: SiteRun) -> None:
         with self._listed:
             if self._runs.get(run.join.run) is run:
                 del self._runs[run.join.run]
 
-    def _found(self, name: str) -> Loaded | None:
+    def _found(self, name: str) -> SiteRun | None:
         with self._listed:
             if name in self._runs:
                 self._runs.move_to_end(name)
@@ -245,7 +237,7 @@ class Service:
                 self.log(f"{when}: agent {one.name}: {reason(error)}", event="account", agent=one.name)
                 continue
             (entries, head), limit = history.tip, self.site.limit
-            spent = deploy.price(tuple(history.spent.get(one.data_id, {}).items()), limit.dp_delta)
+            spent = price(tuple(history.spent.get(one.data_id, {}).items()), limit.dp_delta)
             text = f"{when}: agent {one.name} has spent {upward(spent)} of {limit}; {entries} entries, head {head}"
             self.log(text, event="account", agent=one.name, entries=entries, head=head, epsilon=spent)
 

@@ -113,6 +113,8 @@ TABLES: Mapping[str, tuple[SiteKey, ...]] = {
         SiteKey("fewest_agents", "a run with fewer agents is refused", 1, example=3),
         SiteKey("most_agents", "a run with more agents is refused", 1000, example=5),
         SiteKey("fewest_records", "a run with fewer records, of all agents together, is refused", 1, example=500),
+        SiteKey("queries", 'queries that a run may ask, each with the most questions; "*" is what the keys below allow',
+                "*", example={"gradient": 50}),
     ),
     "sum": (
         SiteKey("keys", "directory of the signing keys of the agents here, which tacit agent key draws", "keys",

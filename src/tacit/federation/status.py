@@ -6,33 +6,25 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from tacit import jsontext
-from tacit.admm import compatible
 from tacit.errors import RunDirectoryError
 from tacit.federation.log import counted
 from tacit.federation.plan import Plan
 from tacit.federation.remote import Remote
-from tacit.federation.sum_remote import SumRemote
 from tacit.jsontext import Values
 from tacit.machine import write_whole
 from tacit.measures import MEASURES, measured
 from tacit.privacy.budget import upward
-from tacit.privacy.release import Release
-from tacit.run import deploy
-from tacit.run.compose import AdmmSetup
+from tacit.run.deployment import cap_of
 from tacit.run.run import Run
 from tacit.run.train import Listener
 
 FILE = "status.json"
 FINISHED, STOPPED, INTERRUPTED = "finished", "stopped", "interrupted"  # states in which nothing goes on
 OFTEN = 1.0  # seconds between two writings
-
-
-Host: TypeAlias = Remote | SumRemote
 
 
 class Board:
@@ -42,15 +34,12 @@ class Board:
         self.path, self.plan = folder / FILE, plan
         self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
         self.written = -float("inf")
-        self.release: Release | None = None
-        self.remote: Host | None = None
+        self.remote: Remote | None = None
         self.dp_delta = 1.0
 
-    def begin(self, run: Run, remote: Host) -> None:
+    def begin(self, run: Run, remote: Remote) -> None:
         """Say of which run the rest is said, and who knows of its agents."""
         self.remote = remote
-        assert isinstance(run.setup, AdmmSetup)
-        self.release = compatible.release(run.setup.agents[0].variant)
         self.dp_delta = run.spec.privacy.dp_delta
         name = run.directory.path.name if run.directory else None
         self.said |= {
@@ -62,7 +51,7 @@ class Board:
         self.said["sites"] = {site.name: {"here": site.name not in sites} for site in self.plan.sites}
         self._write()
 
-    def asking(self, _remote: Host) -> None:
+    def asking(self, _remote: Remote) -> None:
         """Say whom the coordinator waits for in a round."""
         if time.monotonic() - self.written >= OFTEN:
             self._tell()
@@ -82,20 +71,20 @@ class Board:
         self.said |= {"state": FINISHED} if reason is None else {"state": STOPPED, "reason": reason}
         self._tell()
 
-    def told(self, remote: Host) -> dict[str, Any]:
+    def told(self, remote: Remote) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
-        heads = {name: head for name, head in zip(remote.names, remote.heads, strict=True) if head}
+        heads = {name: remote.receipts[name].head for name in remote.names if name in remote.receipts}
         took_part = {name: self._agent(remote, name) | {"site": site}
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
-        return {"ledger_heads": heads, "took_part": took_part} | _repeated(remote)
+        return {"ledger_heads": heads, "took_part": took_part} | dict(remote.cover.used)
 
     def _tell(self) -> None:
         if self.remote is not None:
             self.said |= {"asking": self.remote.t, "sites": self._sites(self.remote)}
-            self.said |= _standing(self.remote)
+            self.said |= self.remote.cover.standing
         self._write()
 
-    def _sites(self, remote: Host) -> Values:
+    def _sites(self, remote: Remote) -> Values:
         now, clock = time.time(), remote.clock()
         sites = {}
         for site, agents in remote.sites.items():
@@ -110,19 +99,20 @@ class Board:
             }
         return sites
 
-    def _agent(self, remote: Host, name: str) -> dict[str, Any]:
+    def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
         """Return the counts of an agent, and the price of the releases that came and of all that it was asked for.
 
         An answer may be paid for and lost: the agent's own ledger is between the two.
         """
-        p, counts = remote.place[name], remote.attendance
+        p, counts = remote.place[name], remote.cover.attendance
         released, asked = int(counts.released[p]), int(counts.asked[p])
         return counts.of(p) | {
-            "released": released, "epsilon": self._price(released), "epsilon_at_most": self._price(asked),
+            "released": released, "epsilon": self._price(remote, released),
+            "epsilon_at_most": self._price(remote, asked),
         }  # fmt: skip
 
-    def _price(self, releases: int) -> float:
-        return 0.0 if self.release is None else _price(self.release, releases, self.dp_delta)
+    def _price(self, remote: Remote, releases: int) -> float:
+        return cap_of(remote.deployment.any.first(releases), self.dp_delta) if releases else 0.0
 
     def _write(self) -> None:
         self.written = time.monotonic()
@@ -131,24 +121,7 @@ class Board:
             write_whole(self.path, lambda file: file.write(text.encode()))
 
 
-@lru_cache(maxsize=4096)
-def _price(release: Release, releases: int, dp_delta: float) -> float:
-    return deploy.price([(release, releases)], dp_delta) if releases else 0.0
-
-
-def _repeated(remote: Host) -> dict[str, Any]:
-    """Return how often a round of a secure sum was asked again, and how often it could have been."""
-    if isinstance(remote, Remote):
-        return {}
-    return {"repetitions": {"used": remote.stage.repeated, "declared": remote.in_sum.repetitions}}
-
-
-def _standing(remote: Host) -> dict[str, Any]:
-    """Return who is in the set of a secure sum, and how many attempts are used and left."""
-    return {} if isinstance(remote, Remote) else {"sum": remote.stage.standing | {"repetitions_left": remote.left}}
-
-
-def _reason(remote: Host, name: str) -> dict[str, str]:
+def _reason(remote: Remote, name: str) -> dict[str, str]:
     return {"reason": remote.reasons[name]} if name in remote.reasons else {}
 
 

@@ -85,7 +85,7 @@ def section(spec: Spec, others: Collection[str]) -> list[str]:
 
 def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
     """Draw the signing keys of all agents of a demonstration, and pin them at all sites."""
-    from tacit.guarded.masks import files  # needs the extra `secure`
+    from tacit.agent.masks import files  # needs the extra `secure`
 
     public: dict[str, str] = {}
     for site, agents in sites.items():

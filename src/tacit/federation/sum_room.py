@@ -23,7 +23,7 @@ from tacit.jsontext import Values
 from tacit.run.ledgers import file_of
 
 if TYPE_CHECKING:
-    from tacit.guarded.masks.keys import SigningKey
+    from tacit.agent.masks.keys import SigningKey
 
 KEYS = (*names("sum"), "peers")
 _KEY = re.compile("[0-9a-fA-F]{64}")
@@ -45,7 +45,7 @@ class SumRoom:
 
     def signing_keys(self, agents: Iterable[str]) -> dict[str, SigningKey]:
         """The signing keys of the site's own agents, all of which must be there, and nobody else's to read."""
-        from tacit.guarded.masks import files  # needs the extra `secure`
+        from tacit.agent.masks import files  # needs the extra `secure`
 
         found = {}
         for agent in agents:

@@ -20,7 +20,7 @@ from typing import Any
 MARK = b"tacit\0\0\1"  # the last byte is the version
 PREFIX = struct.Struct(">8sIQ")
 LARGEST_HEADER = 4 << 20
-LARGEST_SKIPPED = 1 << 28  # bytes of a body that is not kept
+LARGEST_BODY = 1 << 28  # bytes
 ITEM = 8  # bytes of a float64 or a uint64
 
 Header = dict[str, Any]
@@ -59,7 +59,7 @@ def receive(stream: socket.socket, largest_body: int, seconds: float | None = No
         raise Malformed(f"the message is too long: its header may have {LARGEST_HEADER} bytes.")
     header = parsed(_exactly(stream, n_header, end))
     if n_body > largest_body:
-        for _ in _parts(stream, min(n_body, LARGEST_SKIPPED), end):
+        for _ in _parts(stream, min(n_body, LARGEST_BODY), end):
             pass  # a sender that could not finish would not hear the reply
         raise TooLong(header, largest_body)
     return header, _exactly(stream, n_body, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tacit.methods.method import SILENT, Choice, Composed
+from tacit.methods.method import SILENT, Choice, Entry
 
 _SILENT = {"algorithm.perturbation": "none", **SILENT}
 _LAPLACE = {"algorithm.perturbation": "objective", "privacy.mechanism": "laplace"}
@@ -15,28 +15,30 @@ _GRID: tuple[Choice, ...] = (
     {"rounds": 100, "clip": 0.35, "score_noise": 2.0},
 )
 
-OBJP = Composed(
-    "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", _GRID,
+OBJP = Entry(
+    "objp", "inexact ADMM with proximal steps, Gaussian noise at each agent", None, _GRID,
     {"algorithm.rule": "prox", **_LAPLACE}, sums=True,
 )  # fmt: skip
-OBJT = Composed(
-    "objt", "inexact ADMM with trust-region steps, Gaussian noise at each agent", _GRID,
+OBJT = Entry(
+    "objt", "inexact ADMM with trust-region steps, Gaussian noise at each agent", None, _GRID,
     {"algorithm.rule": "trust", **_LAPLACE}, sums=True,
 )  # fmt: skip
-OUTP = Composed(
-    "outp", "inexact ADMM, Gaussian noise on each agent's solution", _GRID,
+OUTP = Entry(
+    "outp", "inexact ADMM, Gaussian noise on each agent's solution", None, _GRID,
     {
         "algorithm.rule": "prox", "algorithm.perturbation": "output", "algorithm.order": "zwd",
         "privacy.mechanism": "gaussian",
     },
 )  # fmt: skip
-OBJT_LAPLACE = Composed(
-    "objt-laplace", "the same with Laplace noise, accounted in l2", _GRID, OBJT.values, law="laplace"
+OBJT_LAPLACE = Entry(
+    "objt-laplace", "the same with Laplace noise, accounted in l2", None, _GRID, OBJT.values, law="laplace"
 )
-ADMM = Composed("admm", "exact ADMM; not private", _GRID, {"algorithm.rule": "exact", **_SILENT}, ranked=False)
-IADMM_PROX = Composed(
-    "iadmm-prox", "ObjP without noise; not private", _GRID, {"algorithm.rule": "prox", **_SILENT}, ranked=False
+ADMM = Entry(
+    "admm", "exact ADMM; not private", None, _GRID, {"algorithm.rule": "exact", **_SILENT}, ranked=False
 )
-IADMM_TRUST = Composed(
-    "iadmm-trust", "ObjT without noise; not private", _GRID, {"algorithm.rule": "trust", **_SILENT}, ranked=False
+IADMM_PROX = Entry(
+    "iadmm-prox", "ObjP without noise; not private", None, _GRID, {"algorithm.rule": "prox", **_SILENT}, ranked=False
+)
+IADMM_TRUST = Entry(
+    "iadmm-trust", "ObjT without noise; not private", None, _GRID, {"algorithm.rule": "trust", **_SILENT}, ranked=False
 )

@@ -7,7 +7,7 @@ These are the integers of tacit.privacy.summed, whose theorem is the promise: on
 server together with any c agents. A simulation leaves out masks, which cancel. What a method has to show for it:
 
 1. Given what the server saw before, value_p depends on the records of agent p alone: a gradient at the shared w, or
-   moments. An agent keeps no state that hides a share of the noise (tacit.guarded.mean says what goes wrong then).
+   moments. An agent keeps no state that hides a share of the noise (tacit.admm.local_models says what goes wrong then).
 2. One record, present or absent in its place, moves value_p by at most `sensitivity` in L2, as computed.
 
 From 2 follows the bound of an entry that sizes k. Without records value_p is zero; take the records of p one by one:
@@ -24,7 +24,6 @@ floating-point numbers.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +68,6 @@ class BehindSum:
     def total(self, residues: Array) -> Array:
         """What the sum of all words stands for: float64."""
         return self.attempt.total(residues)
-
-
-class NeedsSums(ABC):
-    """A method whose server needs no more of its agents than the sum of their values."""
-
-    @abstractmethod
-    def behind(self, facts: Facts) -> BehindSum | None:
-        """The sum that agents answer into; None where there is none, or no noise for its grid."""
 
 
 def behind(

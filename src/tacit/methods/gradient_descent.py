@@ -2,17 +2,19 @@
 
 In all of them |x_i a_i^T| <= clip, step^t falls in a straight line to zero, and each noise is drawn afresh.
 
-fedgd: every agent sends its gradient at the shared model, with noise of its own.
+fedgd: every agent answers with the gradient of its records at the shared model, with noise of its own. The server adds
+the regulariser's part.
 
-    w+ = w - step^t sum_p ( f'_p(w) + xi_p ),   xi_p ~ N(0, (multiplier clip / I)^2)
+    w+ = w - step^t ( sum_p ( f'_p(w) + xi_p ) + beta r'(w) ),   xi_p ~ N(0, (multiplier clip / I)^2)
 
-secure-sum: fedgd behind a secure sum. Agents put their gradients at w, without the regulariser's part, into the sum of
-tacit.methods.behind_sum; one record moves one of them by clip / I, so that the noise of the total is that of one
+secure-sum: fedgd behind a secure sum. Agents put their gradients at w into the sum of tacit.methods.behind_sum; one
+record moves one of them by clip / I, so that the noise of the total is that of one
 release, P / (P - colluding) times in variance. fedgd has P of them there, because each is seen.
 
     w+ = w - step^t ( total + beta r'(w) )
 
-Inexact ADMM linearised at w takes these steps too, whatever its duals: they cancel in the mean (tacit.guarded.mean).
+Inexact ADMM linearised at w takes these steps too, whatever its duals: they cancel in the mean
+(tacit.admm.local_models).
 
 dpsgd, DP-SGD (Abadi et al. 2016): a curator with all records takes noisy steps on Poisson lots of them.
 
@@ -33,52 +35,43 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.methods import behind_sum
-from tacit.methods.behind_sum import BehindSum, NeedsSums
 from tacit.methods.fedavg import weighted_mean
 from tacit.methods.method import Answers, Budget, Choice, Curated, Entry, Own, Stateless, grid, summed
 from tacit.methods.promise import Promise, Trusted, gaussian_releases
-from tacit.methods.task import Facts, Task, noise_std, noisy_gradients, poisson, record_sum
+from tacit.methods.queried import QueryMethod
+from tacit.methods.task import Facts, Task, noise_std, poisson, record_sum
 from tacit.privacy.summed import InSum
 from tacit.problem.sensitivity import Clipped
+from tacit.query.gradient import Gradient
 from tacit.rounds import State
 from tacit.schedule import Cooling, cooled_step
 from tacit.types import Array, Norm
 
 
 @dataclass(frozen=True)
-class FedGD(Stateless, NeedsSums):
-    """Agents send noisy gradients, and the server sums them; or agents put them into a secure sum."""
+class FedGD(QueryMethod):
+    """Agents answer with noisy gradients at w, and the server adds them up; or they put them into a secure sum."""
 
     rounds: int
     clip: float
     multiplier: float
     step: float
     in_sum: InSum | None = None  # None: there is no secure sum, and each agent has the whole noise
+    fades: ClassVar[bool] = True  # gradients are at w, which moves slowly
 
-    def promise(self, facts: Facts) -> Promise:
-        return behind_sum.promised(facts, self.in_sum, gaussian_releases(self.multiplier))
-
-    def behind(self, facts: Facts) -> BehindSum | None:
-        moved = noise_std(facts, 1.0, self.clip)
-        return behind_sum.behind(facts, self.in_sum, self.multiplier, moved, math.prod(facts.shape), self.rounds)
-
-    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        if self.in_sum is None:
-            std = noise_std(agents, self.multiplier, self.clip)
-            return own, {"gradient": noisy_gradients(agents, msg.w, self.clip, std, msg.t)}
-        values, sum_ = agents.data_gradients(msg.w, Clipped(Norm.L2, self.clip)), self.behind(agents)
-        return own, {"gradient": values if sum_ is None else sum_.words(agents, values, msg.t)}
+    def query(self, facts: Facts) -> Gradient:
+        problem = facts.problem
+        return Gradient(facts.shape, problem.loss, Clipped(Norm.L2, self.clip), problem.weight)
 
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
-        if self.in_sum is None:
-            slope = answers["gradient"].sum(0)
-        else:
-            slope = answers["gradient"] + facts.problem.beta * facts.problem.regularizer.gradient(msg.w)
+        slope = self.total(facts, answers).reshape(facts.shape)
+        slope = slope + facts.problem.beta * facts.problem.regularizer.gradient(msg.w)
         return state.next(state.w - cooled(self.step, self.rounds, msg.t) * slope)
 
 
@@ -184,10 +177,10 @@ def _calibrated(facts: Facts, budget: Budget, choice: Choice, noises: float) -> 
 
 FEDGD = Entry("fedgd", "gradient descent over agents, Gaussian noise at each", build_fedgd, grid(
     rounds=100, clip=(0.7, 0.7, 0.35, 0.35), score_noise=(1.0, 0.5, 1.0, 2.0),
-), sums=True)  # fmt: skip
+), sums=True, queries=True)  # fmt: skip
 SECURE_SUM = Entry(
     "secure-sum", "fedgd, or inexact ADMM at w, behind a secure sum: agents share Gaussian noise",
-    summed(build_fedgd), FEDGD.grid, values={"privacy.trust": "sum"}, sums=True,
+    summed(build_fedgd), FEDGD.grid, values={"privacy.trust": "sum"}, sums=True, queries=True,
 )  # fmt: skip
 CENTRAL = Entry("dpsgd", "DP-SGD by a curator who holds all records", build_dpsgd, grid(
     rounds=(100, 100, 100, 600), rate=(1.0, 1.0, 1.0, 0.05), clip=(0.7, 0.7, 0.35, 0.7),

@@ -12,8 +12,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.errors import IncompatibleError, SpecError
-from tacit.methods.behind_sum import NeedsSums
+from tacit.errors import IncompatibleError
+from tacit.methods.behind_sum import BehindSum
 from tacit.methods.promise import Promise, Trusted
 from tacit.methods.task import Facts, Task
 from tacit.privacy.budget import multiplier_of
@@ -58,15 +58,28 @@ class Method(Protocol):
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
         """The server's next state, from what it asked and what it was answered."""
 
+    def behind(self, facts: Facts) -> BehindSum | None:
+        """The secure sum that agents answer into; None if the server reads each answer, or if there is no noise."""
 
-class StartsInW:
+
+PARTS = ("promise", "carried", "answer", "start", "ask", "share", "conclude", "behind")  # of a Method
+
+
+class AnswersAlone:
+    """The server reads the answer of every agent: there is no secure sum."""
+
+    def behind(self, facts: Facts) -> BehindSum | None:  # noqa: ARG002
+        return None
+
+
+class StartsInW(AnswersAlone):
     """The server's model is the point of W nearest to zero before the first round; the server keeps nothing else."""
 
     def start(self, facts: Facts) -> State:
         return State(0, facts.problem.start(facts.shape), np.zeros(facts.shape))
 
 
-class AsksEveryone:
+class AsksEveryone(AnswersAlone):
     """The server sends its model to every agent."""
 
     def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
@@ -76,7 +89,7 @@ class AsksEveryone:
         return 1.0
 
 
-class KeepsNothing:
+class KeepsNothing(AnswersAlone):
     """Agents keep nothing from one round to the next."""
 
     def carried(self, agents: Task) -> Own:  # noqa: ARG002
@@ -87,7 +100,7 @@ class Stateless(StartsInW, AsksEveryone, KeepsNothing):
     """Every agent is asked in every round, and nothing but the server's model outlives a round."""
 
 
-class KeepsDual:
+class KeepsDual(AnswersAlone):
     """Agents keep a local model z_p, which starts where the server's does, and a multiplier, which starts at zero."""
 
     def carried(self, agents: Task) -> Own:
@@ -142,35 +155,33 @@ class Coordinator:
 
     def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
         """The next state. Who is not trusted saw the answers, or the model alone where a trusted server adds noise."""
-        read, trusted = self._read(answers), self.promise.trusted
-        after = self.method.conclude(self.facts, state, msg, read)
+        trusted, words = self.promise.trusted, self.method.behind(self.facts) is not None
+        after = self.method.conclude(self.facts, state, msg, answers)
         hidden = trusted is Trusted.SERVER and not self.promise.caveats
-        seen = (after.w,) if hidden else tuple(read.values())
-        shapes = [(_width(a), *(a.shape if trusted is Trusted.SUM else a.shape[1:])) for a in answers.values()]
+        seen = (after.w,) if hidden else tuple(answers.values())
+        shapes = [
+            (8.0 if words else _width(a), *(a.shape if trusted is Trusted.SUM else a.shape[1:]))
+            for a in answers.values()
+        ]
         sent = self.method.share(self.facts) * sum(map(math.prod, shapes))
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is not finite ends the run, without a warning
             step = math.sqrt(np.square(after.w - state.w).sum())
         return after, Info(after.t, step, seen=seen, sent=sent)
 
-    def _read(self, answers: Answers) -> Answers:
-        """The answers as numbers: a secure sum gives residues, which stand for integers of steps."""
-        sum_ = self.method.behind(self.facts) if isinstance(self.method, NeedsSums) else None
-        return answers if sum_ is None else {name: sum_.total(words) for name, words in answers.items()}
+    def reached(self, answers: Answers) -> Answers:
+        """What reaches the server of a simulation: the total of the answers where the promise trusts a secure sum.
+
+        Words of 64 bits add up modulo 2^64, of which every 2^k of a sum is a divisor. The total is a number again.
+        """
+        if self.promise.trusted is not Trusted.SUM:
+            return answers
+        totals, sum_ = {name: each.sum(0) for name, each in answers.items()}, self.method.behind(self.facts)
+        return totals if sum_ is None else {name: sum_.total(words) for name, words in totals.items()}
 
 
 def _width(answer: Array) -> float:
     """The bytes of a number on its way: whole numbers are sent as they are, others as float32."""
     return 4.0 if answer.dtype.kind == "f" else float(answer.dtype.itemsize)
-
-
-def reaching(promise: Promise, answers: Answers) -> Answers:
-    """What reaches the server: the total of the answers where the promise trusts a secure sum.
-
-    Words of 64 bits add up modulo 2^64, of which every 2^k of a sum is a divisor.
-    """
-    if promise.trusted is not Trusted.SUM:
-        return answers
-    return {name: each.sum(0) for name, each in answers.items()}
 
 
 class Here:
@@ -182,7 +193,7 @@ class Here:
     def __call__(self, questions: Sequence[Broadcast]) -> list[Answers]:
         (msg,) = questions
         self.own, answers = self.server.method.answer(self.task, self.own, msg)
-        return [reaching(self.server.promise, answers)]
+        return [self.server.reached(answers)]
 
 
 def simulate(method: Method, task: Task, start: Array | None = None) -> Iterator[tuple[State, Info]]:
@@ -225,6 +236,7 @@ class Budget:
         return multiplier_of(self.epsilon, self.dp_delta, releases, rate) if self.private else 0.0
 
 
+Builder: TypeAlias = Callable[[Facts, Budget, Choice], Method]
 TRIALS = 4
 SILENT = {"privacy.epsilon": math.inf, "privacy.mechanism": "silence"}  # of a spec whose method adds no noise
 
@@ -237,74 +249,53 @@ def grid(**constants: float | tuple[float, ...]) -> tuple[Choice, ...]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the registry. Every grid has TRIALS choices, the first of them the default."""
+    """One line of the registry. Every grid has TRIALS choices, the first of them the default.
+
+    `build` is None for the ADMM family: tacit.run.compose makes its agents of the choices in `values`.
+    """
 
     name: str
     about: str
-    build: Callable[[Facts, Budget, Choice], Method]
+    build: Builder | None
     grid: tuple[Choice, ...]
     values: Mapping[str, Any] = field(default_factory=dict)  # keys of a spec that the name stands for
     ranked: bool = True  # whether a comparison that names no methods has it
     sets: bool = False  # whether its steps stay in the set W of the problem
     sums: bool = False  # whether its server needs sums alone, so that it goes behind a secure sum
+    queries: bool = False  # whether its agents only answer queries, so that they can be deployed (methods.queried)
     constants: Mapping[str, str] = field(default_factory=dict)  # what each constant is that [method] holds, in a line
+    law: str = "gaussian"  # the noise of the ADMM family in the sound preset; the paper's is in `values`
+
+    @property
+    def is_admm(self) -> bool:
+        """Whether it is of the ADMM family."""
+        return self.build is None
+
+    def built(self, facts: Facts, budget: Budget, choice: Choice) -> Method:
+        """Return the method with the constants of a choice, calibrated for a budget."""
+        assert self.build is not None, "tacit.run.compose builds the ADMM family"
+        made = self.build(facts, budget, choice)
+        if lacking := [part for part in PARTS if not callable(getattr(made, part, None))]:
+            raise _outdated(self.name, f"it has no part {', '.join(lacking)}")
+        return made
 
 
-def summed(build: Callable[[Facts, Budget, Choice], Method]) -> Callable[[Facts, Budget, Choice], Method]:
+def check_entry(name: str, entry: Entry) -> None:
+    """Refuse an entry of another version, whose fields mean something else."""
+    if not isinstance(entry, Entry):
+        raise _outdated(name, "its entry is not a tacit.methods.method.Entry")
+
+
+def _outdated(name: str, why: str) -> IncompatibleError:
+    return IncompatibleError(
+        f"the method {name} was written for another version of tacit, because {why}: see docs/adding-a-method.md."
+    )
+
+
+def summed(build: Builder) -> Builder:
     """The same, behind a secure sum where the budget names none: for a name that stands for privacy.trust = sum."""
 
     def behind(facts: Facts, budget: Budget, choice: Choice) -> Method:
         return build(facts, replace(budget, in_sum=budget.in_sum or InSum()), choice)
 
     return behind
-
-
-@dataclass(frozen=True)
-class Composed:
-    """One line of the registry for the ADMM family: tacit.run.compose makes agents of the choices in `values`."""
-
-    name: str
-    about: str
-    grid: tuple[Choice, ...]
-    values: Mapping[str, Any]
-    law: str = "gaussian"  # the noise of the sound preset; the paper's is in `values`
-    ranked: bool = True
-    sums: bool = False  # whether it goes behind a secure sum: tacit.run.in_sum has the reasons
-
-
-AnyEntry: TypeAlias = Entry | Composed
-
-SHARED = {"rounds": "run.rounds", "clip": "privacy.clip", "score_noise": "schedule.score_noise"}
-
-
-def key_of(constant: str) -> str:
-    """The key of a spec that holds a constant of a choice: one that methods share, or one of [method]."""
-    return SHARED.get(constant, f"method.{constant}")
-
-
-def choice_of(entry: Entry, values: Mapping[str, Any]) -> Choice:
-    """The choice that the dotted keys of a spec make; a constant that they leave out has its default."""
-    return {name: values.get(key_of(name), default) for name, default in entry.grid[0].items()}
-
-
-def own_constants(entry: AnyEntry) -> tuple[str, ...]:
-    """The constants of a method that [method] holds."""
-    return tuple(name for name in entry.grid[0] if name not in SHARED)
-
-
-SHARES = {"rate": 1.0, "fraction": 1.0, "averaged": 1.0, "share": 0.999, "jacobian": 0.999}  # the largest there can be
-MAY_BE_ZERO = {"mu", "damping", "batch", "averaged", "share"}
-
-
-def check_constant(entry: AnyEntry, name: str, value: float) -> None:
-    """Refuse a value that a constant of the method cannot have; one whose default is whole must be whole."""
-    tried = [choice[name] for choice in entry.grid]
-    if value in tried or (min(tried) < 0 and math.isfinite(value)):
-        return
-    whole, most = isinstance(tried[0], int), SHARES.get(name, math.inf)
-    if not 0 <= value <= most or math.isinf(value) or (value == 0 and name not in MAY_BE_ZERO):
-        least = "at least 0" if name in MAY_BE_ZERO else "above 0"
-        allowed = f"{least}, finite" if math.isinf(most) else f"{least}, at most {most:g}"
-        raise SpecError(f"method.{name} of {entry.name} must be {allowed}: got {value:g}.")
-    if whole and value != int(value):
-        raise SpecError(f"method.{name} of {entry.name} must be a whole number: got {value:g}.")

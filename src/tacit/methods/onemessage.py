@@ -34,19 +34,17 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.errors import IncompatibleError, SpecError
+from tacit.message import Body
 from tacit.methods import behind_sum
-from tacit.methods.behind_sum import BehindSum, NeedsSums
-from tacit.methods.method import Answers, Budget, Choice, Entry, Own, Stateless, grid, summed
+from tacit.methods.method import Answers, Budget, Choice, Entry, grid, summed
 from tacit.methods.noisy_ridge import Known, NoisyMoments, fit
-from tacit.methods.promise import Promise, gaussian_releases
+from tacit.methods.queried import QueryMethod
 from tacit.methods.solve import convexity
-from tacit.methods.task import Facts, Task
+from tacit.methods.task import Facts
 from tacit.privacy.summed import InSum
 from tacit.problem.loss import Softmax, Squared
 from tacit.problem.regularizer import L2, NoRegularizer
 from tacit.query.moments import Moments, off_diagonal
-from tacit.query.query import AgentQuery
-from tacit.query.records import InMemory
 from tacit.rounds import State
 from tacit.types import Array
 
@@ -56,37 +54,22 @@ BALANCES = (1e-3, 1e3)
 
 
 @dataclass(frozen=True)
-class OneMessage(Stateless, NeedsSums):
-    """Agents send noisy moments, or put their moments into a secure sum."""
+class OneMessage(QueryMethod):
+    """Agents answer with noisy moments, or put their moments into a secure sum."""
 
     multiplier: float
     balance: float
     in_sum: InSum | None = None  # None: there is no secure sum, and each agent has the whole noise
     rounds: int = 1
 
-    def promise(self, facts: Facts) -> Promise:
-        return behind_sum.promised(facts, self.in_sum, gaussian_releases(self.multiplier))
+    def query(self, facts: Facts) -> Moments:
+        return Moments(facts.shape, facts.row_norm, gram=1.0, cross=self.balance)
 
-    def behind(self, facts: Facts) -> BehindSum | None:
-        moved, size = sensitivity(facts, self.balance), message_size(facts.shape)
-        return behind_sum.behind(facts, self.in_sum, self.multiplier, moved, size, self.rounds)
-
-    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
-        asked = Moments(agents.shape, agents.row_norm, gram=1.0, cross=self.balance)
-        sent = np.empty((len(agents.index), asked.size))
-        for row, shard in zip(sent, agents.shards, strict=True):
-            row[...] = AgentQuery(asked, InMemory.of(shard), asked.evaluator).value({})
-        sum_ = self.behind(agents)
-        if sum_ is not None:
-            return own, {"moments": sum_.words(agents, sent, msg.t)}
-        if self.multiplier:
-            for row, p in zip(sent, agents.index, strict=True):
-                row += self.noise_std(agents) * _normals(agents, p, msg.t)
-        return own, {"moments": sent}
+    def parameters(self, facts: Facts, msg: Broadcast, p: int) -> Body:  # noqa: ARG002
+        return {}
 
     def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
-        sent = answers["moments"]
-        total = sent.sum(0) if self.in_sum is None else sent
+        total = self.total(facts, answers)
         std, weight = self.total_std(facts), self.weight(facts)
         more = std * _normals(facts, facts.n_agents, msg.t) if std else 0.0
         released, first, second = (unpacked(v, facts.shape, weight) for v in (total, total + more, total - more))
@@ -105,7 +88,7 @@ class OneMessage(Stateless, NeedsSums):
 
     def noise_std(self, facts: Facts) -> float:
         """The std of an entry of xi_p, where there is no secure sum."""
-        return self.multiplier * sensitivity(facts, self.balance)
+        return self.multiplier * self.sensitivity(facts)
 
     def total_std(self, facts: Facts) -> float:
         """The std of the noise on an entry of the sum of all messages."""
@@ -137,12 +120,6 @@ def label_square(facts: Facts) -> float:
     return 1 - 1 / facts.shape[1] if facts.shape[1] > 1 else 1.0
 
 
-def sensitivity(facts: Facts, balance: float) -> float:
-    """s, and what float64 sums may add to it."""
-    rounding = 1 + (max(facts.sizes) ** 2 + facts.shape[0]) * 2.0**-51
-    return rounding * facts.row_norm**2 * math.sqrt(1 + balance**2 * label_square(facts))
-
-
 def check_squares(facts: Facts, balance: float) -> None:
     """Refuse what ridge regression does not stand for, and a balance that leaves one of the moments nothing."""
     if not isinstance(facts.problem.loss, Softmax | Squared):
@@ -170,10 +147,10 @@ def build(facts: Facts, budget: Budget, choice: Choice) -> OneMessage:
 
 ENTRY = Entry(
     "onemessage", "ridge regression from one release of second moments, Gaussian noise at each agent",
-    build, grid(balance=(1.0, 0.7, 1.4, 2.0)), sums=True,
+    build, grid(balance=(1.0, 0.7, 1.4, 2.0)), sums=True, queries=True,
     constants={"balance": "weight of X'Y beside X'X in the released moments; the noise covers both"},
 )  # fmt: skip
 SUM = Entry(
     "onemessage-sum", "the same behind a secure sum: agents share Gaussian noise", summed(build), ENTRY.grid,
-    values={"privacy.trust": "sum"}, sums=True, constants=ENTRY.constants,
+    values={"privacy.trust": "sum"}, sums=True, queries=True, constants=ENTRY.constants,
 )  # fmt: skip

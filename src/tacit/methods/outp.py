@@ -17,19 +17,23 @@ that every other method minimises, and their rho is divided by P for the same re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from tacit.admm.messages import Broadcast
-from tacit.admm.updates import prox_center
+from tacit.admm.updates import ascent, prox_center
 from tacit.methods.local_models_first import LocalModelsFirst
-from tacit.methods.method import Budget, Choice, Entry, KeepsDual, grid
+from tacit.methods.method import Answers, Budget, Choice, Entry, KeepsDual, grid
 from tacit.methods.objective_perturbation import check_loss
-from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
+from tacit.methods.promise import Promise, Trusted, Unit, no_privacy
+from tacit.methods.queried import QueryMethod
 from tacit.methods.task import Facts, Task
 from tacit.problem.sensitivity import Adjacency, Declared, from_row_norm
+from tacit.query.gradient import Gradient
+from tacit.rounds import State
 from tacit.schedule import HuangStep, Schedule, Staircase
 from tacit.types import Array, Norm
 
@@ -41,35 +45,46 @@ MISTAKES = (
 
 
 @dataclass(frozen=True)
-class OutP(KeepsDual, LocalModelsFirst):
-    """Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public."""
+class OutP(QueryMethod):
+    """Huang's own calibration. A replaced record leaves I_p as it was, so eta_p may be public.
+
+    Noise on the solution of a proximal step, on all of R^{J x K}, is noise on the gradient over mu = rho + 1 / eta_p:
+    agents answer with noisy gradients at their z_p, and the server takes the steps.
+    """
 
     rounds: int
     multiplier: float
     rho: float
     c_w: float
+    in_sum: None = None
+    adjacency: ClassVar[Adjacency] = Adjacency.REPLACE_ONE
 
-    def promise(self, facts: Facts) -> Promise:  # noqa: ARG002
-        return gaussian_releases(self.multiplier, unit=Unit.REPLACED)
+    def query(self, facts: Facts) -> Gradient:
+        problem = facts.problem
+        return Gradient(facts.shape, problem.loss, record_bound(facts), problem.weight, shared=False)
 
-    def penalty(self, facts: Facts, t: int) -> float:  # noqa: ARG002
-        return self.rho
+    def start(self, facts: Facts) -> State:
+        """Return w and all z_p at zero, and multipliers of zero."""
+        zeros = np.zeros((facts.n_agents, *facts.shape))
+        return State.zero(facts.shape, z=zeros, dual=zeros)
 
-    def released(self, agents: Task, z: Array, dual: Array, msg: Broadcast) -> Array:
-        slope, eta = agents.gradients(z, record_bound(agents)), self.eta(agents, msg.t)
-        noise = self.gradient_noise(agents) / (self.rho + 1 / eta) * agents.agents_gaussian(msg.t)
-        return np.asarray(prox_center(msg.w, z, dual, slope, self.rho, eta) - noise)  # as in admm.rule.Output
+    def ask(self, facts: Facts, state: State) -> Broadcast:  # noqa: ARG002
+        """Ask every agent for its gradient at its own z_p."""
+        return Broadcast(state.t + 1, state.own["z"])
 
-    def gradient_noise(self, facts: Facts) -> float:
-        """s = multiplier * 2 c1 / I: sigma_p (rho + 1 / eta_p), the same in every round."""
-        return self.multiplier * REPLACED * facts.problem.weight * record_bound(facts).value * facts.rounding
+    def conclude(self, facts: Facts, state: State, msg: Broadcast, answers: Answers) -> State:
+        problem, z, dual = facts.problem, state.own["z"], state.own["dual"]
+        slope = answers["answer"].reshape(z.shape) + problem.regularization * problem.regularizer.gradient(z)
+        z = np.asarray(prox_center(state.w, z, dual, slope, self.rho, self.eta(facts, msg.t)))
+        w = z.mean(0)  # (4a): the multipliers add up to zero
+        return state.next(w, z=z, dual=ascent(dual, w, z, self.rho))
 
-    def eta(self, agents: Task, t: int) -> Array:
-        """The proximity of every agent here, (P, 1, 1)."""
-        problem, noise, d = agents.problem, self.gradient_noise(agents), math.prod(agents.shape)
-        c3 = problem.loss.curvature * agents.row_norm**2
+    def eta(self, facts: Facts, t: int) -> Array:
+        """Return the proximity of every agent, (P, 1, 1)."""
+        problem, d, sizes = facts.problem, math.prod(facts.shape), facts.sizes
+        noise, c3 = self.multiplier * self.sensitivity(facts), problem.loss.curvature * facts.row_norm**2
         regular = problem.regular_curvature
-        return _each(agents, lambda n: HuangStep(problem.weight * n * c3 + regular, d, noise, self.c_w)(t))
+        return _each(sizes, lambda n: HuangStep(problem.weight * n * c3 + regular, d, noise, self.c_w)(t))
 
 
 @dataclass(frozen=True)
@@ -95,14 +110,14 @@ class Released(KeepsDual, LocalModelsFirst):
         data = agents.sums(agents.shards, problem, z, bound) / agents.own_sizes
         slope = data + problem.beta * problem.regularizer.gradient(msg.w)
         s = REPLACED * self.multiplier  # multiplier * 2 c1 / I_p, with c1 = I_p
-        eta = _each(agents, lambda n: HuangStep(n / 4, d, s, math.sqrt(4 * d))(msg.t))
+        eta = _each(agents.own_sizes.flat, lambda n: HuangStep(n / 4, d, s, math.sqrt(4 * d))(msg.t))
         sigma = s / (rho + 1 / eta)
         return np.asarray(prox_center(msg.w, z, dual, slope, rho, eta) - sigma**2 * agents.agents_gaussian(msg.t))
 
 
-def _each(agents: Task, value: Callable[[float], float]) -> Array:
-    """A number for every agent here, from its number of records: (P, 1, 1)."""
-    return np.array([value(n) for n in agents.own_sizes.flat])[:, None, None]
+def _each(sizes: Iterable[float], value: Callable[[float], float]) -> Array:
+    """Return a number for every agent, from its number of records: (P, 1, 1)."""
+    return np.array([value(n) for n in sizes])[:, None, None]
 
 
 def record_bound(facts: Facts) -> Declared:
@@ -136,11 +151,12 @@ _PENALTY = {
 HUANG = Entry(
     "outp-huang", "Huang et al.'s DP-ADMM: a proximal step linearised at z_p, Gaussian noise on its solution", build,
     grid(rounds=(1000, 1000, 300, 300), rho=0.1, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED,  # rho is their own
-    constants=_PENALTY,
+    constants=_PENALTY, queries=True,
 )  # fmt: skip
 PLUS = Entry(
     "outp-plus", "Huang et al.'s DP-ADMM with a hundredth of its rho (the paper's OutP+)", build,
     grid(rounds=(1000, 1000, 300, 300), rho=0.001, c_w=(100.0, 300.0, 100.0, 300.0)), _REPLACED, constants=_PENALTY,
+    queries=True,
 )  # fmt: skip
 RELEASED = Entry("outp-released", "OutP as the paper's released code ran it: not private", build_released, grid(
     rounds=(1000, 1000, 300, 300), rho_c1=(2.0, 0.005, 2.0, 0.005), rho_c2=(5.0, 0.05, 5.0, 0.05),

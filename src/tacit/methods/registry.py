@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tacit.methods.method import AnyEntry
+from tacit.methods.method import Entry, check_entry
 from tacit.registry import Registry
 
-METHODS: Registry[AnyEntry] = Registry(
+METHODS: Registry[Entry] = Registry(
     "method",
     {
         "objp": "tacit.methods.admm:OBJP",
@@ -43,4 +43,5 @@ METHODS: Registry[AnyEntry] = Registry(
         "pvp": "tacit.methods.exact_admm:PVP",
         "secure-sum": "tacit.methods.gradient_descent:SECURE_SUM",
     },
+    check_entry,
 )

@@ -10,9 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from tacit.admm.agent import ROUNDING
+from tacit.message import Body
 from tacit.privacy import noise
 from tacit.problem.objective import Problem
-from tacit.problem.sensitivity import Clipped, RecordBound
+from tacit.problem.sensitivity import Adjacency, Clipped, RecordBound
+from tacit.query.gradient import Gradient
+from tacit.query.query import AgentQuery, Query
+from tacit.query.records import InMemory
 from tacit.schedule import LARGEST_STEP, Cooling, cooled_step
 from tacit.types import Array, Norm, Shard
 
@@ -72,6 +76,13 @@ class Facts:
     def rounding(self) -> float:
         """1 + what float32 sums may add to a sensitivity: a record lives at one agent, and moves its sum alone."""
         return 1 + ROUNDING * max(self.sizes)
+
+    def sensitivity(self, query: Query, adjacency: Adjacency) -> float:
+        """How far one record moves a value of a query in l2, as `Task.values` computes it."""
+        least = query.bound(Norm.L2, adjacency)
+        if isinstance(query, Gradient):  # summed by the engine of a simulation
+            return least * self.rounding
+        return least * query.evaluator.allowance(query, max(self.sizes))
 
     def gaussian(self, agent: int, t: int, step: int = 0) -> Array:
         """Standard Gaussian noise from an agent's stream; agent P is the server or the curator."""
@@ -139,6 +150,18 @@ class Task(Facts):
         slope = self.sums(self.shards, self.problem, points, bound)
         slope *= self.problem.weight
         return slope
+
+    def values(self, query: Query, each: Sequence[Body]) -> Array:
+        """The values of a query over the records of every agent here, with the parameters of each: (P, size)."""
+        if isinstance(query, Gradient):
+            points = [own["point"] for own in each]
+            shared = all(point is points[0] for point in points)
+            at = points[0] if shared else np.stack(points)
+            found = self.sums(self.shards, self.problem, at, query.record_bound)
+            found *= query.weight
+            return found.reshape(len(each), -1)
+        asked = [AgentQuery(query, InMemory.of(shard), query.evaluator) for shard in self.shards]
+        return np.stack([one.value(own) for one, own in zip(asked, each, strict=True)])
 
     def agents_gaussian(self, t: int, step: int = 0) -> Array:
         """Standard noise of every agent here, (P, J, K)."""

@@ -24,7 +24,6 @@ from tacit.paper.archive import select, spec_of
 from tacit.paper.theorem import Bound, Constants, Merit, constants, noise_energy, slope
 from tacit.rounds import Info, State, rounds
 from tacit.run import build, sweep
-from tacit.run.compose import AdmmSetup
 from tacit.run.run import Run, check_finite, measure, summarize
 from tacit.run.sweep import Load, Member
 from tacit.run.train import Listener, engine_for, nobody, settled
@@ -107,13 +106,11 @@ def _follow(listener: Listener, runs: Sequence[Run]) -> list[tuple[Values, list[
 
 def rule_of(run: Run) -> Rule:
     """The local step of a run of the ADMM family."""
-    assert isinstance(run.setup, AdmmSetup)
     return run.setup.agents[0].variant.rule
 
 
 def _theorem(run: Run, merit: Merit) -> Values:
     """What bounds are made of: they are computed where they are shown, so that a record holds no formula's result."""
-    assert isinstance(run.setup, AdmmSetup)
     federation, rule, rounds = run.federation, rule_of(run), run.spec.run.rounds
     found = constants(run.setup.problem, federation, run.setup.agents[0].variant.adjacency)
     dimension = federation.n_features * federation.n_classes

@@ -19,7 +19,6 @@ from tacit.privacy.budget import total
 from tacit.privacy.mechanism import Gaussian, Laplace
 from tacit.privacy.release import GaussianRelease, LaplaceRelease
 from tacit.run import build
-from tacit.run.compose import AdmmSetup
 from tacit.run.presets import preset
 from tacit.run.sources import FEMNIST, HOW_TO_GET, Sources
 from tacit.run.spec import Spec
@@ -134,7 +133,6 @@ def _ends(usual: Spec, epsilon: float, records: Federation) -> list[float]:
     """The step by which a record moves z, weight / (rho + 1 / eta), in rounds 1 and 20,000."""
     spec = usual.with_values({"privacy.epsilon": epsilon, "run.rounds": 20_000, "run.seed": 0})
     setup = build.setup(spec, records)
-    assert isinstance(setup, AdmmSetup)
     agent = setup.agents[0]
     return [agent.problem.weight / agent.variant.rule.stiffness(setup.rho(t), t) for t in (1, 20_000)]
 

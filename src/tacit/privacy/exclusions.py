@@ -10,12 +10,13 @@ class Exclusion(Enum):
 
     SEED = (
         "whoever knows the seed",
-        ": simulated noise can be drawn again and taken off, so train without a seed what is to be released",
+        ": simulated noise can be drawn again and taken off, so train with exact noise, without a seed, what is to be "
+        "released",
     )
-    SEED_OF_SIMULATION = (  # of a method that has no deployed agents
+    SEED_OF_SIMULATION = (  # of a run whose agents cannot be deployed
         "whoever knows the seed",
-        ": simulated noise can be drawn again and taken off, so nothing of this run is to be released; deployed "
-        "agents, with exact noise, are those of objp and objt",
+        ": simulated noise can be drawn again and taken off, so nothing of this run is to be released; "
+        "docs/methods/README.md lists the methods whose agents can be deployed, with exact noise",
     )
     OWN_MAP = (
         "what {map} does beyond one record at a time",

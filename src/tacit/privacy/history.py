@@ -83,10 +83,16 @@ class History:
     adjacency: dict[str, str] = field(default_factory=dict)
     places: dict[tuple[str, str], Place] = field(default_factory=dict)  # by data set and run
     charges: list[Charge] = field(default_factory=list)
+    lost_heads: set[str] = field(default_factory=set)  # of entries that were lost, as restore marks list them
 
     def place(self, data_id: str, run: str) -> Place:
         """The place in a run; an empty place where the agent has none yet."""
         return self.places.setdefault((data_id, run), Place())
+
+    def had(self, head: str) -> bool:
+        """Return whether an answer, the last entry or a restore mark has this head."""
+        answered = any(answer.head == head for answer in self.answers.values())
+        return answered or head in self.lost_heads or head == self.tip[1]
 
     def add(self, entry: ChainEntry) -> None:
         """Take in the next entry of the chain."""
@@ -100,6 +106,7 @@ class History:
         elif body["kind"] == "charge":
             for one in body["charges"]:
                 self._charge(Charge.restored(one), str(body["why"]))
+            self.lost_heads.update(map(str, body.get("lost_heads", ())))
         elif body["kind"] == "end":
             place = self.place(body["data"], body["run"])
             place.ended, place.final = str(body["why"]), bool(body.get("final", True))

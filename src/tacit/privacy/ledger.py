@@ -224,10 +224,29 @@ class Ledger:
             answer = self._given(key)
             return _unpack(sent_again(key, True, answer.at, lambda: self._stored(answer)))
 
-    def head_after(self, key: Key) -> str:
-        """The head of the ledger once an answer was its last entry: the chain goes through it whatever came later."""
+    def position_after(self, agent: str, key: Key) -> Position:
+        """Return how far the agent's ledger had come once an answer was its last entry."""
         with self._chain.transaction():
-            return self._given(key).head
+            answer = self._given(key)
+            return Position(agent, self._history.first, answer.n, answer.head)
+
+    def confront(self, shown: Position) -> None:
+        """Compare the ledger with a position that it had once an answer had left; raise LedgerCorrupt for good if it
+        has no such entry and no restore mark lists the head.
+
+        The witness then holds that position, so that nothing leaves after a restart either, until the owner restores.
+        """
+        with self._settling:
+            with self._chain.transaction():
+                if self._current().had(shown.head):
+                    return
+                self._seen, self._version, self._commits = (shown.entries, shown.head), -1, 0
+            if self._witness is not None:
+                self._witness.write(shown)
+        raise self._chain.corrupt(
+            f"a coordinator has a valid receipt of entry {shown.entries}, which this ledger does not have. It is an "
+            "older copy or another ledger, and answers have left that it does not count"
+        )
 
     def _given(self, key: Key) -> Answer:
         answer = self._current().answers.get(key)
@@ -255,10 +274,11 @@ class Ledger:
             self._charge([self._stated(data_id, release) for release in releases], why)
         self._committed()
 
-    def mark_restored(self, data_id: str, lost: Sequence[Release] = ()) -> None:
+    def mark_restored(self, data_id: str, lost: Sequence[Release] = (), witnessed: str | None = None) -> None:
         """Count every open run as answered to the end of its terms, and end it; count what was `lost` besides.
 
-        A copy that is put back does not know what was released after it was made. These runs may have gone on.
+        A copy that is put back does not know what was released after it was made. These runs may have gone on. The
+        mark lists the `witnessed` head if the ledger does not have it: a receipt with this head is then known.
         """
         with self._chain.transaction():
             charges = [
@@ -267,15 +287,21 @@ class Ledger:
                 if place.terms is not None and (not place.ended or place.may_begin_anew)
                 for most in [place.terms.releases if place.may_begin_anew else place.remaining]
             ]
-            self._charge(charges + [self._stated(data_id, release) for release in lost], "restored from a backup")
+            stated = [self._stated(data_id, release) for release in lost]
+            heads = [] if witnessed is None or self._history.had(witnessed) else [witnessed]
+            self._charge(charges + stated, "restored from a backup", heads)
         self._committed()
 
     def _stated(self, data_id: str, release: Release) -> Charge:
         return Charge(data_id, None, release, 1, self._current().adjacency.get(data_id, ZERO_OUT))
 
-    def _charge(self, charges: Sequence[Charge], why: str) -> None:
+    def _charge(self, charges: Sequence[Charge], why: str, lost_heads: Sequence[str] = ()) -> None:
         history = self._current()
-        body = {"kind": "charge", "why": why, "charges": [one.described() for one in charges], "at": _text(_now())}
+        body: Values = {
+            "kind": "charge", "why": why, "charges": [one.described() for one in charges], "at": _text(_now()),
+        }  # fmt: skip
+        if lost_heads:
+            body["lost_heads"] = list(lost_heads)
         history.add(self._chain.append(f"charge {history.tip[0]}", body))
 
     def attest(self, witness: Witness) -> None:

@@ -30,7 +30,7 @@ def stated(epsilon: float, dp_delta: float, law: str | None, price: Price, limit
     if law is None and math.isinf(price([(found, 1)], limit_delta)):
         raise SpecError(
             f"a run of ({epsilon:g}, {dp_delta:g}) of unknown noise leaves nothing of a limit at delta "
-            f"{limit_delta:g}. If it drew Gaussian noise, as objt and objp of the sound preset do, add --law gaussian. "
-            "If you do not know, add --law any: then nothing more is released at this delta."
+            f"{limit_delta:g}. If it drew Gaussian noise, as all methods but objt-laplace do under the sound preset, "
+            "add --law gaussian. If you do not know, add --law any: then nothing more is released at this delta."
         )
     return found

@@ -18,7 +18,7 @@ with any c agents (the record's own not among them). So T of them (`releases`: r
    So reduction modulo 2^k, wrap-around, the lift, the product with g and the server's next model cost no privacy. Where
    fewer than c collude, the noise of the others is added independently, and costs none.
 2. Sensitivity. Given what was seen, value_p depends on p's records alone (a gradient at the server's w: see
-   tacit.guarded.mean, where the duals cancel). One record moves one value_p. Saturation moves no two values
+   tacit.admm.local_models, where the duals cancel). One record moves one value_p. Saturation moves no two values
    apart, and rounding adds g sqrt(d) once, not P times. `lattice.calibrate` counts the rounding.
 3. The law of the noise. Let r_a(x) = exp(-x^2 / (2 a^2)) and v^2 = a^2 + b^2. The sum of discrete Gaussians of a and
    b steps is n with a probability proportional to

@@ -68,7 +68,7 @@ class Terms:
 class Key:
     """The name of one answer: attempt `step` at round `round` of `run`, from the data `data_id`.
 
-    Attempts beyond the first, 0, are for secure sums alone (tacit.guarded.summand).
+    Attempts beyond the first, 0, are for secure sums alone (tacit.agent.gate).
     """
 
     data_id: str

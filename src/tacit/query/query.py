@@ -111,7 +111,7 @@ class AgentQuery(Generic[Q]):
 
     def answer(self, parameters: object) -> Array:
         """The value of parameters that anybody may have sent; Unfit before any record is read."""
-        checked = self.query.parameters.checked(parameters, 1)
+        checked = self.query.parameters.checked(parameters)
         with np.errstate(all="ignore"):  # a flag that a record raises is no reason to stop
             return self.value(checked)
 

@@ -10,3 +10,8 @@ QUERIES: Registry[type[Query]] = Registry("query", {
     "moments": "tacit.query.moments:Moments",
     "counts": "tacit.query.counts:Counts",
 })  # fmt: skip
+
+
+def name_of(query: Query) -> str:
+    """Return the name of a query's kind."""
+    return next(name for name in QUERIES if QUERIES[name] is type(query))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import TypeAlias
+import secrets
+from dataclasses import asdict, replace
 
 from tacit.data import sources
 from tacit.data.transform import facts_of, rescale_rows, with_features, with_intercept
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
 from tacit.features import registry as features
-from tacit.methods.behind_sum import NeedsSums
-from tacit.methods.method import Budget, Composed, Coordinator, Entry, Method, choice_of, key_of
+from tacit.methods.constants import choice_of, key_of
+from tacit.methods.method import Budget, Coordinator, Entry, Method
 from tacit.methods.promise import Promise, Unit
+from tacit.methods.queried import Gathered, QueryMethod
 from tacit.methods.registry import METHODS
 from tacit.methods.task import Facts, Task
 from tacit.problem.domain import from_values
@@ -22,39 +22,13 @@ from tacit.problem.loss import LOSSES, Huber, Linked, Loss, check_separable
 from tacit.problem.objective import Problem
 from tacit.problem.regularizer import REGULARIZERS
 from tacit.run import in_sum, rules
-from tacit.run.compose import AdmmSetup, accounted_delta, composed
-from tacit.run.noise import simulated
+from tacit.run.compose import accounted_delta, composed
+from tacit.run.deployment import Deployment
+from tacit.run.noise import deployable, simulated
 from tacit.run.presets import check_loss, preset
+from tacit.run.setup import Hosted, Setup
 from tacit.run.spec import Spec
 from tacit.types import Federation
-
-
-@dataclass(frozen=True, eq=False)
-class MethodSetup:
-    """The setup of a run whose method is written as a half for the server and a half for the agent."""
-
-    method: Method
-    task: Task
-    public_classes: bool
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.task.shape
-
-    @property
-    def problem(self) -> Problem:
-        return self.task.problem
-
-    @cached_property
-    def server(self) -> Coordinator:
-        return Coordinator(self.method, self.task.facts)
-
-    @property
-    def promise(self) -> Promise:
-        return self.server.promise
-
-
-Setup: TypeAlias = AdmmSetup | MethodSetup
 
 
 def federation(spec: Spec) -> Federation:
@@ -93,36 +67,65 @@ def setup(spec: Spec, federation: Federation) -> Setup:
     """Return the setup of the spec's method over these records; refuse choices that cannot go together."""
     spec = simulated(spec.checked())
     entry, problem = METHODS[spec.algorithm.name], objective(spec, federation)
-    if isinstance(entry, Composed):
+    if entry.is_admm:
         return composed(spec, federation, problem)
     return _built(entry, spec, federation, problem)
 
 
-def admm_setup(spec: Spec, federation: Federation) -> AdmmSetup:
-    """Return the setup of an ADMM run; refuse every other method, whose agents cannot be deployed or inverted."""
+def admm_setup(spec: Spec, federation: Federation) -> Setup:
+    """Return the setup of an ADMM run; refuse every other method, whose steps cannot be inverted."""
     found = setup(spec, federation)
-    if not isinstance(found, AdmmSetup):
+    if not found.agents:
         raise IncompatibleError(f"{spec.algorithm.name} is not of the ADMM family: use objp, objt or outp.")
     return found
 
 
-def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> MethodSetup:
+def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -> Setup:
     """Return the setup of a method with the constants and the total budget of the spec."""
     check_applies(entry, spec)
     shape = (federation.n_features, federation.n_classes)
-    assert spec.run.seed is not None, "noise that is simulated has a seed"
-    task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, spec.run.seed)
+    # a deployed server draws its own random numbers from the operating system, and its agents have no seed
+    seed = secrets.randbits(62) if spec.run.seed is None else spec.run.seed
+    task = Task.whole(federation.shards, problem, shape, spec.data.row_bound, seed)
     task = replace(task, normals=normals(), largest_step=rules.plain_step(federation, problem, spec.data.row_bound))
     budget = budget_of(spec)
     if budget.in_sum is not None:
         in_sum.check_agents(budget.in_sum, federation.n_agents)
-    method = entry.build(task.facts, budget, choice_of(entry, spec.values()))
-    made = MethodSetup(method, task, federation.public_classes)
+    method = entry.built(task.facts, budget, choice_of(entry, spec.values()))
+    server = Coordinator(method, task.facts)
     if method.rounds != spec.run.rounds:
         raise IncompatibleError(f"{entry.name} takes {method.rounds} round: drop --rounds.")
-    check_unit(entry, spec, made.promise)
+    check_unit(entry, spec, server.promise)
     _check_gap(spec, task.facts, method)
-    return made
+
+    def asked() -> Deployment:
+        return asked_of(entry, method, task.facts)
+
+    return Setup(
+        server, server.promise, problem, shape, federation.public_classes, asked, hosted=Hosted(server, task)
+    )
+
+
+def asked_of(entry: Entry, method: Method, facts: Facts) -> Deployment:
+    """Return what deployed agents of a method are asked; refuse a method that is not made of queries."""
+    if not isinstance(method, QueryMethod):
+        raise IncompatibleError(not_deployable(entry))
+    agreements = (method.agreement(facts),) * facts.n_agents
+    return Deployment(agreements, facts.sizes, facts.shape, lambda _: Gathered(method, facts), method.fades)
+
+
+def deployable_methods() -> list[str]:
+    """Return the names of the methods whose agents can be deployed."""
+    return [name for name in METHODS if deployable(preset("sound", name))]
+
+
+def not_deployable(entry: Entry) -> str:
+    """Return why agents of a method cannot be deployed, and what to do."""
+    return (
+        f"{entry.name} cannot be deployed, because its agents do more than answer queries with noise: use simulated "
+        f"noise (--seed), or a method of {', '.join(deployable_methods())} (docs/adding-a-method.md says what makes "
+        "the difference)."
+    )
 
 
 def budget_of(spec: Spec) -> Budget:
@@ -132,7 +135,7 @@ def budget_of(spec: Spec) -> Budget:
 
 def _check_gap(spec: Spec, facts: Facts, method: Method) -> None:
     """Refuse a sum whose kept-back delta does not cover the gap of its integers to continuous noise."""
-    sum_ = method.behind(facts) if isinstance(method, NeedsSums) else None
+    sum_ = method.behind(facts)
     cost = 0.0 if sum_ is None else sum_.cost(spec.privacy.epsilon)
     if cost > spec.privacy.dp_delta - accounted_delta(spec):
         raise IncompatibleError(
@@ -155,6 +158,7 @@ def reads(entry: Entry, key: str) -> bool:
     """Tell whether a method that is not of the ADMM family reads a key of the sections CHOICES."""
     own = {"algorithm.name", "privacy.epsilon", "privacy.dp_delta", "privacy.adjacency", "privacy.noise"}
     own |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
+    own |= {"privacy.ledger", "privacy.limit", "privacy.data_id"} if entry.queries else set()
     return key in own or key in map(key_of, entry.grid[0])
 
 
@@ -164,8 +168,8 @@ def check_applies(entry: Entry, spec: Spec) -> None:
         raise IncompatibleError(f"{entry.name} needs records bounded in l2: set data.row_norm = l2.")
     if spec.problem.domain != "everywhere" and not entry.sets:
         raise IncompatibleError(f"{entry.name} does not keep its steps in a set: drop problem.domain.")
-    if spec.privacy.noise == "exact":
-        raise IncompatibleError(f"{entry.name} has no deployed agents yet: use objp or objt, or simulated noise.")
+    if spec.privacy.noise == "exact" and not entry.queries:
+        raise IncompatibleError(not_deployable(entry))
     if entry.values.get("privacy.epsilon") == math.inf != spec.privacy.epsilon:
         raise IncompatibleError(
             f"{entry.name} adds no noise, so epsilon = {spec.privacy.epsilon:g} cannot hold: drop epsilon, or choose a "

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
+from tacit.admm.asked import agreement_of
 from tacit.admm.compatible import release
+from tacit.admm.local_models import LocalModels
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Objective, Output, Perturbation, Point, Prox, Rule, Trust
+from tacit.agent.agreement import DELTA_FOR_THE_GRID, Agreement
 from tacit.engine.registry import require
 from tacit.errors import IncompatibleError
-from tacit.guarded.agent import DELTA_FOR_THE_GRID
 from tacit.methods.promise import Promise, Trusted, Unit, behind_sum
+from tacit.methods.registry import METHODS
 from tacit.privacy.budget import calibrate
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
@@ -34,8 +36,10 @@ from tacit.problem.sensitivity import (
     from_row_norms,
 )
 from tacit.run import rules
+from tacit.run.deployment import Deployment
 from tacit.run.in_sum import check as check_sum
 from tacit.run.sections import ScheduleSpec
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.schedule import (
     LARGEST_STEP,
@@ -52,37 +56,25 @@ from tacit.schedule import (
 from tacit.types import Federation, Norm, Shard
 
 
-@dataclass(frozen=True, eq=False)
-class AdmmSetup:
-    """The setup of a run of the ADMM family, ready for an engine and the loop."""
+def asked_of(
+    agents: Sequence[Agent], shape: tuple[int, int], rounds: int, in_sum: InSum | None = None
+) -> Deployment:
+    """Return what agents of the ADMM family are asked if they are deployed; refuse variants without such a query."""
+    records = tuple(len(agent.shard) for agent in agents)
+    agreements: list[Agreement] = []
+    for agent in agents:
+        own = agreement_of(agent, shape, rounds, max(records), in_sum)
+        agreements.append(agreements[-1] if agreements and own == agreements[-1] else own)  # most agents share one
+    rows, n_agents = agents if in_sum is None else agents[:1], len(agents)
 
-    agents: tuple[Agent, ...]
-    server: Consensus
-    public_classes: bool
-    problem: Problem  # the reported objective has weight 1/I, whatever weight the agents' objectives have
-    in_sum: InSum | None = None  # where a secure sum is trusted
+    def program(fades: bool) -> LocalModels:
+        return LocalModels(rows, shape, n_agents, fades)
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.server.shape
-
-    @property
-    def rho(self) -> Schedule:
-        return self.server.rho
-
-    @cached_property
-    def promise(self) -> Promise:
-        """Return what a round of the agent with the least noise promises."""
-        own = min((agent.variant for agent in self.agents), key=lambda variant: variant.mechanism.multiplier)
-        one = release(own)
-        unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
-        events = () if one is None else ((one, 1),)
-        promise = Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
-        return promise if self.in_sum is None else behind_sum(promise, self.in_sum, len(self.agents))
+    return Deployment(tuple(agreements), records, shape, program, compatible.fades(rows[0].variant))
 
 
-def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
-    """Return the setup of the agents and the server; refuse choices that cannot go together, or not on this machine."""
+def composed(spec: Spec, federation: Federation, problem: Problem) -> Setup:
+    """Return the setup of a run of the ADMM family; refuse choices that cannot go together, or not on this machine."""
     if spec.in_sum is not None:
         check_sum(spec, federation)
     require(spec.run.engine, spec.run.device)
@@ -93,7 +85,23 @@ def composed(spec: Spec, federation: Federation, problem: Problem) -> AdmmSetup:
     shape = (federation.n_features, federation.n_classes)
     rho = _rho(spec, federation, agents)
     server = Consensus(spec.run.rounds, shape, rho, Order(spec.algorithm.order), momentum, problem.domain)
-    return AdmmSetup(agents, server, federation.public_classes, problem, spec.in_sum)
+
+    def asked() -> Deployment:
+        return asked_of(agents, shape, spec.run.rounds, spec.in_sum)
+
+    return Setup(
+        server, _promise(agents, spec.in_sum), problem, shape, federation.public_classes, asked, spec.in_sum, agents
+    )
+
+
+def _promise(agents: Sequence[Agent], in_sum: InSum | None) -> Promise:
+    """Return what a round of the agent with the least noise promises."""
+    own = min((agent.variant for agent in agents), key=lambda variant: variant.mechanism.multiplier)
+    one = release(own)
+    unit = Unit.RECORD if own.adjacency is Adjacency.ZERO_OUT else Unit.REPLACED
+    events = () if one is None else ((one, 1),)
+    promise = Promise(unit, Trusted.NOBODY, events, caveats=tuple(compatible.caveats(own)))
+    return promise if in_sum is None else behind_sum(promise, in_sum, len(agents))
 
 
 def _agent(spec: Spec, federation: Federation, problem: Problem, shard: Shard, p: int) -> Agent:
@@ -208,7 +216,12 @@ def _clip(spec: Spec, federation: Federation) -> float:
 
 
 def federated_rounds(spec: Spec, federation: Federation) -> int:
-    """Return the rounds that public numbers give to a run whose rounds take seconds, before its first round."""
+    """Return the rounds that public numbers give to a run whose rounds take seconds, before its first round.
+
+    A method whose choices name no rounds has those of its preset.
+    """
+    if "rounds" not in METHODS[spec.algorithm.name].grid[0]:
+        return spec.run.rounds
     return rules.federated_rounds(_noise(spec, federation), federation)
 
 

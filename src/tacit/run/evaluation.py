@@ -13,7 +13,7 @@ from tacit.engine.evaluate import PIECE, PLAIN, Measured, loss_and_errors, rmse_
 from tacit.measures import ERROR, RMSE
 from tacit.problem.loss import Loss, predicted
 from tacit.run import ranks
-from tacit.run.build import Setup
+from tacit.run.setup import Setup
 from tacit.types import Array, Federation, Shard, blocks
 
 CLASSES = 100  # at most in a table of classes by classes: result.json stays small

@@ -18,9 +18,9 @@ from tacit.privacy.exclusions import Exclusion
 from tacit.privacy.guarantee import FIELDS, Answers, Guarantee, Ledgers, NoiseSource, described
 from tacit.privacy.release import described as described_releases
 from tacit.problem.sensitivity import Clipped
-from tacit.run.build import Setup
-from tacit.run.compose import AdmmSetup, accounted_delta
+from tacit.run.compose import accounted_delta
 from tacit.run.noise import deployable, measures_training
+from tacit.run.setup import Setup
 from tacit.run.sources import how_to_declare
 from tacit.run.spec import Spec
 from tacit.types import Federation
@@ -78,7 +78,7 @@ def _of(spec: Spec, setup: Setup, spent: Total | None, ledgers: Ledgers) -> Guar
         once=() if spent is None else promise.once,
         trusted=promise.trusted,
         coalition=promise.coalition,
-        answers=Answers.STEPS if isinstance(setup, AdmmSetup) else Answers.MESSAGES,
+        answers=Answers.STEPS if setup.agents else Answers.MESSAGES,
         noise=NoiseSource.NONE if math.isinf(p.epsilon) else source,
         ledgers=ledgers,
         own_map=own_map,
@@ -130,7 +130,7 @@ def classes_read(spec: Spec, number: bool = False) -> str:
     return f"the list of classes was read from the private labels (declare it: {how})."
 
 
-def as_if_public(spec: Spec, setup: AdmmSetup) -> Total | None:
+def as_if_public(spec: Spec, setup: Setup) -> Total | None:
     """Return the guarantee that the run would have if the bound that it read from the data were public.
 
     None without noise, and None for the noise of the released OutP, whose scale belongs to no epsilon.
@@ -145,7 +145,7 @@ def as_if_public(spec: Spec, setup: AdmmSetup) -> Total | None:
 
 def _claim(spec: Spec, setup: Setup) -> str | None:
     """Return what the paper states about a run whose epsilon covers one round."""
-    if spec.privacy.covers == "run" or not isinstance(setup, AdmmSetup):
+    if spec.privacy.covers == "run" or not setup.agents:
         return None
     worth = as_if_public(spec, setup)
     return None if worth is None else (

@@ -17,14 +17,15 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.engine.sums import Rendezvous, SharedSums, SumsAsked
 from tacit.errors import Diverged, IncompatibleError, TacitError
-from tacit.methods.method import Answers, Curated, Own, reaching
+from tacit.methods.method import Answers, Curated, Own
 from tacit.methods.task import Sums, Task, plain_sums
 from tacit.problem.loss import Loss
 from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import RecordBound
 from tacit.run import ranks
-from tacit.run.build import MethodSetup, Setup
 from tacit.run.run import Run
+from tacit.run.setup import Hosted as HostedMethod
+from tacit.run.setup import Setup
 from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
@@ -37,17 +38,18 @@ Answered: TypeAlias = tuple[Own, Answers] | TacitError
 class HostedPart:
     """The agents of R runs that are in this process: all of them, or those of one rank; `counts` is of all records."""
 
-    def __init__(self, setups: Sequence[MethodSetup], federation: Federation, counts: Array | None = None) -> None:
-        self.setups, self.n_agents = setups, federation.n_agents
+    def __init__(self, setups: Sequence[Setup], federation: Federation, counts: Array | None = None) -> None:
+        own = hosted(setups)
+        self.methods, self.n_agents = [one.method for one in own], federation.n_agents
         here = tuple(p for p, shard in enumerate(federation.shards) if shard.here)
         self.agents = range(here[0], here[-1] + 1) if here else range(0)
         self.shared = shared_sums(federation, setups[0].problem.loss, counts) if here else None
         shards = self.shared.shards if self.shared else ()
-        self.tasks = [replace(setup.task, shards=shards, index=here) for setup in setups]
+        self.tasks = [replace(one.task, shards=shards, index=here) for one in own]
         self.own: list[Own] = [
-            setup.method.carried(task) if here else {} for setup, task in zip(setups, self.tasks, strict=True)
+            method.carried(task) if here else {} for method, task in zip(self.methods, self.tasks, strict=True)
         ]
-        self.pool = ThreadPoolExecutor(len(setups))
+        self.pool = ThreadPoolExecutor(len(own))
 
     def answers(self, msgs: Sequence[Broadcast]) -> list[Answered]:
         """One round of every run, each run on its own thread; one pass over the records serves all runs."""
@@ -60,7 +62,7 @@ class HostedPart:
         task: Task = replace(self.tasks[r], sums=_asking(meeting, r, shared))
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # the loop looks for numbers that are not finite
-                return self.setups[r].method.answer(task, self.own[r], msg)
+                return self.methods[r].answer(task, self.own[r], msg)
         except TacitError as error:  # a local solve that does not end, a record that is refused
             return error
         finally:
@@ -74,7 +76,7 @@ class Hosted:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs = runs
-        self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
+        self.setups = [run.setup for run in runs]
         self.part = HostedPart(self.setups, runs[0].federation)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
@@ -85,7 +87,7 @@ class Hosted:
                 raise Diverged(f"round {msgs[r].t}: {found}", self.runs[r])
         moved = [found for found in answers if not isinstance(found, TacitError)]
         self.part.own = [own for own, _ in moved]
-        return [reaching(setup.promise, answer) for setup, (_, answer) in zip(self.setups, moved, strict=True)]
+        return [own.server.reached(answer) for own, (_, answer) in zip(hosted(self.setups), moved, strict=True)]
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
@@ -96,9 +98,14 @@ class Hosted:
         self.part.own[r] = saved
 
 
+def hosted(setups: Sequence[Setup]) -> list[HostedMethod]:
+    """Return the methods of these setups, each with the records of its agents."""
+    return [setup.hosted for setup in setups if setup.hosted is not None]
+
+
 def is_curated(setup: Setup) -> bool:
     """Tell whether a method needs all records in one place."""
-    return isinstance(setup, MethodSetup) and isinstance(setup.method, Curated)
+    return setup.hosted is not None and isinstance(setup.hosted.method, Curated)
 
 
 class SpreadHosted:
@@ -106,7 +113,7 @@ class SpreadHosted:
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.runs, self.federation = runs, runs[0].federation
-        self.setups = [run.setup for run in runs if isinstance(run.setup, MethodSetup)]
+        self.setups = [run.setup for run in runs]
         if is_curated(self.setups[0]):
             name = runs[0].spec.algorithm.name
             raise IncompatibleError(f"{name} is for a curator who holds all records in one place: drop --engine mpi.")
@@ -132,7 +139,7 @@ class SpreadHosted:
             found, failed = answer_together(self.part, msgs, self.team)
         for r, why in sorted(failed.items()):
             raise Diverged(f"round {msgs[r].t}: {why}", self.runs[r])
-        return [reaching(setup.promise, answer) for setup, answer in zip(self.setups, found, strict=True)]
+        return [own.server.reached(answer) for own, answer in zip(hosted(self.setups), found, strict=True)]
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
@@ -152,7 +159,7 @@ class SpreadHosted:
                         self.team.send(array, rank)
 
 
-def host(setups: Sequence[MethodSetup], federation: Federation, team: Any) -> HostedPart:
+def host(setups: Sequence[Setup], federation: Federation, team: Any) -> HostedPart:
     """Return this rank's part of runs; every rank keeps records in the same form."""
     return HostedPart(setups, federation, ranks.counted_together(federation, team))
 

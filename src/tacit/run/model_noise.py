@@ -11,8 +11,8 @@ from tacit.data.table import counted, some
 from tacit.errors import SpecError
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.privacy.budget import multiplier_of, upward
-from tacit.run.build import Setup
-from tacit.run.compose import AdmmSetup, total_noise
+from tacit.run.compose import total_noise
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -37,19 +37,19 @@ def gathered_noise(setup: Setup) -> tuple[float, float]:
     and in the average of w_1, ..., w_T the mean of n_0, ..., n_T-t, and T - t + 1 of T, stand in the place of n_T-t.
     Steps along convex f_p pull the noise of earlier rounds back: where steps are stable, w holds no more than this.
     """
-    if not isinstance(setup, AdmmSetup) or not _descends(setup):
+    if not setup.agents or not _descends(setup):
         return math.nan, math.nan
     std = total_noise(setup.agents, setup.in_sum)
-    rounds = setup.server.rounds
+    rounds, momentum = setup.server.rounds, setup.consensus.momentum
     steps = [std / (len(setup.agents) * setup.rho(t)) for t in range(1, rounds + 1)]
-    times = list(accumulate(setup.server.momentum**k for k in range(rounds)))  # n_0, n_1, ...
+    times = list(accumulate(momentum**k for k in range(rounds)))  # n_0, n_1, ...
     sums = list(accumulate(times))
     last = [step * times[rounds - 1 - n] for n, step in enumerate(steps)]
     mean = [step * sums[rounds - 1 - n] / rounds for n, step in enumerate(steps)]
     return math.hypot(*last), math.hypot(*mean)
 
 
-def _descends(setup: AdmmSetup) -> bool:
+def _descends(setup: Setup) -> bool:
     """Whether every round is a step of gradient descent with noise of a public scale."""
     own, least = setup.agents[0].variant, min(setup.rho(t) for t in (1, setup.server.rounds))
     if isinstance(own.rule, Exact) or own.rule.at is not Point.GLOBAL or own.order is not Order.ZWD:

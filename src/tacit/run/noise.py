@@ -7,13 +7,9 @@ comparisons, audits, reproductions. Both return a spec that names its noise, and
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
 
 from tacit.errors import SpecError
-from tacit.guarded.half import PROJECTED
-from tacit.methods.method import Composed
 from tacit.methods.registry import METHODS
-from tacit.problem.domain import from_values
 from tacit.run.spec import Spec
 
 PUBLIC_BOUNDS = ("clip", "feature_bounds", "row_norm")  # values of privacy.sensitivity that ask nothing of the records
@@ -29,7 +25,8 @@ def with_noise(spec: Spec) -> Spec:
     if spec.privacy.noise == "exact":
         return spec
     unnamed = spec.privacy.noise is None and spec.run.seed is None
-    if unnamed and spec.run.preset == "sound" and spec.run.engine == "fast" and deployable(spec):
+    by_name = METHODS[spec.algorithm.name].values.get("privacy.trust") == "sum"  # a simulation, unless it is asked for
+    if unnamed and spec.run.preset == "sound" and spec.run.engine == "fast" and deployable(spec) and not by_name:
         return spec.with_values({"privacy.noise": "exact"})
     return simulated(spec)
 
@@ -57,8 +54,12 @@ def measures_training(spec: Spec) -> bool:
 
 
 def deployable(spec: Spec) -> bool:
-    """Whether agents of this spec can be deployed: an ADMM step from a noisy gradient, with a bound that is public."""
-    a, p = spec.algorithm, spec.privacy
-    noisy = p.mechanism != "silence" and math.isfinite(p.epsilon) and p.sensitivity in PUBLIC_BOUNDS
-    step = isinstance(METHODS[a.name], Composed) and a.rule != "exact" and a.perturbation == "objective"
-    return noisy and step and isinstance(from_values(asdict(spec.problem)), PROJECTED)
+    """Tell whether agents of this spec can be deployed: the method is made of queries, with noise and public bounds."""
+    a, p, entry = spec.algorithm, spec.privacy, METHODS[spec.algorithm.name]
+    if p.mechanism == "silence" or math.isinf(p.epsilon):
+        return False
+    if not entry.is_admm:
+        return entry.queries
+    on_step = a.perturbation == "output" and not p.squared_std and a.rule == "prox"
+    on_gradient = a.perturbation == "objective" or (on_step and spec.problem.domain == "everywhere")
+    return a.rule != "exact" and on_gradient and p.sensitivity in PUBLIC_BOUNDS

@@ -14,7 +14,8 @@ from tacit.admm.agent import ROUNDING
 from tacit.data import tables
 from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
-from tacit.methods.method import Composed, Entry, key_of
+from tacit.methods.constants import key_of
+from tacit.methods.method import Entry
 from tacit.methods.registry import METHODS
 from tacit.problem.loss import LOSSES
 from tacit.problem.sensitivity import ROOM
@@ -83,7 +84,7 @@ def _sound(algorithm: str) -> Values:
     if algorithm != "admm":  # an exact step does not linearise
         shape |= {"algorithm.order": "zwd", "algorithm.linearize_at": "w"}
     entry = METHODS[algorithm]
-    if isinstance(entry, Composed) and entry.values["algorithm.perturbation"] != "none":
+    if entry.is_admm and entry.values["algorithm.perturbation"] != "none":
         shape |= {"privacy.mechanism": entry.law, "privacy.epsilon": 1.0}
     return shape
 
@@ -157,7 +158,7 @@ def preset(name: str, algorithm: str, source: str = "mnist") -> Spec:
         raise unknown("preset", name, PRESETS)
     entry = METHODS[algorithm]
     named = {"run.preset": name, "data.source": source, "algorithm.name": algorithm}
-    if isinstance(entry, Composed):
+    if entry.is_admm:
         rho = _RHO[source if source in _RHO else "femnist" if data.is_leaf(source) else "mnist"]
         return Spec().with_values(named | rho | dict(entry.values) | PRESETS[name](algorithm))
     if name != "sound":

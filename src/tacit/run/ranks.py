@@ -21,8 +21,7 @@ from tacit.data import hold_out, sources
 from tacit.engine.passes import counted
 from tacit.errors import IncompatibleError, OwnerWarning
 from tacit.run import build
-from tacit.run.build import Setup
-from tacit.run.compose import AdmmSetup
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.run.watch import watched
 from tacit.types import Array, Federation, Shard
@@ -150,7 +149,7 @@ def is_spread(federation: Federation) -> bool:
     return bool(_leads) and federation in _leads[0].numbers
 
 
-def engine(specs: Sequence[Spec], setups: Sequence[AdmmSetup], federation: Federation) -> Any:
+def engine(specs: Sequence[Spec], setups: Sequence[Setup], federation: Federation) -> Any:
     """Return the engine of runs over a federation that is spread."""
     from tacit.engine.spread import SpreadEngine
 
@@ -170,7 +169,7 @@ def placed(part: Part) -> tuple[int, int, str]:
     return part.agents.start, part.agents.stop, part.engine.path if part.engine else ""
 
 
-def part_of(setups: Sequence[AdmmSetup], federation: Federation, team: Team) -> Part:
+def part_of(setups: Sequence[Setup], federation: Federation, team: Team) -> Part:
     """Return the engine of this rank's agents."""
     from tacit.engine.spread import Part
 

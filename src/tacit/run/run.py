@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from tacit._version import __version__
+from tacit.agent.agent import DeployedAgent
 from tacit.data.transform import RowScale
 from tacit.errors import Diverged, Refused, RunDirectoryError
 from tacit.features.registry import described
 from tacit.measures import measured
 from tacit.privacy.guarantee import Ledgers
 from tacit.rounds import Info, State
-from tacit.run import build, deploy, evaluation, ledgers, ranks
-from tacit.run.build import Setup
+from tacit.run import deploy, evaluation, ledgers, ranks
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import stated
 from tacit.run.model import Model
@@ -29,6 +29,7 @@ from tacit.run.model_noise import gathered_noise, prospects
 from tacit.run.noise import measures_training, simulated
 from tacit.run.presets import for_numbers, preset
 from tacit.run.result import Result
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation
 
@@ -88,7 +89,7 @@ class Run:
     """One run that is under way: its state, its recorded rounds and its directory."""
 
     def __init__(
-        self, spec: Spec, federation: Federation, setup: build.Setup, directory: RunDirectory | None = None
+        self, spec: Spec, federation: Federation, setup: Setup, directory: RunDirectory | None = None
     ) -> None:
         spec = simulated(spec)  # unless its noise is exact
         deploy.check(spec, setup)
@@ -96,7 +97,7 @@ class Run:
         self.domain_sha256 = domain_digest(spec)  # once: the file may change while the run goes on, and W does not
         self.state, self.clock, self.seconds, self.sent = setup.server.start(), Clock({}), 0.0, 0.0
         self.rows: list[dict[str, Any]] = []
-        self.guarded: Sequence[deploy.Deployed] = []
+        self.deployed: Sequence[DeployedAgent] = []
         self.told_by_host: Callable[[], dict[str, Any]] = dict  # what the result says beside all that every run says
         self.every = spec.run.record_every or max(1, spec.run.rounds // 100)
 
@@ -120,7 +121,7 @@ class Run:
         """Return which ledgers the agents of this run keep."""
         if deploy.wanted(self.spec) and not any(shard.here for shard in self.federation.shards):
             return Ledgers.ELSEWHERE  # without exact noise, other ranks of this run hold them
-        if deploy.heads(self.guarded) is None:
+        if deploy.heads(self.deployed) is None:
             return Ledgers.NONE
         return Ledgers.OF_THE_RUN if self.spec.privacy.ledger is None else Ledgers.OF_ALL_RUNS
 
@@ -205,8 +206,8 @@ class Run:
         w, average = (self.setup.problem.domain.project(u) for u in (self.state.w, self.state.average))
         summary = summarize(self.spec, self.federation, self.setup, self.rows[-1], self.seconds, path, self.kept)
         summary |= {
-            "sent_bytes": self.sent, "ledger_heads": deploy.heads(self.guarded),
-            "ledger_totals": deploy.ledger_totals(self.spec, self.guarded),
+            "sent_bytes": self.sent, "ledger_heads": deploy.heads(self.deployed),
+            "ledger_totals": deploy.ledger_totals(self.spec, self.deployed),
         } | self.told_by_host()  # fmt: skip
         summary |= {} if self.domain_sha256 is None else {"domain_sha256": self.domain_sha256}
         model = self._model(w, average)
@@ -214,8 +215,8 @@ class Run:
             summary |= evaluation.breakdown(w, self.federation, self.setup.problem.loss)
             summary = self.directory.finish(model.arrays(), summary)
         with suppress(Refused):  # the result is there: a ledger that is busy keeps its last answers
-            deploy.forget(self.spec, self.guarded, self.state.t, last=True)
-        deploy.end(self.spec, self.guarded, "it is finished")
+            deploy.forget(self.spec, self.deployed, self.state.t, last=True)
+        deploy.end(self.spec, self.deployed, "it is finished")
         deploy.forget_keys(self.spec, self.ledgers)
         notes = prospects(self.spec, self.federation, self.setup.promise)
         return Result(summary, self.rows, w, average, model, notes)

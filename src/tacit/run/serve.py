@@ -15,9 +15,8 @@ from tacit.engine import evaluate
 from tacit.engine.mpi import HEAD
 from tacit.errors import TacitWarning
 from tacit.run import build, evaluation, ranks
-from tacit.run.build import MethodSetup, Setup
-from tacit.run.compose import AdmmSetup
 from tacit.run.hosted import HostedPart, answer_together, host, rows_of_all
+from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
@@ -74,13 +73,13 @@ class _Rank:
         self.part, federation = None, self.federations[number]
         setups = [build.setup(_spec(spec), federation) for spec in specs]
         self.setups = list(setups)
-        self.part = ranks.part_of([own for own in setups if isinstance(own, AdmmSetup)], federation, self.team)
+        self.part = ranks.part_of(setups, federation, self.team)
         self.team.together(ranks.placed(self.part))
 
     def do_host(self, number: int, specs: list[str]) -> None:
         federation = self.federations[number]
         self.setups = [build.setup(_spec(spec), federation) for spec in specs]
-        self.hosted = host([own for own in self.setups if isinstance(own, MethodSetup)], federation, self.team)
+        self.hosted = host(self.setups, federation, self.team)
         self.team.together([self.hosted.agents.start, self.hosted.agents.stop])
 
     def do_answer(self, asked: list[dict[str, Any]]) -> None:

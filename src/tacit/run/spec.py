@@ -14,7 +14,7 @@ from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, nearest, printable, unknown
 from tacit.features.spec import FeatureSpec
-from tacit.methods.method import check_constant, own_constants
+from tacit.methods.constants import check_constant, own_constants
 from tacit.methods.registry import METHODS
 from tacit.privacy.summed import InSum
 from tacit.run.sections import AlgorithmSpec, PrivacySpec, ProblemSpec, RunSpec, ScheduleSpec

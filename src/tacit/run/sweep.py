@@ -21,7 +21,6 @@ from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
 from tacit.machine import write_whole
 from tacit.run import build, deploy, ranks
-from tacit.run.compose import AdmmSetup
 from tacit.run.directory import RunDirectory
 from tacit.run.evaluation import LONG
 from tacit.run.noise import check_seed, simulated
@@ -187,7 +186,7 @@ def at_once(run: Run) -> int:
     """Return how many runs like this run an engine serves well together."""
     model = run.federation.n_features * run.federation.n_classes
     agents = run.federation.n_agents * model
-    if isinstance(run.setup, AdmmSetup):  # float32; z and dual of every agent
+    if run.setup.agents:  # float32; z and dual of every agent
         return max(1, min(LANES, int(MODEL_BYTES // (4 * model)), int(STATE_BYTES // (8 * agents))))
     return max(1, min(LANES, int(STATE_BYTES // (64 * agents))))  # about eight arrays of float64
 
@@ -237,7 +236,7 @@ def _lockstep_key(run: Run) -> str | None:
     own, setup = run.spec.run, run.setup
     saved = run.directory.saved() if run.directory is not None else None
     alike = (own.rounds, own.record_every, own.engine, own.device, int(saved["t"]) if saved else 0)
-    if not isinstance(setup, AdmmSetup):
+    if not setup.agents:
         return repr((*alike, run.spec.algorithm.name))
     agent = setup.agents[0]
     alone = not fusable(agent) or setup.in_sum is not None  # no shared pass

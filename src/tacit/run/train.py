@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 from tacit.admm import compatible
 from tacit.arguments import path_text
 from tacit.engine.registry import ENGINES
-from tacit.engine.side_by_side import SideBySide
-from tacit.errors import Diverged, InputError, Interrupted, Refused, RunDirectoryError
+from tacit.errors import Diverged, Implausible, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.lock import StopRequests
 from tacit.rounds import rounds
 from tacit.run import build, deploy, guarantee, ranks
-from tacit.run.compose import AdmmSetup
+from tacit.run.asking import AskingEngine
 from tacit.run.directory import RunDirectory
 from tacit.run.hosted import Hosted, SpreadHosted
 from tacit.run.model import Model
@@ -29,7 +28,6 @@ from tacit.run.result import Result
 from tacit.run.run import Run
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
-from tacit.run.summed import SummedEngine
 from tacit.types import Federation
 
 CHECKPOINT_SECONDS = 15.0
@@ -126,26 +124,21 @@ def _alone(run: Run, directory: RunDirectory, listener: Listener) -> Result:
 
 def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
     """Return the engine that answers these runs: deployed agents, an ADMM engine, or the host of other methods."""
-    first, setups = runs[0], [run.setup for run in runs if isinstance(run.setup, AdmmSetup)]
-    if not setups:
+    first, setups = runs[0], [run.setup for run in runs]
+    exact = deploy.wanted(first.spec)
+    if first.setup.hosted is not None and not exact:
         return SpreadHosted(runs) if ranks.is_spread(first.federation) else Hosted(runs)
-    if deploy.wanted(first.spec):
+    if exact:
         for run, setup in zip(runs, setups, strict=True):
             run.check_not_released()
             run.check_data()  # before an agent is asked to join again
-            run.guarded = deploy.guarded(
+            run.deployed = deploy.deployed(
                 run.spec, setup, run.federation, run.ledgers, run.started, open_files
             )
-    engine: SideBySide | SummedEngine
-    if setups[0].in_sum is not None:
-        lanes = [deploy.lane(run.spec, own, run.federation, run.guarded) for run, own in zip(runs, setups, strict=True)]
-        engine = SummedEngine(lanes)
+    if exact or first.setup.in_sum is not None:
+        lanes = [deploy.lane(run.spec, run.setup, run.federation, run.deployed) for run in runs]
+        engine = AskingEngine(lanes)
         open_files.callback(engine.close)  # before the ledgers, which were opened before
-        return engine
-    if deploy.wanted(first.spec):
-        asked = [deploy.addressed(run.spec, own, run.guarded) for run, own in zip(runs, setups, strict=True)]
-        engine = SideBySide(asked, first.setup.shape)
-        open_files.callback(engine.close)  # as above
         return engine
     if ranks.is_spread(first.federation):
         return ranks.engine([run.spec for run in runs], setups, first.federation)
@@ -177,7 +170,7 @@ def together(
         left = [run for run in runs if run not in done]
         for run in left:
             guarantee.warn(run.spec, run.federation, run.setup)
-            if isinstance(run.setup, AdmmSetup):
+            if run.setup.agents:
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
             engine, stop = host(left, open_files), stop or Patience()
@@ -187,7 +180,11 @@ def together(
                 except Diverged as lost:
                     for run in left:
                         if run is lost.run:
-                            deploy.end(run.spec, run.guarded, "it diverged")
+                            deploy.end(run.spec, run.deployed, "it diverged")
+                    raise
+                except Implausible:  # of a deployed agent: such runs are in no batch
+                    for run in left:
+                        deploy.end(run.spec, run.deployed, "an answer was not plausible")
                     raise
             done |= zip(left, results, strict=True)
         return [done[run] for run in runs]
@@ -223,7 +220,7 @@ def _lockstep(
         for r, run in enumerate(runs):
             run.checkpoint(engine.save(r))
             if run.directory is not None:  # else nothing was saved, and the run may begin again
-                deploy.forget(run.spec, run.guarded, run.state.t)
+                deploy.forget(run.spec, run.deployed, run.state.t)
 
     if first.state.t == 0 and deploy.wanted(first.spec):
         save()  # rounds that the ledgers hold can then be resumed on the same records only

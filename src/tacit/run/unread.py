@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.data.sources import may_be
-from tacit.methods.method import Entry
 from tacit.methods.registry import METHODS
 from tacit.run.build import CHOICES, reads
 from tacit.run.sources import GIVEN
@@ -22,6 +21,6 @@ def unread(values: Mapping[str, Any]) -> set[str]:
         for other, some in declared.metadata["when"].items():
             if not any(value in some for value in (kinds if other == "data.source" else (values.get(other),))):
                 found.add(key)
-    if name in METHODS and isinstance(entry := METHODS[name], Entry):
+    if name in METHODS and not (entry := METHODS[name]).is_admm:
         found |= {key for key in values if key.startswith(CHOICES) and not reads(entry, key)}
     return found

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tacit.guarded.agent import DELTA_FOR_THE_GRID
+from tacit.agent.agreement import DELTA_FOR_THE_GRID
 from tacit.privacy.budget import total
 from tacit.privacy.history import History
 from tacit.privacy.release import Events, GaussianRelease, Release
-from tacit.run import deploy
+from tacit.run import deployment
 from tacit.ui.place import Unreadable
 
 KINDS = 64  # of releases in a ledger, each run counted: quick prices of all of them take seconds at most
@@ -58,5 +58,5 @@ def _ordered(events: Events) -> tuple[tuple[Release, int], ...]:
 @lru_cache(maxsize=4096)
 def _composed(events: tuple[tuple[Release, int], ...], dp_delta: float, laws: bool) -> float:
     if laws:
-        return deploy.price(events, dp_delta)
+        return deployment.price(events, dp_delta)
     return total(events, dp_delta * (1 - DELTA_FOR_THE_GRID), pld=False).epsilon
