@@ -62,6 +62,7 @@ class Method(Protocol):
         """The secure sum that agents answer into; None if the server reads each answer, or if there is no noise."""
 
 
+WORD = 8.0  # bytes of a number in a secure sum
 PARTS = ("promise", "carried", "answer", "start", "ask", "share", "conclude", "behind")  # of a Method
 
 
@@ -155,15 +156,13 @@ class Coordinator:
 
     def conclude(self, state: State, msg: Broadcast, answers: Answers) -> tuple[State, Info]:
         """The next state. Who is not trusted saw the answers, or the model alone where a trusted server adds noise."""
-        trusted, words = self.promise.trusted, self.method.behind(self.facts) is not None
+        trusted, sum_ = self.promise.trusted, self.method.behind(self.facts)
         after = self.method.conclude(self.facts, state, msg, answers)
         hidden = trusted is Trusted.SERVER and not self.promise.caveats
         seen = (after.w,) if hidden else tuple(answers.values())
-        shapes = [
-            (8.0 if words else _width(a), *(a.shape if trusted is Trusted.SUM else a.shape[1:]))
-            for a in answers.values()
-        ]
-        sent = self.method.share(self.facts) * sum(map(math.prod, shapes))
+        shapes = [a.shape if trusted is Trusted.SUM else a.shape[1:] for a in answers.values()]
+        widths = [_width(a) if sum_ is None else WORD for a in answers.values()]
+        sent = self.method.share(self.facts) * sum(n * math.prod(a) for n, a in zip(widths, shapes, strict=True))
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is not finite ends the run, without a warning
             step = math.sqrt(np.square(after.w - state.w).sum())
         return after, Info(after.t, step, seen=seen, sent=sent)
