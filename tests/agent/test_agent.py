@@ -292,6 +292,17 @@ def test_the_largest_model_is_answered_whatever_the_records_are(tmp_path, larges
         assert np.isfinite(value).all()
 
 
+def test_an_evaluator_that_rounds_more_than_the_noise_covers_is_refused(tmp_path):
+    """The noise is for the evaluator of the query; another one may be injected only if it rounds no more."""
+    over = federation()
+    agent = first(tmp_path, over=over)
+    usual = agent.queries[0].query.evaluator
+    rough = replace(usual, allowance=lambda query, records: 1.001 * usual.allowance(query, records))
+    with pytest.raises(IncompatibleError, match="rounds more than its noise covers"):
+        over_records(agent, over.shards[0], rough)
+    over_records(agent, over.shards[0], replace(usual, allowance=lambda *_: 1.0))
+
+
 def test_records_whose_gradients_would_overflow_are_no_records():
     with pytest.raises(DataError, match=r"beyond 1e\+50"):
         Shard(np.full((2, 3), -2 * LARGEST), np.zeros(2, dtype=int), np.float64)

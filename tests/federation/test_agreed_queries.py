@@ -89,6 +89,12 @@ def test_check_prints_the_list_that_the_largest_run_would_have(tmp_path, capsys)
     assert f"asked gradient: at most 7 answers of {one.query.size} numbers" in text
 
 
+def test_check_prints_the_list_of_a_method_with_a_number_of_rounds_of_its_own(tmp_path, capsys):
+    agree = '"run.rounds" = 50\n"algorithm.name" = "onemessage"\n"problem.loss" = "squared"'
+    _, found = checked(make(tmp_path, agree=agree), capsys)
+    assert [(one["query"], one["answers"]) for one in found["queries"]] == [("moments", 1)]
+
+
 def test_check_counts_the_questions_that_the_site_allows(tmp_path, capsys):
     path = make(tmp_path, agree='"run.rounds" = 50\n[agree.queries]\ngradient = 6')
     text, found = checked(path, capsys)

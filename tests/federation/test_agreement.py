@@ -146,6 +146,23 @@ def test_a_secure_sum_is_joined_where_the_site_agrees_to_it_and_pins_peers(addin
     checked_sum(adding, fine)
 
 
+@pytest.mark.parametrize("name", ["secure-sum", "onemessage-sum"])
+def test_a_method_whose_name_stands_for_a_sum_is_joined_only_as_a_sum_that_is_agreed(name, tmp_path):
+    """A spec that leaves privacy.trust and colluding out is one of a sum with one colluding agent."""
+    listed = f'"algorithm.name" = ["objt", "{name}"]\n"run.rounds" = 50\n'
+    rounds = {} if name == "onemessage-sum" else {"run.rounds": 4}
+    usual = {"privacy.noise": "exact", "run.name": "r1", "data.source": GIVEN + "trial"} | rounds
+    chosen = preset("sound", name, GIVEN).with_values(usual)
+    with service(tmp_path / "alone", agree=listed) as one, pytest.raises(Unfit, match=r"agree\.privacy\.trust"):
+        one.site.agree.check_spec(spec_of(chosen.toml()), "r1", one.own, None)
+    agree = listed + '"privacy.trust" = ["nobody", "sum"]\n'
+    with sum_sites.services(tmp_path, sites=sum_sites.ONE, agree=agree, threshold=4, colluding=2)["alone"] as one:
+        for less in (chosen, chosen.with_values({"privacy.colluding": 1})):
+            with pytest.raises(Unfit, match=r"privacy\.colluding = 1 is less than sum\.colluding = 2"):
+                checked_sum(one, less)
+        checked_sum(one, chosen.with_values({"privacy.colluding": 2, "privacy.repetitions": 1}))
+
+
 def checked_sum(one, chosen):
     one.site.agree.check_spec(spec_of(chosen.toml()), "r1", one.own, one.site.sum.colluding)
 

@@ -240,3 +240,28 @@ def test_the_file_of_receipts_holds_no_more_than_receipts(both):
     both.run("one")
     found = json.loads((both.path / "one" / receipts.FILE).read_text())
     assert {frozenset(one) for one in found} == {frozenset({"agent", "first", "entries", "head", "tag"})}
+
+
+def test_a_restored_site_joins_the_next_run_of_a_coordinator_that_had_heard_its_last_answer(both, tmp_path):
+    """The last entry that was lost need not be an answer: the witness holds the head of the last receipt as well."""
+    ledger_files.backup(both.site(), tmp_path / "backup")
+    both.run("one")
+    with Service(both.site()) as service:  # a join of another run is the last entry
+        assert isinstance(reply(service, small.join(service, "another")), Joined)
+    for path in both.site().ledger.glob("*.ledger*"):
+        path.unlink()
+    restore(both.site(), tmp_path / "backup")
+    both.run("one")
+
+
+def test_a_checkpoint_replaces_no_later_receipt_of_the_same_ledger():
+    def receipt(entries: int, first: str = "1") -> receipts.Receipt:
+        return receipts.Receipt("a", first * 64, entries, "2" * 64, "3" * 64)
+
+    known = {"a": receipt(50)}
+    assert receipts.later({"a": receipt(10)}, known) == {}
+    assert receipts.later({"a": receipt(51)}, known) == {"a": receipt(51)}
+    assert receipts.later({"a": receipt(10, "4")}, known) == {"a": receipt(10, "4")}
+    assert receipts.later({"a": receipt(10)}, {}) == {"a": receipt(10)}
+    names = ["b", "a"]
+    assert receipts.loaded(receipts.saved(known, names), names) == known

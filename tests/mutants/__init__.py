@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from tests.mutants import agents, answers, asking, ledgers, methods, pages, queries, sites, sums, training
+from tests.mutants import agents, answers, asking, ledgers, methods, pages, queries, receipts, sites, sums, training
 from tests.mutants.fault import ROOT, Mutant
 
 __all__ = ["MUTANTS", "ROOT", "Mutant"]
 
-MUTANTS: tuple[Mutant, ...] = sum(
-    (of.MUTANTS for of in (queries, agents, answers, asking, sums, ledgers, sites, methods, training, pages)), ()
-)
+_SUBJECTS = (queries, agents, answers, asking, sums, ledgers, receipts, sites, methods, training, pages)
+MUTANTS: tuple[Mutant, ...] = sum((subject.MUTANTS for subject in _SUBJECTS), ())

@@ -7,6 +7,8 @@ from tests.mutants.fault import Mutant
 RUNS = "tests/agent/test_runs.py::"
 SITE = "tests/federation/test_site.py::"
 AGREED = "tests/federation/test_agreement.py::"
+QUERIES = "tests/federation/test_agreed_queries.py::"
+COORDINATOR = "tests/federation/test_coordinator.py::"
 ACCOUNTS = "tests/federation/test_accounts.py::"
 SERVED = "tests/federation/test_service.py::"
 HEARD = "tests/federation/test_listen.py::"
@@ -143,8 +145,25 @@ MUTANTS = (
            "in_step = bool(fresh.all()) and bool((self.accepted == msg.t - 1).all())", "in_step = bool(fresh.all())",
            MISSING + "test_gradient_descent_fades_missing_agents_as_admm_with_z_first_does"),
     Mutant("a site adds up where it did not agree to", "federation/agreement.py",
-           '_check("privacy.trust", p.trust or "nobody", self.values.get("privacy.trust", ("nobody",)))', "pass",
+           '"nobody" if asked is None else "sum", self.values.get("privacy.trust", ("nobody",))',
+           '"nobody", ("nobody",)',
            AGREED + "test_a_secure_sum_is_joined_where_the_site_agrees_to_it_and_pins_peers"),
+    Mutant("a site reads no sum from the name of a method", "federation/agreement.py",
+           "            asked = spec.in_sum\n",
+           "            asked = spec.in_sum if spec.privacy.trust == 'sum' else None\n",
+           AGREED + "test_a_method_whose_name_stands_for_a_sum_is_joined_only_as_a_sum_that_is_agreed"),
+    Mutant("a site adds up kinds of queries that it does not allow", "federation/agreement.py",
+           "self.queries.get(name, 0)", "self.queries.get(name, count)",
+           QUERIES + "test_a_run_asks_no_query_that_the_site_does_not_list_and_none_more_often"),
+    Mutant("a site counts one question too few", "federation/agreement.py", "if count > most:", "if count > most + 1:",
+           QUERIES + "test_a_run_asks_no_query_that_the_site_does_not_list_and_none_more_often"),
+    Mutant("a site joins before it compares the queries", "federation/service.py",
+           "        self.site.agree.check_queries(deployment.any)\n", "",
+           QUERIES + "test_a_run_asks_no_query_that_the_site_does_not_list_and_none_more_often"),
+    Mutant("a site answers what cannot arrive", "federation/service.py",
+           "        facts.check_size(self.site.name,", "        _ = (self.site.name,",
+           COORDINATOR
+           + "test_a_run_whose_answers_could_not_arrive_is_refused_on_both_sides_before_anything_is_released"),
     Mutant("a site adds up with nobody pinned", "federation/agreement.py",
            "        if colluding is None:\n", "        if False:\n",
            AGREED + "test_a_secure_sum_is_joined_where_the_site_agrees_to_it_and_pins_peers"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import LedgerCorrupt
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.receipt import KEY_BYTES, Receipt, ReceiptKey
+from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import ZERO_OUT, Key, Terms
 from tacit.privacy.witness import Position, Witness
@@ -57,7 +58,7 @@ def test_a_receipt_of_which_a_field_was_changed_is_not_recognised(change):
 @given(st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES), st.text("0123456789abcdef", min_size=64, max_size=64))
 def test_neither_another_key_nor_an_invented_tag_makes_a_receipt(secret, tag):
     assert ReceiptKey(secret).made(KEY.receipt(POSITION)) == (secret == bytes(range(KEY_BYTES)))
-    assert not KEY.made(Receipt(**POSITION.__dict__, tag=tag))
+    assert not KEY.made(replace(KEY.receipt(POSITION), tag=tag))
 
 
 def test_a_ledger_is_not_contradicted_by_any_position_that_it_had(tmp_path):
@@ -119,7 +120,7 @@ def test_a_restore_mark_lists_the_head_that_was_lost_and_no_other(tmp_path):
     with ledger(tmp_path) as one, pytest.raises(LedgerCorrupt):
         one.confront(lost)
     with Ledger.open(tmp_path / "a.ledger", price, create=False) as one:
-        one.mark_restored("data", witnessed=Witness(tmp_path / "a.witness", "north").read().head)
+        one.mark_restored("data", witnessed=[Witness(tmp_path / "a.witness", "north").read().head])
         one.attest(Witness(tmp_path / "a.witness", "north"))
     with ledger(tmp_path) as one:
         one.confront(lost)
@@ -130,5 +131,35 @@ def test_a_restore_mark_lists_the_head_that_was_lost_and_no_other(tmp_path):
 def test_a_mark_lists_no_head_that_the_ledger_has(tmp_path):
     with ledger(tmp_path) as one:
         had = answer(one, 1)
-        one.mark_restored("data", witnessed=had.head)
+        one.mark_restored("data", witnessed=[had.head])
         assert "lost_heads" not in one.entries()[-1].body
+
+
+def test_the_witness_holds_the_head_of_the_last_answer_beside_the_last_head(tmp_path):
+    with ledger(tmp_path) as one:
+        had = answer(one, 1)
+        assert Witness(tmp_path / "a.witness", "north").read().answered == had.head
+        one.end("data", "r", "closed")
+        noted = Witness(tmp_path / "a.witness", "north").read()
+    assert (noted.answered, noted.entries) == (had.head, had.entries + 1)
+    assert noted.head != had.head
+
+
+def test_a_witness_of_an_earlier_version_is_read(tmp_path):
+    with ledger(tmp_path) as one:
+        answer(one, 1)
+    path = tmp_path / "a.witness"
+    noted = json.loads(path.read_text())
+    noted.pop("answered")
+    path.write_text(json.dumps(noted))
+    with ledger(tmp_path) as one:
+        assert answer(one, 2).head == Witness(path, "north").read().answered
+
+
+@pytest.mark.parametrize("answered", [None, 3, ["0" * 64]])
+def test_a_witness_whose_last_answer_is_no_hash_is_refused(tmp_path, answered):
+    ledger(tmp_path).close()
+    path = tmp_path / "a.witness"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"answered": answered}))
+    with pytest.raises(LedgerCorrupt, match="needs agent, first, entries and head"):
+        ledger(tmp_path)

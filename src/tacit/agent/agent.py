@@ -77,10 +77,13 @@ class DeployedAgent:
         if theirs != (agreement.rounds, agreement.releases, agreement.adjacency.name.lower()):
             raise IncompatibleError("the terms of a run are not those of its agreement: make them anew.")
         for k, one in enumerate(self.queries):
-            release, needed = agreement.queries[k].release(agreement.adjacency), agreement.scale(k, len(one.records))
+            asked, records = agreement.queries[k], len(one.records)
+            if one.sensitivity(asked.noise.norm, agreement.adjacency) > asked.sensitivity(agreement.adjacency, records):
+                raise IncompatibleError("an agent's evaluator rounds more than its noise covers: take another one.")
+            release, needed = asked.release(agreement.adjacency), agreement.scale(k, records)
             if terms.release != release or not terms.scale >= needed:
                 raise IncompatibleError("the noise of a run is not that of its agreement: make its terms anew.")
-            self.cover.check(self.name, terms.run, agreement, len(one.records))
+            self.cover.check(self.name, terms.run, agreement, records)
         self.store.join(self.data_id, terms)
 
     @cached_property

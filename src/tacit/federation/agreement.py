@@ -128,18 +128,19 @@ class Agreement:
                 _check(key, value, (usual.get(key),))
 
     def _check_trust(self, spec: Spec, colluding: int | None) -> None:
-        """Refuse a secure sum that was not agreed, or with more to fear than was agreed."""
-        p = spec.privacy
-        _check("privacy.trust", p.trust or "nobody", self.values.get("privacy.trust", ("nobody",)))
-        if p.trust != "sum":
-            for key, value in (("privacy.colluding", p.colluding), ("privacy.repetitions", p.repetitions)):
-                if value is not None:
-                    raise Unfit(f"{key} = {value} is of a secure sum, which agree.privacy.trust would have to allow.")
+        """Refuse a secure sum that was not agreed, or with more to fear than was agreed.
+
+        The name of a method may stand for a sum, so that `in_sum` decides, as it does for the noise.
+        """
+        try:
+            asked = spec.in_sum
+        except SpecError as error:  # a number of a sum without a sum
+            raise Unfit(f"{error} agree.privacy.trust would have to allow a sum.") from None
+        _check("privacy.trust", "nobody" if asked is None else "sum", self.values.get("privacy.trust", ("nobody",)))
+        if asked is None:
             return
         if colluding is None:
             raise Unfit("the run trusts a secure sum, and the site file pins nobody: it would need a section [sum].")
-        asked = spec.in_sum
-        assert asked is not None, "the run trusts a secure sum"
         if asked.colluding < colluding:
             raise Unfit(f"privacy.colluding = {asked.colluding} is less than sum.colluding = {colluding}.")
         usual = usual_repetitions(spec.run.rounds)

@@ -21,6 +21,7 @@ from tacit.federation.agreement import AT_MOST, DEFAULTS, Agreement, usual_repet
 from tacit.federation.log import reason
 from tacit.federation.messages import Counts
 from tacit.federation.site import Holding, Site
+from tacit.methods.registry import METHODS
 from tacit.privacy.budget import upward
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
@@ -134,6 +135,8 @@ def _combinations(agree: Agreement) -> Iterator[dict[str, Any]]:
 def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | None = None) -> AgreedRun:
     chosen = {key: value for key, value in values.items() if key not in ("run.preset", "algorithm.name")}
     chosen |= {"run.name": secrets.token_hex(8), "privacy.noise": "exact"}
+    if "rounds" not in METHODS[values["algorithm.name"]].grid[0]:
+        chosen.pop("run.rounds", None)  # the method has a number of its own
     chosen |= {} if epsilon is None else {"privacy.epsilon": epsilon}
     agents: Counts = tuple(zip(own.agents, map(len, own.shards), strict=True))
     spec = preset(values["run.preset"], values["algorithm.name"], GIVEN + site.name).with_values(

@@ -77,7 +77,10 @@ def receipt_key(site: Site) -> ReceiptKey:
 
 
 def _damaged(key: Path, why: str) -> LedgerCorrupt:
-    return LedgerCorrupt(f"the key of receipts {key} is damaged ({why}): put it back from a backup.")
+    return LedgerCorrupt(
+        f"the key of receipts {key} is damaged ({why}): move it away, and put it back from a backup (tacit agent "
+        "restore)."
+    )
 
 
 def opened(site: Site, holding: Holding) -> Ledger:

@@ -61,6 +61,15 @@ def loaded(texts: Array, names: Sequence[str]) -> dict[str, Receipt]:
     return found
 
 
+def later(some: Mapping[str, Receipt], known: Mapping[str, Receipt]) -> dict[str, Receipt]:
+    """Return those of some receipts that are of another ledger than the known ones, or later in the same ledger."""
+    return {
+        name: one
+        for name, one in some.items()
+        if name not in known or one.first != known[name].first or one.entries > known[name].entries
+    }
+
+
 def _receipt(found: object) -> Receipt:
     kinds = {"agent": str, "first": str, "entries": int, "head": str, "tag": str}
     if not isinstance(found, dict) or {key: type(value) for key, value in found.items()} != kinds:

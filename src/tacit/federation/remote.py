@@ -117,4 +117,4 @@ class Remote:
         """Continue from what `save` returned."""
         self.program.load(saved)
         self.cover.load(saved)
-        self.receipts |= kept_receipts.loaded(saved["receipts"], self.names)
+        self.receipts |= kept_receipts.later(kept_receipts.loaded(saved["receipts"], self.names), self.receipts)

@@ -109,12 +109,13 @@ def _draft(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> s
     return taken
 
 
-def _witnessed(site: Site, one: Holding) -> str | None:
-    """Return the last head that the ledger is known to have had; None if its witness is missing or damaged."""
+def _witnessed(site: Site, one: Holding) -> list[str]:
+    """Return heads that the ledger is known to have had; none if its witness is missing or damaged."""
     try:
-        return witness_of(site, one.name).read().head
+        position = witness_of(site, one.name).read()
     except (LedgerMissing, LedgerCorrupt):
-        return None
+        return []
+    return sorted({position.head, position.answered} - {""})
 
 
 def _present(file: Path) -> tuple[str, set[str]] | None:

@@ -191,7 +191,8 @@ class Service:
         in_sum = deployment.any.in_sum
         if in_sum is None:
             return SiteRun(join, entrants, self._office)
-        assert self._sums is not None, "the agreement asks for a section [sum]"
+        if self._sums is None or self.site.sum is None or in_sum.colluding < self.site.sum.colluding:
+            raise Unfit("the run trusts a secure sum that the section [sum] of the site file does not allow.")
         return SiteRun(join, entrants, self._office, self._sums.entered(join, entrants, in_sum))
 
     def _entrants(self, join: Join, spec: Spec, federation: Federation, deployment: Deployment) -> dict[str, Entrant]:

@@ -77,6 +77,7 @@ class History:
 
     tip: tuple[int, str] = (0, "")
     first: str = ""  # the hash of the first entry, which no other ledger has
+    answered: str = ""  # the hash of the last answer's entry
     limit: Limit | None = None
     answers: dict[Key, Answer] = field(default_factory=dict)
     spent: dict[str, Counter[Release]] = field(default_factory=dict)
@@ -113,6 +114,7 @@ class History:
         elif body["kind"] == "release":
             key = Key(body["data"], body["run"], body["round"], body["step"])
             release = restored(body["release"])
+            self.answered = entry.hash
             self.answers[key] = Answer(entry.n, key, body["asked"], release, body["payload"], body["at"], entry.hash)
             self.spent.setdefault(key.data_id, Counter())[release] += 1
             place = self.place(key.data_id, key.run)

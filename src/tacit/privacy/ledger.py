@@ -27,7 +27,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -65,7 +65,8 @@ class Ledger:
     ) -> None:
         self._chain, self._price, self._witness = chain, price, witness
         self._admission = Admission(chain.path, price)
-        self._settled_every, self._commits, self._settling = settled_every, 0, threading.Lock()
+        self._settled_every, self._commits = settled_every, 0
+        self._settling, self._counting = threading.Lock(), threading.Lock()
         self._history, self._version = History(), -1  # as of this version of the file
         noted = None if witness is None else witness.read()
         self._seen = (0, "") if noted is None else (noted.entries, noted.head)  # the chain goes through it, for good
@@ -240,9 +241,9 @@ class Ledger:
             with self._chain.transaction():
                 if self._current().had(shown.head):
                     return
-                self._seen, self._version, self._commits = (shown.entries, shown.head), -1, 0
+                self._seen, self._version = (shown.entries, shown.head), -1
             if self._witness is not None:
-                self._witness.write(shown)
+                self._witness.write(replace(shown, answered=shown.head))
         raise self._chain.corrupt(
             f"a coordinator has a valid receipt of entry {shown.entries}, which this ledger does not have. It is an "
             "older copy or another ledger, and answers have left that it does not count"
@@ -274,11 +275,11 @@ class Ledger:
             self._charge([self._stated(data_id, release) for release in releases], why)
         self._committed()
 
-    def mark_restored(self, data_id: str, lost: Sequence[Release] = (), witnessed: str | None = None) -> None:
+    def mark_restored(self, data_id: str, lost: Sequence[Release] = (), witnessed: Sequence[str] = ()) -> None:
         """Count every open run as answered to the end of its terms, and end it; count what was `lost` besides.
 
         A copy that is put back does not know what was released after it was made. These runs may have gone on. The
-        mark lists the `witnessed` head if the ledger does not have it: a receipt with this head is then known.
+        mark lists the `witnessed` heads that the ledger does not have: receipts with these heads are then known.
         """
         with self._chain.transaction():
             charges = [
@@ -288,7 +289,7 @@ class Ledger:
                 for most in [place.terms.releases if place.may_begin_anew else place.remaining]
             ]
             stated = [self._stated(data_id, release) for release in lost]
-            heads = [] if witnessed is None or self._history.had(witnessed) else [witnessed]
+            heads = [head for head in witnessed if not self._history.had(head)]
             self._charge(charges + stated, "restored from a backup", heads)
         self._committed()
 
@@ -319,17 +320,23 @@ class Ledger:
     def settle(self) -> None:
         """Complete the file, so that a copy of it alone holds every entry, and then its witness; or raise Refused."""
         with self._settling:  # a witness never goes back
+            with self._counting:
+                committed = self._commits
             with self._chain.transaction():
-                (n, head), first = self._chain.tip(), self._current().first
+                history, agent = self._current(), "" if self._witness is None else self._witness.agent
+                position = Position(agent, history.first, *history.tip, history.answered)
             self._chain.checkpoint()
             if self._witness is not None:
-                self._witness.write(Position(self._witness.agent, first, n, head))
-            self._commits = 0
+                self._witness.write(position)
+            with self._counting:
+                self._commits -= committed
 
     def _committed(self, leaves: bool = False) -> None:
         """Settle after enough commits. If that fails, nothing may leave; other entries are settled with the next."""
-        self._commits += 1
-        if self._commits >= self._settled_every:
+        with self._counting:
+            self._commits += 1
+            due = self._commits >= self._settled_every
+        if due:
             with nullcontext() if leaves else suppress(Refused):
                 self.settle()
 

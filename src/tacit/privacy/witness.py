@@ -1,6 +1,7 @@
 """A witness: a small file that says how far a ledger has come, kept outside the folder of the ledger.
 
-It holds the agent, the hash of the ledger's first entry, the number of entries and the last hash (the head). It is
+It holds the agent, the hash of the ledger's first entry, the number of entries, the last hash (the head) and, since
+version 0.2.0, the head after the last answer, which is on the last receipt (tacit.privacy.receipt). It is
 written after each commit and before the answer leaves. So a ledger that does not have that head at that entry is
 another ledger or an older copy: answers have left that it does not know. A ledger that has more entries than its
 witness is normal: the process was stopped between the commit and the witness.
@@ -29,6 +30,7 @@ class Position:
     first: str  # the hash of the first entry, which no other ledger has
     entries: int
     head: str  # the hash of the last entry
+    answered: str = ""  # the head after the last answer, if there was one
 
 
 class Witness:
@@ -50,8 +52,9 @@ class Witness:
             ) from None
         except (OSError, ValueError) as error:
             raise self._damaged(str(error)) from None
-        kinds = {"agent": str, "first": str, "entries": int, "head": str}
-        if not isinstance(found, dict) or {key: type(value) for key, value in found.items()} != kinds:
+        kinds = {"agent": str, "first": str, "entries": int, "head": str, "answered": str}
+        kinds_found = {key: type(value) for key, value in found.items()} if isinstance(found, dict) else {}
+        if kinds != {"answered": str} | kinds_found:
             raise self._damaged("it needs agent, first, entries and head")
         position = Position(**found)
         if position.agent != self.agent:

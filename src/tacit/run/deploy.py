@@ -167,7 +167,10 @@ def _stores(
             raise DataError(
                 f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."
             )
-    ledgers.mkdir(parents=True, exist_ok=True)
+    try:
+        ledgers.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{ledgers} cannot be a folder of ledgers ({error.strerror}): name another one.") from None
     return [held.get(file) or open_files.enter_context(opened(file, limit=limit)) for file in files]
 
 
