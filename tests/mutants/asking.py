@@ -9,14 +9,13 @@ RUNS = "tests/agent/test_runs.py::"
 MOVED = "tests/conformance/test_deployed_sensitivity.py::"
 BESIDE = "tests/run/test_asking.py::"
 NOISE = "tests/run/test_noise.py::"
-REMOTE = "tests/federation/test_remote.py::"
 SUMMAND = "tests/agent/test_masked_agent.py::"
 IN_SUM = "tests/run/test_in_sum.py::"
-TOTALLED = "tests/federation/test_in_sum.py::"
 ADDED = "tests/federation/test_sum_service.py::"
 HELD = "tests/federation/test_reservations.py::"
 SHARED = "tests/report/test_shared.py::"
 PROBLEMS = "tests/conformance/test_problems.py::"
+MISSING = "tests/federation/test_missing.py::"
 LOCALS = "tests/admm/test_local_models.py::"
 AGREEMENT = "tests/agent/test_agreement.py::"
 
@@ -129,10 +128,10 @@ MUTANTS = (
            IN_SUM + "test_the_steps_are_those_of_agents_who_send_their_own_models"),
     Mutant("local models: the records of missing agents count as none", "run/asking.py",
            "program.move(0, msg, total, deployment.whole(present))", "program.move(0, msg, total)",
-           TOTALLED + "test_the_sum_over_the_survivors_is_exact_in_integers"),
+           MISSING + "test_behind_a_sum_the_total_of_the_agents_that_answered_stands_for_all"),
     Mutant("local models: a late answer is taken at the model of today", "run/asking.py",
            "program.move(one.p, one.msg, one.value)", "program.move(one.p, msg, one.value)",
-           REMOTE + "test_a_late_answer_is_taken_and_the_site_takes_part_in_the_next_round"),
+           MISSING + "test_a_late_answer_moves_its_agent_with_its_own_w_and_rho"),
     Mutant("asking: models move before all agents have answered", "run/asking.py",
            "answers = iter([future.result() for future in pending])",
            "answers = (future.result() for future in pending)",
