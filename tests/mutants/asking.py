@@ -133,7 +133,9 @@ MUTANTS = (
            "program.move(one.p, one.msg, one.value)", "program.move(one.p, msg, one.value)",
            MISSING + "test_a_late_answer_moves_its_agent_with_its_own_w_and_rho"),
     Mutant("asking: models move before all agents have answered", "run/asking.py",
-           "answers = iter([future.result() for future in pending])",
-           "answers = (future.result() for future in pending)",
+           "        answers = iter([future.result() for future in pending])  # before any model of any run has moved\n"
+           "        waited = perf_counter() - start\n",
+           "        waited, answers = perf_counter() - start, (future.result() for future in pending)\n"
+           "        return [self._take(one, msg, [next(answers) for _ in one.agents], waited) for one, msg in asked]\n",
            BESIDE + "test_a_refusal_in_one_run_leaves_the_other_runs_where_they_were"),
 )  # fmt: skip
