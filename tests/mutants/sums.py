@@ -183,7 +183,7 @@ MUTANTS = (
            TOTALLED + "test_a_coordinator_that_is_killed_anywhere_goes_on_to_the_same_model_and_nobody_pays_twice"),
     Mutant("a Join that comes after the end draws a key", "federation/sum_service.py",
            "return met and not files.has_run_key(self.folder, run, agent, self._budget(agent))", "return False",
-           ADDED + "test_the_end_of_a_run_deletes_its_keys_and_what_is_stored_of_it_and_not_its_price"),
+           ADDED + "test_a_run_that_nobody_ended_loses_its_keys_when_it_is_over_and_another_run_meets"),
     Mutant("keys of a run that is not over are deleted", "federation/sum_service.py",
            "place.terms is not None and place.last[0] >= place.terms.rounds", "place.terms is not None",
            ADDED + "test_a_run_that_nobody_ended_loses_its_keys_when_it_is_over_and_another_run_meets"),
