@@ -7,7 +7,7 @@ from tests.mutants.fault import Mutant
 AGENT = "tests/agent/test_agent.py::"
 SERVED = "tests/federation/test_service.py::"
 HOSTILE = SERVED + "test_a_hostile_coordinator_gets_refusals_and_nothing_else_and_no_record_decides_their_bytes"
-SUMMAND = "tests/agent/test_masked_agent.py::"
+MASKED = "tests/agent/test_masked_agent.py::"
 IN_SUM = "tests/run/test_in_sum.py::"
 ADDED = "tests/federation/test_sum_service.py::"
 GATE = "tests/agent/test_gate.py::"
@@ -65,7 +65,7 @@ MUTANTS = (
            IN_SUM + "test_the_failure_of_a_graph_of_masks_is_part_of_delta"),
     Mutant("a ledger takes another set of peers for the same question", "agent/agent.py",
            'f"{asked.fingerprint}{peers}"', '"asked"',
-           SUMMAND + "test_an_attempt_is_answered_once_for_one_set_at_one_model"),
+           MASKED + "test_an_attempt_is_answered_once_for_one_set_at_one_model"),
     Mutant("shares leave without masks", "agent/cover.py",
            "return masker.mask(to, words, lambda _, answer: answer)", "return words.view(np.uint64)",
            IN_SUM + "test_a_ledger_holds_masked_words_that_add_up_to_the_total_and_tell_nothing_alone"),
@@ -74,7 +74,7 @@ MUTANTS = (
            AGREEMENT + "test_an_agent_with_more_records_than_were_agreed_is_not_made"),
     Mutant("masks of one run serve another", "agent/cover.py",
            "if (self.masker.agent, masks.run) != (name, run):", "if self.masker.agent != name:",
-           SUMMAND + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
+           MASKED + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
     Mutant("the fingerprint of a question leaves its parameters out", "agent/gate.py",
            "fingerprint(t, named)", "fingerprint(t, {})",
            HOSTILE),
@@ -122,7 +122,7 @@ MUTANTS = (
            AGREEMENT + "test_the_cap_is_the_total_of_the_list"),
     Mutant("cover: a masked answer has no noise", "agent/cover.py",
            "return attempt.share(value)", "return replace(attempt, share_steps=1).share(value)",
-           SUMMAND + "test_the_sum_over_any_peers_is_that_of_their_values_with_the_noise_of_one_release"),
+           MASKED + "test_the_sum_over_any_peers_is_that_of_their_values_with_the_noise_of_one_release"),
     Mutant("cover: the share of the noise counts colluding agents as honest", "agent/cover.py",
            "Peers(len(asked.peers), colluding, threshold))", "Peers(len(asked.peers), 0, threshold))",
            ADDED + "test_shares_have_the_noise_that_was_agreed"),
@@ -134,19 +134,19 @@ MUTANTS = (
            AGENT + "test_no_agent_is_made_with_a_cover_that_is_not_that_of_its_agreement"),
     Mutant("cover: an answer of a summed run may leave alone", "agent/cover.py",
            "agreement.in_sum is not None or self.agreement != agreement or ", "self.agreement != agreement or ",
-           SUMMAND + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
+           MASKED + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
     Mutant("cover: a share of the noise follows another agreement", "agent/cover.py",
            "in_sum is None or self.agreement != agreement or ", "in_sum is None or ",
-           SUMMAND + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
+           MASKED + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
     Mutant("cover: masks count on fewer colluding agents than were agreed", "agent/cover.py",
            " or masks.colluding < in_sum.colluding:", ":",
-           SUMMAND + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
+           MASKED + "test_an_agent_is_not_made_with_less_noise_other_terms_or_masks_of_another"),
     Mutant("cover: a plain run takes peers", "agent/gate.py",
            "if bool(peers) != (in_sum is not None):", "if in_sum is not None and not peers:",
            AGENT + "test_no_question_turns_a_run_without_a_secure_sum_into_one_with_shares_of_the_noise"),
     Mutant("cover: a summed run takes a question without peers", "agent/gate.py",
            "if bool(peers) != (in_sum is not None):", "if in_sum is None and peers:",
-           SUMMAND + "test_what_was_not_agreed_is_refused_before_a_record_is_touched"),
+           MASKED + "test_what_was_not_agreed_is_refused_before_a_record_is_touched"),
     Mutant("gate: records are read before a question is checked", "agent/agent.py",
            "            asked = self.gate.checked(question)\n",
            "            for one in self.queries:\n                one.check()\n"

@@ -9,7 +9,7 @@ RUNS = "tests/agent/test_runs.py::"
 MOVED = "tests/conformance/test_deployed_sensitivity.py::"
 BESIDE = "tests/run/test_asking.py::"
 NOISE = "tests/run/test_noise.py::"
-SUMMAND = "tests/agent/test_masked_agent.py::"
+MASKED = "tests/agent/test_masked_agent.py::"
 IN_SUM = "tests/run/test_in_sum.py::"
 ADDED = "tests/federation/test_sum_service.py::"
 HELD = "tests/federation/test_reservations.py::"
@@ -94,7 +94,7 @@ MUTANTS = (
            AGENT + "test_an_agent_joins_on_the_hash_of_its_run_and_of_all_agreements"),
     Mutant("a round is repeated as often as a server likes", "privacy/terms.py",
            "if key.step > terms.repetitions or self.releases >= terms.releases:", "if False:",
-           SUMMAND + "test_no_more_attempts_are_answered_than_were_agreed_in_all"),
+           MASKED + "test_no_more_attempts_are_answered_than_were_agreed_in_all"),
     Mutant("the result notes no heads", "run/deploy.py",
            "return {agent.name: agent.store.head for agent in agents if isinstance(agent.store, Ledger)} or None",
            "return None",

@@ -13,7 +13,7 @@ SERVED = "tests/federation/test_service.py::"
 HEARD = "tests/federation/test_listen.py::"
 TWICE = SERVED + "test_a_duplicate_gets_the_same_bytes_at_no_price_whatever_happened_in_between"
 BINOMIAL = "tests/privacy/test_binomial.py::"
-SUMMAND = "tests/agent/test_masked_agent.py::"
+MASKED = "tests/agent/test_masked_agent.py::"
 IN_SUM = "tests/run/test_in_sum.py::"
 TOTALLED = "tests/federation/test_in_sum.py::"
 AT_SIZE = "tests/conformance/test_deployed_at_size.py::"
@@ -153,7 +153,7 @@ MUTANTS = (
            IN_SUM + "test_repetitions_are_calibrated_for_agreed_to_and_stated"),
     Mutant("a ledger that was lost leaves its masks", "privacy/ledger.py",
            "return canonical([self._current().first, data_id])", "return data_id",
-           SUMMAND + "test_a_ledger_that_was_lost_takes_the_masks_of_a_run_with_it"),
+           MASKED + "test_a_ledger_that_was_lost_takes_the_masks_of_a_run_with_it"),
     Mutant("cpsgd rounds for nothing", "privacy/binomial.py",
            "rounded = min(d / 4, c * math.sqrt(d))", "rounded = 0.0",
            BINOMIAL + "test_who_knows_how_numbers_were_rounded_learns_no_more_in_the_mean_than_the_bound_says"),

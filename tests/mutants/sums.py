@@ -9,7 +9,7 @@ SITE = "tests/federation/test_site.py::"
 MASKS = "tests/agent/test_masks.py::"
 STATED = "tests/agent/test_masks.py::TestStatements::"
 SUMMED = "tests/privacy/test_summed.py::"
-SUMMAND = "tests/agent/test_masked_agent.py::"
+MASKED = "tests/agent/test_masked_agent.py::"
 IN_SUM = "tests/run/test_in_sum.py::"
 TOTALLED = "tests/federation/test_in_sum.py::"
 ADDED = "tests/federation/test_sum_service.py::"
@@ -77,10 +77,10 @@ MUTANTS = (
            IN_SUM + "test_the_noise_of_a_sum_is_that_of_one_agent_whoever_colludes"),
     Mutant("a key that others may read is taken", "agent/masks/files.py",
            "& 0o077:", "& 0:",
-           SUMMAND + "test_a_key_that_others_may_read_is_refused_and_one_that_peers_know_is_not_drawn_again"),
+           MASKED + "test_a_key_that_others_may_read_is_refused_and_one_that_peers_know_is_not_drawn_again"),
     Mutant("data of another name are masked alike", "agent/masks/files.py",
            "_digest(agent, budget)", "_digest(agent)",
-           SUMMAND + "test_a_run_key_is_drawn_once_kept_and_forgotten"),
+           MASKED + "test_a_run_key_is_drawn_once_kept_and_forgotten"),
     Mutant("a hidden z_p goes behind a sum", "run/in_sum.py",
            'a.linearize_at != "w"', "False",
            IN_SUM + "test_a_run_that_needs_more_than_a_sum_is_refused_with_the_reason"),
