@@ -120,6 +120,12 @@ def test_what_a_method_does_not_read_is_refused(values, says):
         train(spec_of("objp-local", **values))
 
 
+def test_exact_noise_is_refused_for_a_method_that_draws_none_when_it_is_set_up():
+    spec = spec_of("objp-local", **{"privacy.noise": "exact"})
+    with pytest.raises(IncompatibleError, match="cannot be deployed"):
+        build.setup(spec, build.federation(spec))
+
+
 @pytest.mark.parametrize(("name", "values", "says"), [
     ("secure-sum", {"privacy.colluding": 0}, "at least 1"),
     ("secure-sum", {"method.colluding": 0}, "privacy.colluding must be at least 1"),  # its name in earlier versions
