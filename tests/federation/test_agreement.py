@@ -152,7 +152,8 @@ def test_a_method_whose_name_stands_for_a_sum_is_joined_only_as_a_sum_that_is_ag
     listed = f'"algorithm.name" = ["objt", "{name}"]\n"run.rounds" = 50\n'
     rounds = {} if name == "onemessage-sum" else {"run.rounds": 4}
     usual = {"privacy.noise": "exact", "run.name": "r1", "data.source": GIVEN + "trial"} | rounds
-    chosen = preset("sound", name, GIVEN).with_values(usual)
+    chosen = preset("sound", name, GIVEN).with_values(usual | {"privacy.trust": None})
+    assert "trust =" not in chosen.toml()
     with service(tmp_path / "alone", agree=listed) as one, pytest.raises(Unfit, match=r"agree\.privacy\.trust"):
         one.site.agree.check_spec(spec_of(chosen.toml()), "r1", one.own, None)
     agree = listed + '"privacy.trust" = ["nobody", "sum"]\n'

@@ -64,6 +64,7 @@ MUTANTS = (
            "field(default=(), compare=False)", "field(default=())",
            SITE + "test_receipts_are_no_part_of_what_is_joined"),
     Mutant("an agent takes an evaluator that rounds more than its noise covers", "agent/agent.py",
-           "if one.sensitivity(asked.noise.norm, agreement.adjacency) > asked.sensitivity(", "if 0 * asked.sensitivity(",
+           "if one.sensitivity(asked.noise.norm, agreement.adjacency) > asked.sensitivity(",
+           "if 0 * asked.sensitivity(",
            "tests/agent/test_agent.py::test_an_evaluator_that_rounds_more_than_the_noise_covers_is_refused"),
 )  # fmt: skip
