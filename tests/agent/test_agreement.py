@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tacit.admm.compatible import release
 from tacit.agent.agreement import Agreement, Noise, NoisyQuery
 from tacit.agent.cover import Alone
 from tacit.errors import IncompatibleError
@@ -17,7 +18,7 @@ from tacit.query.gradient import Gradient
 from tacit.query.moments import Moments
 from tacit.run.deployment import Deployment, price
 from tacit.types import Norm
-from tests.agent.agents import agents, spec
+from tests.agent.agents import agents, setup_of, spec
 
 N, SHAPE, DELTA = 40, (4, 3), 1e-6
 GAUSSIAN, LOUD = Noise(Law.GAUSSIAN, Norm.L2, 5.0), Noise(Law.GAUSSIAN, Norm.L2, 20.0)
@@ -76,3 +77,16 @@ def test_an_agent_with_more_records_than_were_agreed_is_not_made():
     for own in (few, replace(few, in_sum=InSum())):
         with pytest.raises(IncompatibleError, match="the agreement is for up to"):
             replace(agent, agreement=own, cover=Alone(own, 100), store=Memory())
+
+
+@pytest.mark.parametrize("adjacency", ["zero_out", "replace_one"])
+@pytest.mark.parametrize("sensitivity", ["feature_bounds", "clip"])
+@pytest.mark.parametrize("covers", ["run", "round"])
+def test_an_answer_costs_at_the_agent_what_the_run_states(adjacency, sensitivity, covers):
+    """Laplace noise of a round is stated in l1, and that of a run in l2."""
+    values = {"privacy.covers": covers, "privacy.sensitivity": sensitivity, "privacy.adjacency": adjacency}
+    setup = setup_of(algorithm="objt", **{"privacy.mechanism": "laplace"} | values)
+    stated, own = release(setup.agents[0].variant), setup.deployment.any
+    paid = own.queries[0].release(own.adjacency)
+    assert (paid.l1, paid.l2) == pytest.approx((stated.l1, stated.l2), rel=1e-12)
+    assert (stated.l1 < float("inf")) == (covers == "round")
