@@ -13,6 +13,8 @@ from tacit.federation import facts, ledger_files
 from tacit.federation.messages import REPLIES, Ask, Hello, Join, read, written
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.terms import Key
 from tacit.run import build
 from tacit.run.presets import preset
 from tacit.run.sources import GIVEN
@@ -106,6 +108,12 @@ def ask(one: Service, joined: Join, t: int = 1, w=None, **changed) -> Ask:
 def told(one: Service, message):
     """The reply to a message, through bytes both ways."""
     return read(*one.answer(*written(message)), REPLIES)
+
+
+def stored(ledger: Ledger, key: Key) -> bytes | None:
+    """The answer that a ledger still stores, packed; None if it has dropped it."""
+    with ledger._chain.transaction():
+        return ledger._stored(ledger._current().answers[key])
 
 
 def begun(folder: Path, agents=("north",), **options):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tacit.data.schema import parse
-from tacit.errors import DataRenamed, Refused
+from tacit.errors import DataRenamed
 from tacit.federation import facts
 from tacit.federation import service as services
 from tacit.federation.messages import Answer, Ask, Refusal, Unjoined, written
@@ -27,7 +27,21 @@ from tacit.rounds import rounds
 from tacit.run import build
 from tacit.run.train import train
 from tacit.types import LARGEST, Shard
-from tests.federation.sites import HELLO, ROUNDS, SIZES, ask, at, begun, join, make, service, shape_of, spec, told
+from tests.federation.sites import (
+    HELLO,
+    ROUNDS,
+    SIZES,
+    ask,
+    at,
+    begun,
+    join,
+    make,
+    service,
+    shape_of,
+    spec,
+    stored,
+    told,
+)
 
 
 def from_the_value(value, scale, law):
@@ -240,11 +254,7 @@ def test_an_agent_answers_whatever_was_lost_before_and_repeats_its_last_two_roun
 
 def _stored(one, t):
     agent = one._runs["r1"].agents["north"]
-    try:
-        one._ledgers["north"].recall(Key(agent.data_id, "r1", t))
-    except Refused:
-        return False
-    return True
+    return stored(one._ledgers["north"], Key(agent.data_id, "r1", t)) is not None
 
 
 def test_many_who_ask_the_same_at_once_cause_one_release(tmp_path):

@@ -8,10 +8,10 @@ from tacit.cli import main
 from tacit.federation.messages import Refusal, written
 from tacit.federation.service import Service
 from tacit.federation.site import read
-from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger import Ledger, _unpack
 from tacit.privacy.terms import Key
 from tacit.run.deployment import price
-from tests.federation.sites import ROUNDS, ask, join, make, told
+from tests.federation.sites import ROUNDS, ask, join, make, stored, told
 
 OLD = Path(__file__).with_name("version_0_2")
 SECOND = "8aacb7e4f274414894ea2c0c31846efcd9d14cdf850ad9c7f2c7a6c34c5b297d"  # sha256 of the second answer
@@ -32,8 +32,8 @@ def test_a_site_of_version_0_2_goes_on_with_its_ledger_and_refuses_the_rest_of_a
         before = price(tuple(ledger.history().spent["north 2024"].items()), 1e-6)
         (run,) = ledger.runs()
         assert (run.run, run.state, run.round, run.remaining) == ("r1", "unreserved", 2, 2)
-        stored = ledger.recall(Key("north 2024", "r1", 2))
-        assert hashlib.sha256(stored.tobytes()).hexdigest() == SECOND
+        second = stored(ledger, Key("north 2024", "r1", 2))
+        assert hashlib.sha256(_unpack(second).tobytes()).hexdigest() == SECOND
         header, body = written(first)
         assert one.answer(header | {"version": 1}, body) == written(Refusal())
         assert "the message has version 1 of the wire format, and this is version 2" in lines[-1]

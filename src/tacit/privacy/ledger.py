@@ -219,23 +219,17 @@ class Ledger:
                 self._due.pop(run, None)
         return made
 
-    def recall(self, key: Key) -> Array:
-        """What is stored of an answer that was given; Refused where there was none, or none is stored any more."""
-        with self._chain.transaction():
-            answer = self._given(key)
-            return _unpack(sent_again(key, True, answer.at, lambda: self._stored(answer)))
-
     def position_after(self, agent: str, key: Key) -> Position:
-        """Return how far the agent's ledger had come once an answer was its last entry."""
+        """Return the position of the agent's ledger when an answer was its last entry."""
         with self._chain.transaction():
-            answer = self._given(key)
+            answer = self._current().answers[key]
             return Position(agent, self._history.first, answer.n, answer.head)
 
     def confront(self, shown: Position) -> None:
-        """Compare the ledger with a position that it had once an answer had left; raise LedgerCorrupt for good if it
-        has no such entry and no restore mark lists the head.
+        """Compare the ledger with the position of an answer that has left; raise LedgerCorrupt if it is unknown.
 
-        The witness then holds that position, so that nothing leaves after a restart either, until the owner restores.
+        It is known if the ledger has that entry, or if a restore mark lists the head. Otherwise the witness takes that
+        position, so that nothing leaves after a restart either, until the owner restores.
         """
         with self._settling:
             with self._chain.transaction():
@@ -248,12 +242,6 @@ class Ledger:
             f"a coordinator has a valid receipt of entry {shown.entries}, which this ledger does not have. It is an "
             "older copy or another ledger, and answers have left that it does not count"
         )
-
-    def _given(self, key: Key) -> Answer:
-        answer = self._current().answers.get(key)
-        if answer is None:
-            raise Refused(f"round {key.round} of run {key.run!r} was never answered: there is nothing to go on from.")
-        return answer
 
     def end(self, data_id: str, run: str, why: str, final: bool = True) -> bool:
         """End a run: no later round is answered, and it holds no budget. Return False if it is over already.
