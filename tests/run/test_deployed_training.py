@@ -153,5 +153,5 @@ def test_an_entry_of_another_version_that_is_named_in_a_text_is_refused_when_it_
 
 def test_a_method_that_lacks_a_part_is_refused_with_the_name_of_the_part():
     entry = Entry("old", "", lambda *_: OldMethod(), grid(rounds=3))
-    with pytest.raises(IncompatibleError, match=r"it has no part behind: see docs/adding-a-method\.md"):
+    with pytest.raises(IncompatibleError, match=r"it lacks behind\(\): see docs/adding-a-method\.md"):
         entry.built(task().facts, Budget(1.0), entry.grid[0])

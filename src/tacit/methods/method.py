@@ -168,9 +168,9 @@ class Coordinator:
         return after, Info(after.t, step, seen=seen, sent=sent)
 
     def reached(self, answers: Answers) -> Answers:
-        """What reaches the server of a simulation: the total of the answers where the promise trusts a secure sum.
+        """Return what reaches the server of a simulation: all answers, or their total if a secure sum is trusted.
 
-        Words of 64 bits add up modulo 2^64, of which every 2^k of a sum is a divisor. The total is a number again.
+        Words of 64 bits add up modulo 2^64, a multiple of every 2^k. A total of words becomes numbers again.
         """
         if self.promise.trusted is not Trusted.SUM:
             return answers
@@ -275,7 +275,7 @@ class Entry:
         assert self.build is not None, "tacit.run.compose builds the ADMM family"
         made = self.build(facts, budget, choice)
         if lacking := [part for part in PARTS if not callable(getattr(made, part, None))]:
-            raise _outdated(self.name, f"it has no part {', '.join(lacking)}")
+            raise _outdated(self.name, f"it lacks {', '.join(f'{part}()' for part in lacking)}")
         return made
 
 
@@ -292,7 +292,7 @@ def _outdated(name: str, why: str) -> IncompatibleError:
 
 
 def summed(build: Builder) -> Builder:
-    """The same, behind a secure sum where the budget names none: for a name that stands for privacy.trust = sum."""
+    """Return a builder of the same method behind a secure sum: for a name that stands for privacy.trust = sum."""
 
     def behind(facts: Facts, budget: Budget, choice: Choice) -> Method:
         return build(facts, replace(budget, in_sum=budget.in_sum or InSum()), choice)
