@@ -95,7 +95,7 @@ class Server:
         return [take_alone(lane.program, of, msg, taken, {}, in_step=in_step)]
 
     def save(self, _r: int) -> dict[str, Array]:
-        """Return nothing that a run without a directory would need."""
+        """Return what `load` needs."""
         return self.lane.program.save()
 
     def load(self, _r: int, saved: dict[str, Array]) -> None:

@@ -9,7 +9,7 @@
     │   ├── LedgerMissing        a ledger or its witness is not where it should be
     │   ├── DataRenamed          a ledger knows the records of its agent by another name
     │   ├── RecordError          a record of a run that is missing, edited, or not of its spec
-    │   ├── Implausible          an agent's answer is none that an honest agent sends
+    │   ├── Implausible          no honest agent sends this answer
     │   ├── Rejected             what an estimator was given cannot be used; a ValueError too, as scikit-learn expects
     │   └── MissingDependency    an optional package that the request needs; an ImportError too
     ├── Refused                  an agent does not answer; the server is told `public` and no more
@@ -83,7 +83,7 @@ class Rejected(InputError, ValueError):
 
 
 class Implausible(InputError):
-    """An agent's answer is none that an honest agent sends."""
+    """No honest agent sends this answer."""
 
 
 class MissingDependency(InputError, ImportError):

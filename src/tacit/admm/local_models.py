@@ -44,7 +44,7 @@ class LocalModels:
 
     agents: Sequence[Agent]
     shape: tuple[int, int]
-    n_agents: int  # whose mean a single row may be
+    n_agents: int  # of the run; a single row is their mean
     fades: bool = False
     z: Array = field(init=False)
     dual: Array = field(init=False)
@@ -70,10 +70,9 @@ class LocalModels:
         return {"point": self.agents[p].variant.rule.at.of(self._own(p), msg)}
 
     def move(self, p: int, msg: Broadcast, answer: Array, whole: float = 1.0) -> None:
-        """Take the step of row p, from its noisy gradient alone.
+        """Take the step of row p, from its noisy gradient only.
 
-        `whole` is by how much the records of all exceed those that were summed: the gradient of all is taken to be that
-        of the records that are present.
+        `whole` is the number of all records over that of the records that were summed: it scales the sum up to all.
         """
         agent, own = self.agents[p], self._own(p)
         noisy = answer.reshape(self.shape)
@@ -93,7 +92,7 @@ class LocalModels:
         """Return what the server concludes a round with.
 
         Agents that have missed the round are counted with their last slope, faded. `in_step`: no agent has missed this
-        round or the one before, so that the server's own mean of the duals is theirs.
+        round or the one before, so that the server's own mean of the duals is right.
         """
         trace = self._trace(msg, spreads, dict(seconds))
         if self.is_mean:
@@ -101,7 +100,7 @@ class LocalModels:
         z, duals = self._present(msg), None
         if not in_step:
             fresh = self.accepted == msg.t
-            # with w first the dual of an answer is raised already; then everybody has answered, and none is owed
+            # an answer has moved its dual already; a missing agent still owes the dual step of its last z
             duals = np.stack([self.dual[p] if there else self._owed(p, msg).dual for p, there in enumerate(fresh)])
         mean = None if duals is None else duals.mean(0)
         return Replies(z.mean(0), lambda u: float(np.abs(u - z).sum()), trace, dual_mean=mean)

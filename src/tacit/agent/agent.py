@@ -1,8 +1,8 @@
 """The deployed agent: gate, ledger check, value, cover, ledger entry, answer.
 
 Only a checked question reaches the records. The ledger refuses a question, or repeats a stored answer, before a record
-is read. Every answer is on record before it leaves. An agent keeps nothing else from one question to the next: models,
-steps and missing agents are the server's business, which computes them from noisy answers.
+is read. Every answer is on record before it leaves. An agent keeps nothing else from one question to the next: the
+server computes models and steps from noisy answers, and deals with missing agents.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tacit.query.query import AgentQuery
 from tacit.types import Array
 
 T = TypeVar("T")
-Store: TypeAlias = Ledger | Memory  # where answers are on record: for good, or while a run lasts
+Store: TypeAlias = Ledger | Memory  # of answers: for good, or while a run lasts
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """All that leaves an agent: the run, the number of the question with its attempt, and the covered value.
 
-    `seconds` stays in the process of the agent: a duration may tell of records.
+    `seconds` stays in the process of the agent: a duration may depend on records.
     """
 
     run: str
@@ -48,8 +48,8 @@ def or_refused(name: str, answer: Callable[[], T]) -> T:
     """Return the answer of an agent, or raise Refused without a reason. A warning gives its owner the reason."""
     try:
         return answer()
-    except Exception as error:  # whatever it is, its text stays here
-        with suppress(RefusalWarning):  # if warnings are errors, the server is told no more either
+    except Exception as error:  # of any type: its text stays here
+        with suppress(RefusalWarning):  # also if warnings are errors, the server gets no reason
             warnings.warn(f"agent {name}: {error}", RefusalWarning, stacklevel=3)
     raise Refused(f"agent {name}: {Refused.public}")
 
@@ -92,7 +92,7 @@ class DeployedAgent:
         return Gate(self.terms.run, self.terms.spec, self.agreement)
 
     def answer_or_refuse(self, question: Question) -> Answer:
-        """Return the answer, or raise Refused: then the server is told that this agent does not answer, and no more."""
+        """Return the answer, or raise Refused, which shows the server only that this agent does not answer."""
         return or_refused(self.name, lambda: self.answer(question))
 
     def answer(self, question: Question) -> Answer:

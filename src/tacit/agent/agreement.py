@@ -26,7 +26,7 @@ from tacit.query.query import Query, described
 from tacit.query.registry import name_of
 from tacit.types import Norm
 
-DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise in place of continuous
+DELTA_FOR_THE_GRID = 1e-4  # share of dp_delta kept back for discrete noise instead of continuous
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Agreement:
         return own
 
     def first(self, releases: int) -> Events:
-        """Return the price of the first so many releases: at most those of all of `events`, in their order."""
+        """Return the events of the first `releases` answers of a run: at most all of `events`, in their order."""
         found, left = [], releases
         for release, count in self.events:
             found.append((release, min(count, left)))

@@ -48,7 +48,7 @@ class Alone:
             raise IncompatibleError("the noise of an agent is not that of its agreement: make the cover anew.")
 
     def over(self, asked: Checked) -> tuple[str, Covering]:
-        """Return nothing to add to the question, and the release of the value."""
+        """Return "", since there are no peers, and the function that adds the noise."""
         place = self.agreement.place(asked.t)
         scale, law = self.agreement.scale(place, self.records), self.agreement.queries[place].noise.law
         return "", lambda value: lattice.release(value, scale, law)
@@ -56,7 +56,7 @@ class Alone:
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """A share of the noise and the masks of one attempt: words of which nobody learns anything but a sum."""
+    """A share of the noise and the masks of one attempt: words that reveal only the sum of all."""
 
     agreement: Agreement
     masker: Masker
@@ -83,7 +83,7 @@ class Masked:
 
         def cover(value: Array) -> Array:
             words = self.share(attempt, asked, value).view(np.int64).ravel()
-            # the ledger is the claim: it answers an attempt once, and only what is on disk leaves
+            # the ledger makes the claim: it answers an attempt once, and only what is on disk leaves
             return masker.mask(to, words, lambda _, answer: answer)
 
         return masker.asked(to, self.agreement.at(asked.t).query.size), cover
@@ -106,7 +106,7 @@ class Simulated:
             raise IncompatibleError("the noise of an agent is not that of its agreement: make the cover anew.")
 
     def over(self, asked: Checked) -> tuple[str, Covering]:
-        """Return nothing to add to the question, and the simulated share of the value."""
+        """Return "", since there are no masks, and the function that adds a simulated share of the noise."""
         assert self.agreement.in_sum is not None, "other simulations have engines of their own"
         attempt = attempt_at(self.agreement, asked, self.agreement.in_sum.colluding)
         bits = stream(self.key, asked.t, asked.attempt)

@@ -75,8 +75,8 @@ def audit_spec(spec: Spec, draws: int = DRAWS, seed: int = 0, confidence: float 
     entry, present = METHODS[spec.algorithm.name], task()
     if spec.privacy.noise == "exact":
         raise IncompatibleError(
-            f"the attacks on {entry.name} look at simulated noise, and say nothing of exact noise: drop --noise exact. "
-            "Its deployed agents are those of objt: audit them with --algorithm objt --noise exact."
+            f"the attacks on {entry.name} test simulated noise only: drop --noise exact. Deployed agents are the same "
+            "for all methods: audit them with --algorithm objt --noise exact."
         )
     build.check_applies(entry, spec)
     budget = build.budget_of(spec)

@@ -15,7 +15,7 @@ courier       the Flower ClientApp: it carries messages to that socket, and has 
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
 opening       before the first round: sites introduce themselves and join; differences: of what they declare
 remote        the engine of the coordinator: questions out, answers in
-alone, in_sum what becomes of missing answers, by how answers leave; sum_stops: why a sum is suspended
+alone, in_sum rounds whose answers leave alone, or in sums, if some are missing; sum_stops: why a sum is suspended
 closing       the end of a run at its sites: budget is freed, keys are deleted
 exchange      who is asked and who has answered, over a carrier that promises nothing
 attendance    counts of who took part

@@ -1,11 +1,11 @@
 """Rounds of a federated run whose answers leave alone: some of the agents may be missing.
 
-A round ends when every site has answered, or when its deadline passes and somebody has. Missing agents are counted with
-what they last released, faded (tacit.admm.local_models). A site that is late is not asked anew until its answer has
+A round ends when every site has answered, or at its deadline if some site has. Missing agents are counted with what
+they last released, faded (tacit.admm.local_models). A site that is late is not asked anew until its answer has
 come, or until its question is GIVEN_UP rounds old: its answer is taken when it comes. An answer that no honest agent
 sends (tacit.run.plausible) is counted as refused: its agent is missing.
 
-Nothing of a round is kept before the round has ended. What a round asks follows from the last checkpoint alone, so that
+Nothing of a round is kept before the round has ended. What a round asks follows from the last checkpoint only, so that
 a restarted coordinator asks the same, and no agent pays for a second answer.
 """
 
@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from tacit.federation.remote import Remote
 
 # rounds, each of a whole deadline, after which a question is dropped and the site is asked that of the round. Not
-# seconds: a clock starts anew with the process, and a question of which no checkpoint tells would not be counted
+# seconds: a clock starts anew with the process, and a question that is in no checkpoint would not be counted
 GIVEN_UP = 3
 
 
 class Alone:
-    """See the module. `accepted` (P,) is the round of the last answer of each agent that was taken, 0 for none."""
+    """Answers that leave alone.
+
+    `accepted` (P,) is the round of the last answer of each agent that was taken, 0 for none.
+    """
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
@@ -55,7 +58,7 @@ class Alone:
         return [site for site, agents in remote.sites.items() if all(done[remote.place[name]] for name in agents)]
 
     def exchange(self, msg: Broadcast) -> Any:
-        """Ask all sites; Suspended if [faults] does not let the run go on without those that are missing."""
+        """Ask all sites; Suspended if [faults] does not let the run go on without the missing agents."""
         post = self.remote.post
         before = dict(post.out)
         try:
@@ -68,13 +71,13 @@ class Alone:
             raise
 
     def _put(self, msg: Broadcast) -> list[str]:
-        """Put the question of this round to every site that owes no answer; return the agents that are asked it."""
+        """Put the question of this round to every site that owes no answer; return the agents that are asked."""
         asked: list[str] = []
         out = self.remote.post.out
         for site, agents in self.remote.sites.items():
             old = out.get(site)
             if old is not None and not old.refused and msg.t - old.t < GIVEN_UP:
-                out[site] = replace(old, sent=None)  # at the start of a round, in any case
+                out[site] = replace(old, sent=None)  # sent again at the start of every round
                 continue
             out[site] = self.remote.question(msg, agents)
             asked += agents
@@ -110,7 +113,7 @@ class Alone:
         return replies
 
     def _check_enough(self, t: int, fresh: Array, late: Array, attendance: Attendance) -> None:
-        """Suspend the run if nobody has answered, or if an agent is missing that may not be."""
+        """Suspend the run if no agent has answered, or if [faults] does not allow an agent to be missing."""
         remote, faults = self.remote, self.remote.faults
         resume = "What was done is saved: see to them, and resume the run."
         missing = [name for name, there in zip(remote.names, fresh, strict=True) if not there]

@@ -117,7 +117,7 @@ def shard_of(test: Federation | None, public: str) -> Shard | None:
 
 
 def resolved(faults: Faults, deployment: Deployment) -> Faults:
-    """Return the faults of a run; refuse to count missing agents with their last answer if it stands for no new one."""
+    """Return the faults of a run; refuse to reuse last answers that cannot stand for new ones."""
     reusable = deployment.fades or deployment.any.in_sum is not None  # a sum reuses nothing of agents that are missing
     if faults.missing == "reuse" and not reusable:
         raise IncompatibleError(

@@ -33,8 +33,8 @@ def sites_of(trust: str | None) -> Mapping[str, tuple[str, ...]]:
 def make(folder: Path, rounds: int | None = None, trust: str | None = None, algorithm: str = "objt") -> None:
     """Write the folders, the records of each hospital at its site, and test records at the coordinator.
 
-    A method that takes one round has one.
-    Where the run trusts a secure sum, the signing keys of all agents are drawn here: one machine plays all parties.
+    Without `rounds`, a method of one round runs one, and every other ROUNDS.
+    If the run trusts a secure sum, the signing keys of all agents are drawn here: one machine plays all parties.
     """
     sites = sites_of(trust)
     heart = resources.files("tacit.data").joinpath("_heart")
@@ -72,7 +72,7 @@ def trust_of(folder: Path) -> str:
 
 
 def algorithm_of(folder: Path) -> str:
-    """The method of the run of a federation."""
+    """Return the method of the run in a folder."""
     return str(asked.read_run(folder / COORDINATOR).get("algorithm.name", "objt"))
 
 

@@ -71,7 +71,7 @@ class Heard:
     reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose answer was refused
 
     def take(self, question: Question, answer: Answer) -> None:
-        """Take the answer of a site; what it sent before is forgiven."""
+        """Take the answer of a site, and drop the reasons against what it sent before."""
         asked = question.asked.asked
         self.reasons = {name: why for name, why in self.reasons.items() if name not in asked}
         for row, one in zip(answer.words, answer.given, strict=True):
@@ -265,7 +265,7 @@ def unfit(ask: Ask, answer: Answer, dimension: int, bits: int = 64) -> str | Non
     if not {*gave, *answer.refused} <= asked or set(gave) & set(answer.refused):
         return "it answers for agents that are not its own, or twice for one"
     if answer.words.shape != (len(gave), dimension):
-        return f"it sent an array of shape {answer.words.shape} in place of {(len(gave), dimension)}"
+        return f"it sent an array of shape {answer.words.shape} instead of {(len(gave), dimension)}"
     if (answer.words > np.uint64((1 << bits) - 1)).any():
         return f"it sent words of more than {bits} bits"
     return None

@@ -1,7 +1,7 @@
 """Rounds of a federated run behind a secure sum: a round is one sum over a set of agents, in one attempt or more.
 
 Attempt 0 is asked of the agents that are there. It ends when each of them has given its masked words. If one is missing
-at the deadline, refuses, or sends what is no answer, the words of the others add up to nothing: attempt 1 is asked of
+at the deadline, refuses, or sends an invalid answer, the words of the others add up to nothing: attempt 1 is asked of
 the others, as a new release of each, and so on while repetitions are left and `colluding` + 2 agents. Agents that come
 back take part from the next round on.
 
@@ -35,7 +35,7 @@ SILENT = "no answer came in time"
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The next attempt of a round, from 0 on, and the agents of its sum in order; attempts so far beyond the first."""
+    """The next attempt of a round, from 0 on, the agents of its sum in order, and the repetitions used so far."""
 
     attempt: int
     peers: tuple[str, ...]
@@ -43,7 +43,7 @@ class Stage:
     attendance: SumAttendance
 
     def repeating(self, peers: tuple[str, ...], attendance: SumAttendance) -> Stage:
-        """Return the stage after an attempt that came to no sum: the next is one of these peers."""
+        """Return the stage after an attempt that gave no sum: the next is over these peers."""
         return Stage(self.attempt + 1, peers, self.repeated + 1, attendance)
 
     def ended(self, peers: Collection[str], attendance: SumAttendance) -> Stage:
@@ -52,14 +52,14 @@ class Stage:
 
 
 class InSum:
-    """See the module."""
+    """Answers that leave in secure sums."""
 
     def __init__(self, remote: Remote, agreed: Agreed) -> None:
         self.remote, self.agreed = remote, agreed
         self.stage = Stage(0, tuple(sorted(remote.names)), 0, SumAttendance.zero(len(remote.names)))
         self.asking, self.skipped_at = False, 0
         self.gone: set[str] = set()  # agents that refused: they are asked again when the coordinator is started again
-        self.kept_out: set[str] = set()  # agents that are back, and of which it was said that they stay out
+        self.kept_out: set[str] = set()  # agents that are back and stay out, as the log says
 
     @property
     def left(self) -> int:
@@ -107,7 +107,7 @@ class InSum:
             self._go_on_without(missing, heard)
 
     def _asked(self, msg: Broadcast) -> Heard:
-        """Ask the attempt that is next, and return what came of it before the deadline."""
+        """Ask the next attempt, and return what came before the deadline."""
         remote, stage = self.remote, self.stage
         remote.post.out = {
             site: remote.question(msg, [name for name in own if name in stage.peers], stage.attempt, stage.peers)
@@ -117,13 +117,13 @@ class InSum:
         return remote.post.collect(remote.clock() + remote.faults.deadline, lambda: remote.watch(remote))
 
     def _go_on_without(self, missing: Sequence[str], heard: Heard) -> None:
-        """Make the next attempt one of those who have given; Suspended if that cannot be."""
+        """Make the next attempt a sum over the agents that have answered; Suspended if that is impossible."""
         remote, stage, least = self.remote, self.stage, self.agreed.colluding + 2
         remote.reasons |= dict.fromkeys(missing, SILENT) | heard.reasons
         said = ", ".join(f"{name} ({remote.reasons[name]})" for name in missing)
         peers = tuple(name for name in stage.peers if name in heard.rows)
         if not peers and self.skipped_at != remote.t:
-            # the number of the attempt may be taken: by a coordinator whose checkpoint is lost. Nobody has paid for it
+            # a coordinator whose checkpoint is lost may have asked this attempt already. No agent has paid for it here
             self.skipped_at, peers = remote.t, tuple(name for name in stage.peers if name in heard.reasons)
         if remote.faults.missing == "stop":
             why = 'missing = "stop"'
@@ -168,7 +168,7 @@ class InSum:
     def _attended(self, peers: Collection[str]) -> SumAttendance:
         """Return the counts after a round; Suspended if an agent has shown no sign of life for too many rounds.
 
-        A round may be over before the answer to a probe comes: whoever would stop the run has one more deadline.
+        A round may be over before the answer to a probe comes: an agent that would stop the run has one more deadline.
         """
         remote = self.remote
         end, sent = remote.clock() + remote.faults.deadline, remote.clock()
@@ -192,13 +192,13 @@ class InSum:
         return [name for site in self.remote.post.there for name in self.remote.sites[site]]
 
     def _probe(self, agents: Collection[str]) -> None:
-        """Let the sites of these agents meet the others once more: whoever answers is there."""
+        """Let the sites of these agents meet the others once more: a site that answers is there."""
         for site, own in self.remote.sites.items():
             if set(own) & set(agents) and site not in self.present:
                 self.remote.post.introduce(site)
 
     def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
-        """Note on disk that the next attempt is one of these peers, before anybody is asked."""
+        """Write to disk that the next attempt is over these peers, before any of them is asked."""
         remote, left_out = self.remote, set(self.stage.peers) - set(peers)
         self.gone |= left_out & set(heard.reasons)
         attendance = self.attendance.failed(
@@ -209,7 +209,7 @@ class InSum:
         remote.keep(remote)
 
     def _returning(self, attendance: SumAttendance, t: int) -> list[str]:
-        """Return who takes part again from round t on; nobody if it could cost a repetition that there is not.
+        """Return the agents that take part again from round t on; none if no repetition is left.
 
         Without the agent the run goes on by itself, with fewer records. With it, the run would stop if it drops out
         once more, and would be lost if it then refuses.

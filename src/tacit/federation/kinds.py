@@ -6,8 +6,8 @@
     Meet       ->   Met             a secure sum: the signed keys of all agents, which each site checks for itself
     Ask        ->   Answer          a question: the parameters of its query; the covered values of the agents asked
     Close      ->   Closed          the run has ended: its keys may go
-                    Unjoined        in place of an Answer, where the service has been started again: join again
-                    Refusal         in place of any of them, and nothing of the reason
+                    Unjoined        instead of an Answer, if the service was started again: join again
+                    Refusal         instead of any of them, without the reason
 
 tacit.federation.messages makes bytes of them, and reads bytes.
 """
@@ -43,7 +43,7 @@ class Introduction:
 class Join:
     """A run: its name, the TOML of its spec, all its agents in order, and the hash that both sides must arrive at.
 
-    `receipts` are the last ones that the coordinator has of the site's agents. They are no part of what is joined.
+    `receipts` are the last ones that the coordinator has of the site's agents. They are not part of what is joined.
     """
 
     run: str
@@ -69,7 +69,7 @@ class Signed:
 
 @dataclass(frozen=True)
 class Joined:
-    """The agents that have joined, and their keys where the run trusts a secure sum; else there are none."""
+    """The agents that have joined, and their keys if the run trusts a secure sum; else there are none."""
 
     run: str
     joined: tuple[str, ...]

@@ -61,12 +61,12 @@ def written(message: Message) -> tuple[wire.Header, bytes]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON gives it back: lists in place of tuples."""
+    """The value as JSON gives it back: lists instead of tuples."""
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def read(header: wire.Header, body: bytes, allowed: tuple[type[Message], ...]) -> Message:
-    """The message that a header and a body are; Unfit where they are none of the allowed types."""
+    """The message that a header and a body are; Unfit if they are none of the allowed types."""
     if type(header.get("version")) is not int or header["version"] != VERSION:
         other = header.get("version") if type(header.get("version")) is int else "unknown"
         raise Unfit(

@@ -44,7 +44,7 @@ class Faults:
             if not 0 < getattr(self, name) < math.inf:
                 raise SpecError(f"{FEDERATION}: faults.{name} is a positive number of seconds.")
         for name, allowed in (("missing", ("reuse", "stop")), ("start", ("all", "present"))):
-            if getattr(self, name) not in (*allowed, getattr(Faults, name)):
+            if getattr(self, name) not in (*allowed, getattr(Faults, name)):  # the default of `missing` is None
                 raise SpecError(f'{FEDERATION}: faults.{name} is "{allowed[0]}" or "{allowed[1]}".')
         if self.most_missed < 0:
             raise SpecError(f"{FEDERATION}: faults.most_missed is a whole number of at least 0.")
@@ -61,10 +61,10 @@ class Site:
 
 @dataclass(frozen=True)
 class Plan:
-    """What federation.toml says.
+    """The content of federation.toml.
 
     `most_records` is the largest number of records that an agent may declare, for agents that have such a limit. The
-    weight of an agent grows with its number of records, and nobody but its site can count them.
+    weight of an agent grows with its number of records, and only its site can count them.
     """
 
     name: str

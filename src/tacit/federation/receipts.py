@@ -26,7 +26,7 @@ def read(folder: Path) -> dict[str, Receipt]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(rows, list):
-            raise ValueError("it is no list")
+            raise ValueError("it is not a list")
         found = [_receipt(row) for row in rows]
     except FileNotFoundError:
         return {}

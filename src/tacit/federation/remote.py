@@ -33,7 +33,7 @@ class Cover(Protocol):
 
     @property
     def present(self) -> list[str]:
-        """The sites that were heard of."""
+        """The sites that take part: the end of a run waits for them."""
 
     @property
     def over(self) -> list[str]:
@@ -41,11 +41,11 @@ class Cover(Protocol):
 
     @property
     def standing(self) -> Mapping[str, Any]:
-        """What a status says of a secure sum."""
+        """The state of a secure sum, for the status."""
 
     @property
     def used(self) -> Mapping[str, Any]:
-        """What the result says of a secure sum."""
+        """The repetitions of a secure sum, for the result."""
 
     def exchange(self, msg: Broadcast) -> Any:
         """Compute one round; Suspended if the run cannot go on."""
@@ -102,7 +102,7 @@ class Remote:
         return Question(ask, msg, self.clock())
 
     def mask(self, names: Collection[str]) -> Array:
-        """Return of each agent whether it is among some of them."""
+        """Return for each agent whether it has one of these names."""
         return np.array([name in names for name in self.names])
 
     def _unfit(self, ask: Ask, answer: Answer) -> str | None:

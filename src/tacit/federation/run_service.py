@@ -60,7 +60,7 @@ class Office:
     def answers(
         self, names: Iterable[str], ask: Ask, answer: Callable[[str], T]
     ) -> tuple[list[T], tuple[str, ...]]:
-        """The answers of these agents, and the names of those that refuse: of them, nothing else leaves."""
+        """Return the answers of these agents, and the names of agents that refuse: nothing else of them leaves."""
 
         def one(name: str) -> T | None:
             try:
@@ -185,7 +185,7 @@ class SiteRun:
         return wire.ITEM * len(self.entrants) * max(query.parameters.size for query in queries)
 
     def end(self) -> None:
-        """Answer no more: whoever waits for an answer of this run finds it gone."""
+        """Answer no more: a message that waits for its turn finds the run ended."""
         self.ended, self.agents = True, {}
 
     def reply(self, message: Message) -> Message:
@@ -200,7 +200,7 @@ class SiteRun:
         return self._meet(message) if isinstance(message, Meet) else self._answer(message)
 
     def _meet(self, meet: Meet) -> Met:
-        """Check the keys of all agents, once: nobody can be replaced afterwards."""
+        """Check the keys of all agents, once: no agent can be replaced afterwards."""
         assert self.sum is not None, "only a secure sum has keys"
         signed = tuple(sorted(meet.signed, key=lambda one: one.agent))
         if self.agents:

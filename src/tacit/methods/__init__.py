@@ -1,4 +1,5 @@
-"""Every method of the registry beside the paper's own: an agents' half and a server's half, or a curator's.
+"""The methods of the registry. Beside the ADMM family they are made of queries, or of two halves, or a curator's.
 
-`registry` has the methods by name; `method` says what a method is, `promise` what it guarantees, `task` what it sees.
+`registry` has the methods by name; `method` says what a method is, `queried` what follows if it is made of queries,
+`promise` what it guarantees, `task` what it sees.
 """

@@ -7,7 +7,7 @@ These are the integers of tacit.privacy.summed, whose theorem is the promise: on
 server together with any c agents. A simulation leaves out masks, which cancel. What a method has to show for it:
 
 1. Given what the server saw before, value_p depends on the records of agent p alone: a gradient at the shared w, or
-   moments. An agent keeps no state that hides a share of the noise (tacit.admm.local_models says what goes wrong then).
+   moments. An agent keeps no state that hides a share of the noise (for the reason, see tacit.admm.local_models).
 2. One record, present or absent in its place, moves value_p by at most `sensitivity` in L2, as computed.
 
 From 2 follows the bound of an entry that sizes k. Without records value_p is zero; take the records of p one by one:

@@ -13,8 +13,7 @@ release, P / (P - colluding) times in variance. fedgd has P of them there, becau
 
     w+ = w - step^t ( total + beta r'(w) )
 
-Inexact ADMM linearised at w takes these steps too, whatever its duals: they cancel in the mean
-(tacit.admm.local_models).
+Inexact ADMM linearised at w takes these steps too, because its duals cancel in the mean (tacit.admm.local_models).
 
 dpsgd, DP-SGD (Abadi et al. 2016): a curator with all records takes noisy steps on Poisson lots of them.
 

@@ -113,7 +113,7 @@ class Gathered:
         return self.method.parameters(self.facts, msg, p)
 
     def move(self, p: int, msg: Broadcast, answer: Array, whole: float = 1.0) -> None:
-        """Take an answer, or a total: that of all records is taken to be that of the records that are present."""
+        """Take an answer, or a total, which `whole` scales up from the records that are present to all."""
         self.last[p] = whole * answer.ravel()
         self.accepted[p] = msg.t
 

@@ -10,12 +10,12 @@ class Exclusion(Enum):
 
     SEED = (
         "whoever knows the seed",
-        ": simulated noise can be drawn again and taken off, so train with exact noise, without a seed, what is to be "
-        "released",
+        ": simulated noise can be drawn again and subtracted, so train without a seed, with exact noise, before you "
+        "release a model",
     )
     SEED_OF_SIMULATION = (  # of a run whose agents cannot be deployed
         "whoever knows the seed",
-        ": simulated noise can be drawn again and taken off, so nothing of this run is to be released; "
+        ": simulated noise can be drawn again and subtracted, so release nothing of this run; "
         "docs/methods/README.md lists the methods whose agents can be deployed, with exact noise",
     )
     OWN_MAP = (

@@ -2,9 +2,9 @@
 
 A round asks all agents side by side, each on a thread, and ends when every agent has answered or refused: no answer
 that is on record is still on its way then. If an agent refuses, no model has moved, and the first refusal is raised.
-If an answer is none that an honest agent sends (tacit.run.plausible), no model has moved either, and the run ends.
+If no honest agent sends an answer that has come (tacit.run.plausible), no model has moved either, and the run ends.
 
-What a server makes of answers is in `take_alone` and `take_sum`, the two covers of an answer. A federation
+`take_alone` and `take_sum` move the models, one for each cover of an answer. A federation
 (tacit.federation) brings answers from sites and uses the same two.
 """
 
@@ -63,7 +63,7 @@ class Lane:
 class AskingEngine:
     """The engine of runs whose agents are deployed in this process, or simulated behind a secure sum.
 
-    An audit, whose attacks use any answer, takes answers that are not `checked`.
+    An audit attacks with any answer, so its answers are not `checked`.
     """
 
     def __init__(self, lanes: Sequence[Lane], threads: int | None = None, checked: bool = True) -> None:
@@ -135,12 +135,12 @@ def take_sum(
 
 @contextmanager
 def all_ended() -> Iterator[list[Future[Any]]]:
-    """Give a list for the answers that are asked for; when the block has ended, so has each of them."""
+    """Yield a list for pending answers; all of them have ended when the block has."""
     answers: list[Future[Any]] = []
     try:
         yield answers
         wait(answers)
-    except BaseException:  # the user has stopped the run: whoever has not begun to answer does not
+    except BaseException:  # the user has stopped the run: agents that have not begun to answer do not begin
         for answer in answers:
             answer.cancel()
         wait(answers)

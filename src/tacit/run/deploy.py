@@ -150,19 +150,19 @@ def _stores(
     open_files: ExitStack,
 ) -> Sequence[Store]:
     """Open a ledger for each agent, after a check of all ledgers that exist; without a place for one, make memories."""
-    p = spec.privacy
+    privacy = spec.privacy
     if ledgers is None:
         return [Memory() for _ in names]
     allow_files(len(names))
     # the owner of a ledger may have changed its limit since the run was started
-    limit = Limit(p.limit, p.dp_delta) if p.limit and not started else None
+    limit = Limit(privacy.limit, privacy.dp_delta) if privacy.limit and not started else None
     files = [ledgers / file_of(name) for name in names]
     held: dict[Path, Ledger] = {}
     opened = partial(Ledger.open, price=price, settled_every=SETTLED_EVERY)
-    for p_, (name, file, data_id, ours) in enumerate(zip(names, files, data_ids, agreed, strict=True)):
+    for p, (name, file, data_id, ours) in enumerate(zip(names, files, data_ids, agreed, strict=True)):
         if file.exists():
             held[file] = open_files.enter_context(opened(file, limit=limit, create=False))
-            check_ledger(name, held[file], data_id, deployment, p_, ours, spec, started)
+            check_ledger(name, held[file], data_id, deployment, p, ours, spec, started)
         elif started:
             raise DataError(
                 f"the ledger of agent {name} is not at {file}, where this run keeps it: put it back, or start anew."

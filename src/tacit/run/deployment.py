@@ -33,7 +33,7 @@ class Program(Protocol):
     def move(self, p: int, msg: Broadcast, answer: Array, whole: float = 1.0) -> None:
         """Take the answer of agent p to the question that went with `msg`; behind a sum, the total as p = 0.
 
-        `whole` is by how much the records of all agents exceed those of a total.
+        `whole` is the number of all records over that of the records in a total.
         """
 
     def replies(
@@ -90,7 +90,7 @@ class Deployment:
         return attempt_of(self.any.summed(self.any.place(t)), Peers(present, in_sum.colluding))
 
     def whole(self, present: Sequence[int]) -> float:
-        """Return by how much the records of all agents exceed those of the agents that are present."""
+        """Return the number of all records over that of the agents that are present."""
         return sum(self.records) / sum(self.records[p] for p in present)
 
     def spreads(self, t: int) -> list[Spread]:

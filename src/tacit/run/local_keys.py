@@ -21,7 +21,7 @@ def maskers(run: str, budgets: Mapping[str, str], colluding: int, keys: Path | N
         name: RunKey.new() if keys is None else files.run_key(keys, run, name, budget)
         for name, budget in budgets.items()
     }
-    signing = {name: SigningKey.new() for name in own}  # of this process: nobody pins them elsewhere
+    signing = {name: SigningKey.new() for name in own}  # of this process: no other process pins them
     pinned = {name: key.public for name, key in signing.items()}
     statements = [signing[name].state(run, name, key.public) for name, key in own.items()]
     agreed, keys_of_all = Terms(run, WIDEST, colluding + 2, colluding), roster(run, pinned, statements)
