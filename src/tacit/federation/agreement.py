@@ -128,7 +128,7 @@ class Agreement:
                 _check(key, value, (usual.get(key),))
 
     def _check_trust(self, spec: Spec, colluding: int | None) -> None:
-        """Refuse a secure sum that was not agreed, or with more to fear than was agreed.
+        """Refuse a secure sum that was not agreed, or that protects less than was agreed.
 
         The name of a method may stand for a sum, so that `in_sum` decides, as it does for the noise.
         """

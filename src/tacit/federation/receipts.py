@@ -62,7 +62,7 @@ def loaded(texts: Array, names: Sequence[str]) -> dict[str, Receipt]:
 
 
 def later(some: Mapping[str, Receipt], known: Mapping[str, Receipt]) -> dict[str, Receipt]:
-    """Return those of some receipts that are of another ledger than the known ones, or later in the same ledger."""
+    """Return the receipts that are of another ledger than the known ones, or later in the same ledger."""
     return {
         name: one
         for name, one in some.items()
