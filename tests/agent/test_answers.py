@@ -205,6 +205,12 @@ def test_terms_with_a_little_less_noise_than_the_neediest_query_are_refused():
         agent_of(ALONE, scale=math.nextafter(needed, 0))
 
 
+def test_queries_of_one_run_have_one_noise_because_its_terms_have_one_price():
+    louder = NoisyQuery(MOMENTS, replace(GAUSSIAN, multiplier=9.0), 1)
+    with pytest.raises(IncompatibleError, match="give all queries of the method the same noise"):
+        agent_of(Agreement((*LIST, louder), Adjacency.ZERO_OUT, N))
+
+
 def test_terms_of_a_run_have_the_noise_of_its_neediest_query():
     spec = preset("sound", "objt").with_values({"run.name": RUN})
     own = Deployment((ALONE,), (N,), SHAPE, None)

@@ -76,6 +76,11 @@ class DeployedAgent:
         theirs = (terms.rounds, terms.releases, terms.adjacency)
         if theirs != (agreement.rounds, agreement.releases, agreement.adjacency.name.lower()):
             raise IncompatibleError("the terms of a run are not those of its agreement: make them anew.")
+        if len({asked.release(agreement.adjacency) for asked in agreement.queries}) > 1:
+            raise IncompatibleError(
+                "the queries of the run have different noise, and its terms in a ledger have one price per answer: "
+                "give all queries of the method the same noise."
+            )
         for k, one in enumerate(self.queries):
             asked, records = agreement.queries[k], len(one.records)
             if one.sensitivity(asked.noise.norm, agreement.adjacency) > asked.sensitivity(agreement.adjacency, records):
