@@ -85,7 +85,7 @@ def _array(dtype="float64", shape=(2, 3), stype="tacit.f8", data=bytes(48)):
         _changed(tacit=_config(header=b"{}")),
         _changed(tacit=_config(header="[1]")),
         _changed(tacit=_config(header='{"kind": NaN, "arrays": {}}')),
-        _changed(tacit=_config(header='{"kind": "ask", "arrays": {"w": [0, 3]}}')),
+        _changed(tacit=_config(header='{"kind": "ask", "arrays": {"point": [0, 3]}}')),
         _changed(tacit=_config(header='{"kind": "ask", "arrays": {"v": [1, 3]}}')),
         _changed(tacit=_config(more=1)),
         _changed(arrays=ConfigRecord({})),
