@@ -27,7 +27,7 @@ def test_every_block_of_the_page_runs(capsys, tmp_path, monkeypatch):
     assert "(1, 1e-06)-DP for the whole run of 100 rounds" in said
     assert "exact noise" in said
     assert "any 1 of the 4 agents together" in said
-    assert "a search makes 6 fits and a last one" in said
+    assert "of this process. With this one, whose budget is (1, 1e-06)-DP, they cost" in said
     assert len(names["figure"].axes) == 7
 
 

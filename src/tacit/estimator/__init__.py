@@ -7,7 +7,7 @@
     base        `fit`: parameters -> a spec and a federation -> a model
     spent       what a fit has cost, and its rounds, without what a release must not show
     notes       what would make the model better, or keeps it from release
-    repeated    what several fits on the same records cost together, and the warning in a search
+    repeated    count the fits on the same records, and warn of their total cost
     classifier, regressor    the two estimators
 """
 

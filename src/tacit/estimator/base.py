@@ -198,10 +198,6 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             raise SpecError(f"image_shape takes (height, width) or (height, width, channels), got {printable(shape)}.")
         return "x".join(map(str, shape))
 
-    def _cost(self) -> repeated.Cost:
-        """Return what a fit with these parameters costs."""
-        return _cost(self._spec())
-
     def _train(self, federation: Federation, declared: Declared, raw: Array) -> None:
         """Train, and keep what may be kept. What must be known before the budget is spent is told before."""
         spec, out = self._spec(), None if self.out is None else path_text("out", self.out, "a directory")
@@ -210,7 +206,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             self.notes_.append(GAINS[spec.features.map])
             warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
         records, cost = repeated.hashed(raw), _cost(spec)
-        repeated.tell(records, cost, PrivateFederated)
+        repeated.tell(records, cost)
         with repeated.counted(records, cost):
             result = trainer.train(spec, federation, out)
         self.notes_ += result.notes

@@ -1,28 +1,24 @@
-"""Several fits on the same records: what they cost together, and that choosing among them by scores is not private.
+"""Count the fits on the same records and warn of their total cost; choosing among fits by their scores is not private.
 
-Every fit pays for itself and knows of no other. So this process remembers, of each record that was fitted on, what the
-fits that held it cost together: by a hash of the record under a key that was drawn when the process began, which stays
-in memory. A fit is told of before it begins. Trials of a search in other processes are counted by what scikit-learn
-tells each of them about the search; what earlier processes have spent is for ledgers (ledger=...).
+Each fit accounts only for its own budget. So this process remembers, for every record, the total cost of the fits that
+held it: by a hash of the record under a key that is drawn when the process starts and stays in memory. A warning comes
+before a fit begins. Other processes, those of a parallel search included, have counts of their own: a ledger
+(ledger=...) adds up the cost over all processes.
 """
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
 from tacit.errors import InputError, RepeatedFitWarning
-from tacit.estimator.searches import Search, search_of
 from tacit.privacy.budget import multiplier_of, total, upward
 from tacit.privacy.release import GaussianRelease
 from tacit.types import Array, blocks
@@ -73,17 +69,6 @@ class Odometer:
         """Begin anew."""
         self._hashes = np.empty(0, np.uint64)  # sorted
         self._costs = np.empty((0, 5))  # as `Cost.row`: sums, and the largest delta of a Gaussian fit
-        self._told: WeakSet[Any] = WeakSet()  # searches
-        self._told_elsewhere: set[tuple[int, int]] = set()  # sizes of searches that another process makes
-
-    def first_time(self, search: Search) -> bool:
-        """Tell whether a search was not spoken of before."""
-        told: Any = self._told_elsewhere if search.own is None else self._told
-        key = (search.candidates, search.splits) if search.own is None else search.own
-        with self._lock:
-            known = key in told
-            told.add(key)
-            return not known
 
     def with_one_more(self, records: Array, cost: Cost) -> tuple[int, str]:
         """Return in how many fits the most used of these records would be with one more, and what they would cost."""
@@ -133,36 +118,15 @@ def _plus(costs: Array, cost: Cost) -> Array:
     return np.concatenate([costs[..., :-1] + row[:-1], np.maximum(costs[..., -1:], row[-1:])], axis=-1)
 
 
-def tell(records: Array, cost: Cost, kind: type) -> None:
-    """Warn before a fit of a kind if earlier fits of this process held some of its records, or if a search makes it."""
+def tell(records: Array, cost: Cost) -> None:
+    """Warn before a fit if earlier fits of this process held some of its records: at the 2nd, 4th, 8th, ... fit."""
     fits, together = ODOMETER.with_one_more(records, cost)
-    search, alone = search_of(sys._getframe(1)), cost.composed(1)
-    if search is not None and ODOMETER.first_time(search):
-        last = " and a last one on all records" if search.refits else ""
-        _warn(f"a search makes {search.trials} fits{last}. {_planned(search, cost, kind)} {NOT_PRIVATE}")
-    elif fits > 1 and (search.ends if search is not None else fits & (fits - 1) == 0):  # the 2nd, 4th, 8th, ... fit
-        _warn(
+    if fits > 1 and fits & (fits - 1) == 0:
+        message = (
             f"some records of this fit were in {fits - 1} other{'s' if fits > 2 else ''} of this process. With this "
-            f"one, whose budget is {alone}, they cost {together} together. {NOT_PRIVATE}"
+            f"one, whose budget is {cost.composed(1)}, they cost {together} together. {NOT_PRIVATE}"
         )
-
-
-def _planned(search: Search, cost: Cost, kind: type) -> str:
-    """Say what the fits of a search cost together. Every candidate has its own budget, and the last fit anyone's."""
-    alone, models = cost.composed(1), search.models(kind)
-    try:
-        rows = None if not models else np.array([model._cost().row for model in models])
-    except (InputError, ValueError):  # a candidate that is refused
-        rows = None
-    if rows is None:
-        return (
-            f"The budget of this one is {alone}. Those of the others are not known here, and may be larger, and so is "
-            "what all cost together not known."
-        )
-    most = rows.max(axis=0)
-    whole = np.append(search.splits * rows.sum(axis=0)[:-1] + (most[:-1] if search.refits else 0.0), most[-1])
-    each = f"a budget of {alone} each" if (rows == cost.row).all() else f"budgets that differ, {alone} of this one"
-    return f"With {each}, they cost up to {cost.said(whole)} together."
+        warnings.warn(message, RepeatedFitWarning, stacklevel=5)
 
 
 @contextmanager
@@ -176,7 +140,3 @@ def counted(records: Array, cost: Cost) -> Iterator[None]:
         ODOMETER.add(records, cost)
         raise
     ODOMETER.add(records, cost)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, RepeatedFitWarning, stacklevel=6)
