@@ -379,7 +379,7 @@ for name, flags in how.items():
         with Ledger.open(path, price=price) as ledger:
             ((data, spent),) = ledger.history().spent.items()
             (account,) = ledger.show()
-            assert spent == dict(made.promise.events(spec.run.rounds)) == dict(made.deployment.any.events)
+            assert spent == dict(made.promise.events(spec.run.rounds)) == dict(made.deployment.first_agreement.events)
             told[name]["ledgers"][data] = account.epsilon
 print(json.dumps(told))
 """

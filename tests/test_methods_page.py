@@ -43,7 +43,7 @@ def deployments(name):
     found = {}
     for asked in ({}, {"trust": "sum"}):
         try:
-            agreed = setup_of(name, noise="exact", **asked).deployment.any
+            agreed = setup_of(name, noise="exact", **asked).deployment.first_agreement
         except IncompatibleError:
             continue
         found["alone" if agreed.in_sum is None else "in a sum"] = agreed

@@ -86,7 +86,7 @@ def test_an_answer_costs_at_the_agent_what_the_run_states(adjacency, sensitivity
     """Laplace noise of a round is stated in l1, and that of a run in l2."""
     values = {"privacy.covers": covers, "privacy.sensitivity": sensitivity, "privacy.adjacency": adjacency}
     setup = setup_of(algorithm="objt", **{"privacy.mechanism": "laplace"} | values)
-    stated, own = release(setup.agents[0].variant), setup.deployment.any
+    stated, own = release(setup.agents[0].variant), setup.deployment.first_agreement
     paid = own.queries[0].release(own.adjacency)
     assert (paid.l1, paid.l2) == pytest.approx((stated.l1, stated.l2), rel=1e-12)
     assert (stated.l1 < float("inf")) == (covers == "round")

@@ -70,7 +70,7 @@ def pair_of(name, n, summing=deploy.compiled_sums):
     made = []
     for shard in (base, others[n % len(others)]):
         deployment = asked_of([replace(setup.agents[0], shard=shard), *setup.agents[1:]], SHAPE, ROUNDS)
-        own, (one,) = deployment.any, deployment.any.queries
+        own, (one,) = deployment.first_agreement, deployment.first_agreement.queries
         adjacency, scale = own.adjacency.name.lower(), own.scale(0, len(shard))
         terms = Terms("run", "spec", ROUNDS, one.release(own.adjacency), adjacency, scale, 1e-6, 1.0)
         queries = tuple(replace(asked, evaluator=evaluator(summing)) for asked in deploy.queries_of(own, shard))

@@ -85,10 +85,10 @@ def test_one_record_of_hundreds_moves_a_deployed_agent_no_further_than_its_noise
 def test_the_noise_that_is_drawn_keeps_the_budget_over_all_rounds_and_wastes_little(rounds, mechanism):
     spec = sound(rounds, **{"privacy.mechanism": mechanism, "privacy.covers": "run"} | BOUNDS["clip"])
     asked, p = build.setup(spec, federation(50, 7, 1)).deployment, spec.privacy
-    terms, (one,) = asked.terms(spec, 0, "agreed"), asked.any.queries
+    terms, (one,) = asked.terms(spec, 0, "agreed"), asked.first_agreement.queries
     assert 0.98 * p.epsilon <= deployment.price([(terms.release, rounds)], p.dp_delta) <= p.epsilon
     if mechanism == "gaussian":  # by the formula of Balle & Wang for mu = sqrt(T) / multiplier, of the drawn scale
-        mu = math.sqrt(rounds) * one.sensitivity(asked.any.adjacency, 50) / terms.scale
+        mu = math.sqrt(rounds) * one.sensitivity(asked.first_agreement.adjacency, 50) / terms.scale
         below, above = (NormalDist().cdf(sign * mu / 2 - p.epsilon / mu) for sign in (1, -1))
         assert 0.9 * p.dp_delta <= below - math.exp(p.epsilon) * above <= p.dp_delta
 

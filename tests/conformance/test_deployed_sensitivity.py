@@ -60,7 +60,7 @@ def deployed(spec, shard, over):
     """The first agent of the federation with this shard, as deployed; the weight is that of public numbers."""
     setup = build.setup(spec, over)
     deployment = asked_of([replace(setup.agents[0], shard=shard)], setup.shape, spec.run.rounds)
-    own = deployment.any
+    own = deployment.first_agreement
     queries = deploy.queries_of(own, shard)
     if len(shard) % 2 == 0:
         queries = tuple(replace(one, evaluator=evaluator(numpy_sums)) for one in queries)
@@ -189,7 +189,7 @@ def test_no_record_decides_how_the_scores_of_the_others_are_rounded(summing, fea
          "data.row_norm": "none"}
     )  # fmt: skip
     over = Federation((own,), own, 2, bounds=(0.0, 1.0))
-    agreed = build.setup(spec, over).deployment.any
+    agreed = build.setup(spec, over).deployment.first_agreement
     queries = [deploy.queries_of(agreed, shard)[0] for shard in (own, other)]
     if summing == "numpy":
         queries = [replace(one, evaluator=evaluator(numpy_sums)) for one in queries]

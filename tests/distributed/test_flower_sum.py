@@ -62,7 +62,7 @@ class Replay:
         self.program = self.deployment.program(False)
         shards = zip(self.deployment.agreements, federation.shards, strict=True)
         self.values = [deploy.queries_of(own, shard)[0].value for own, shard in shards]
-        assert self.deployment.any.in_sum.colluding == COLLUDING
+        assert self.deployment.in_sum.colluding == COLLUDING
 
     def exchange_all(self, msgs):
         (msg,) = msgs

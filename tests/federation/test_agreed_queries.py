@@ -77,7 +77,7 @@ def test_check_prints_the_list_that_the_largest_run_would_have(tmp_path, capsys)
     path = make(tmp_path, agree='"run.rounds" = 7\n"privacy.epsilon" = 1.0')
     text, found = checked(path, capsys)
     site = read_site(path)
-    (one,) = largest(site, load(site)).deployment.any.queries
+    (one,) = largest(site, load(site)).deployment.first_agreement.queries
     assert found["queries"] == [
         {
             "query": "gradient", "answers": 7, "numbers": one.query.size, "law": one.noise.law.value,

@@ -46,7 +46,8 @@ def scaled(checked, share, since):
         if site == "pair" and header["kind"] == "answer" and header["t"] >= since:
             of, (_, size) = checked[0][0], header["arrays"]["words"]
             p = list(SIZES).index("south")
-            most = plausible.threshold(of.any.at(1), of.any.adjacency, of.records[p], len(SIZES) * ROUNDS)
+            own = of.first_agreement
+            most = plausible.threshold(own.at(1), own.adjacency, of.records[p], len(SIZES) * ROUNDS)
             rows = np.frombuffer(body, "<f8").reshape(-1, size).copy()
             (k,) = [k for k, one in enumerate(header["given"]) if one["agent"] == "south"]
             rows[k] *= share * most / np.linalg.norm(rows[k])

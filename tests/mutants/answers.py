@@ -14,7 +14,7 @@ DECLARED = SITE + "test_an_agent_that_declares_more_records_than_it_may_is_named
 
 MUTANTS = (
     Mutant("a server in one process checks no answer", "run/asking.py",
-           "if self.checked and lane.deployment.any.in_sum is None:", "if False:",
+           "if self.checked and lane.deployment.in_sum is None:", "if False:",
            CHECK + "test_no_model_moves_by_a_round_with_such_an_answer_and_its_answers_are_paid_for"),
     Mutant("models move before answers are checked", "run/asking.py",
            "        for lane, own in zip(self.lanes, each, strict=True):\n",

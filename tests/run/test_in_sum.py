@@ -107,7 +107,7 @@ def test_a_seed_repeats_a_simulation_and_another_one_does_not():
 def test_the_noise_of_a_sum_is_that_of_one_agent_whoever_colludes():
     spec = SOUND.with_values({"run.seed": 0})
     over = federation(4)
-    agreed = build.admm_setup(spec, over).deployment.any
+    agreed = build.admm_setup(spec, over).deployment.first_agreement
     numbers = agreed.summed(0)
     for c in (1, 2):
         attempt = attempt_of(numbers, Peers(4, c))
@@ -119,7 +119,7 @@ def test_the_noise_of_a_sum_is_that_of_one_agent_whoever_colludes():
 
 def test_what_is_kept_back_of_delta_covers_the_law_of_a_sum_of_shares():
     spec = SOUND.with_values({"run.seed": 0})
-    numbers = build.admm_setup(spec, federation(4)).deployment.any.summed(0)
+    numbers = build.admm_setup(spec, federation(4)).deployment.first_agreement.summed(0)
     for peers in (Peers(3, 1), Peers(4, 2), Peers(1000, 1), Peers(10**6, 10)):
         own = summed.gap(attempt_of(numbers, peers).share_steps, peers.honest, numbers.dimension)
         assert own <= lattice.gap(Law.LAPLACE, numbers.scale, numbers.dimension)

@@ -34,7 +34,7 @@ def run_of(query, records, law=Law.GAUSSIAN, norm=Norm.L2, multiplier=1.0, round
 
 
 def most(of: Deployment) -> float:
-    own = of.any
+    own = of.first_agreement
     return plausible.threshold(own.queries[0], own.adjacency, of.records[0], len(of.records) * own.rounds)
 
 
@@ -125,13 +125,14 @@ def test_honest_answers_pass_whatever_the_records_the_size_and_the_law(name, law
         rng = np.random.default_rng(seed)
         case, n = SAMPLES[name].draw(rng, int(rng.integers(1, 30))), int(rng.integers(1, 150))
         of = run_of(case.query, n, law, norm, float(10 ** rng.uniform(-2, 3)), adjacency=adjacency)
-        scale, value = of.any.scale(0, n), case.value(case.table(rng, n))
+        scale, value = of.first_agreement.scale(0, n), case.value(case.table(rng, n))
         for t in range(1, 5):
             assert plausible.why_implausible(of, 1, t, lattice.release(value, scale, law)) is None
     for worst in SAMPLES[name].worst():
         case, table = repeated(worst)
         of = run_of(case.query, 80, law, norm, 0.01)
-        assert plausible.why_implausible(of, 1, 1, lattice.release(case.value(table), of.any.scale(0, 80), law)) is None
+        answer = lattice.release(case.value(table), of.first_agreement.scale(0, 80), law)
+        assert plausible.why_implausible(of, 1, 1, answer) is None
 
 
 @QUERIES

@@ -111,7 +111,7 @@ def coalition(
     made = [
         asked_of([first, *(other for _ in NAMES[1:])], shape, rounds, InSum(len(COLLUDING), again)) for first in sides
     ]
-    agreement = made[0].any
+    agreement = made[0].first_agreement
 
     def deployed(agents: Sequence[Agent]) -> Coalition:
         run = secrets.token_hex(8)

@@ -77,7 +77,7 @@ def run_check(options: argparse.Namespace) -> int:
     public = json.loads(facts.public(federation))
     agents = {name: len(shard) for name, shard in zip(federation.agents, federation.shards, strict=True)}
     spent, rooms, run = _accounts(site, federation)
-    asked = [] if isinstance(run, str) else _asked(run.deployment.any)
+    asked = [] if isinstance(run, str) else _asked(run.deployment.first_agreement)
     agree = {
         key: ("at most " if key in AT_MOST else "") + ", ".join(map(str, some))
         for key, some in {**DEFAULTS, **site.agree.values}.items()

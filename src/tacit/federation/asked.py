@@ -118,7 +118,7 @@ def shard_of(test: Federation | None, public: str) -> Shard | None:
 
 def resolved(faults: Faults, deployment: Deployment) -> Faults:
     """Return the faults of a run; refuse to reuse last answers that cannot stand for new ones."""
-    reusable = deployment.fades or deployment.any.in_sum is not None  # a sum reuses nothing of agents that are missing
+    reusable = deployment.fades or deployment.in_sum is not None  # a sum reuses nothing of agents that are missing
     if faults.missing == "reuse" and not reusable:
         raise IncompatibleError(
             'faults.missing = "reuse" needs a method that asks for gradients at w, as the sound preset has it: use '

@@ -226,7 +226,7 @@ def _opened(case: Case, opening: Opening, run: Run, known: Mapping[str, Receipt]
     """Let all sites join a run that has not begun; in a secure sum, return the keys of all agents."""
     assert run.directory is not None
     join, begun = case.join, bool(run.directory.saved())
-    if case.deployment.any.in_sum is None:
+    if case.deployment.in_sum is None:
         if not begun:
             opening.joined(join, case.sites, known)
         if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none

@@ -76,7 +76,7 @@ def among(own: Federation, agents: Counts) -> Federation:
 
 def check_size(site: str, n_agents: int, deployment: Deployment) -> None:
     """Refuse a run whose messages to or from a site would be too long: answers that cannot arrive are paid for."""
-    queries = [one.query for one in deployment.any.queries]
+    queries = [one.query for one in deployment.first_agreement.queries]
     largest = wire.ITEM * n_agents * max(max(query.size, query.parameters.size) for query in queries)
     if largest > wire.LARGEST_BODY:
         raise IncompatibleError(

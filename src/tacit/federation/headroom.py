@@ -151,10 +151,10 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
     spec = fitted_to(hollow, spec.checked())
     deployment = build.setup(spec, build.transformed(spec, hollow)).deployment
     try:
-        site.agree.check_queries(deployment.any)
+        site.agree.check_queries(deployment.first_agreement)
     except Unfit as error:
         most = site.agree.queries or {}
-        fewer = min(most.get(name, 0) for name in deployment.any.answers)
+        fewer = min(most.get(name, 0) for name in deployment.first_agreement.answers)
         if not 0 < fewer < spec.run.rounds:
             raise IncompatibleError(f"{spec.algorithm.name}: {error}") from None
         return _run(site, own, {**values, "run.rounds": fewer}, epsilon)

@@ -80,9 +80,9 @@ class Remote:
         self.t, self.receipts = 0, {} if receipts is None else receipts
         self.reasons: dict[str, str] = {}  # of agents that are missing
         self.post = Post(carrier, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet)
-        self.program = deployment.program(faults.missing == "reuse" and deployment.any.in_sum is None)
-        self.cover: Cover = Alone(self) if deployment.any.in_sum is None else InSum(self, deployment.any.in_sum)
-        self.path = "federation" if deployment.any.in_sum is None else "federation, secure sum"
+        self.program = deployment.program(faults.missing == "reuse" and deployment.in_sum is None)
+        self.cover: Cover = Alone(self) if deployment.in_sum is None else InSum(self, deployment.in_sum)
+        self.path = "federation" if deployment.in_sum is None else "federation, secure sum"
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round."""
@@ -94,7 +94,7 @@ class Remote:
         self, msg: Broadcast, agents: Sequence[str], attempt: int = 0, peers: tuple[str, ...] = ()
     ) -> Question:
         """Return the question of a round to some agents of a site."""
-        shared = self.deployment.any.at(msg.t).query.additive
+        shared = self.deployment.first_agreement.at(msg.t).query.additive
         places = [0] if shared else [self.place[name] for name in agents]
         each = [self.program.parameters(msg, p) for p in places]
         rows = {part: np.stack([one[part] for one in each]) for part in each[0]}
@@ -107,7 +107,7 @@ class Remote:
 
     def _unfit(self, ask: Ask, answer: Answer) -> str | None:
         bits = self.deployment.attempt(ask.t, len(ask.peers)).width if ask.peers else 64
-        return unfit(ask, answer, self.deployment.any.at(ask.t).query.size, bits)
+        return unfit(ask, answer, self.deployment.first_agreement.at(ask.t).query.size, bits)
 
     def save(self, _r: int) -> dict[str, Array]:
         """Return all that the next question needs."""

@@ -185,10 +185,10 @@ class Service:
                 "this site arrives at another hash of the run than the coordinator: install the same version of tacit "
                 "everywhere, and compare what is public of the records."
             )
-        self.site.agree.check_queries(deployment.any)
+        self.site.agree.check_queries(deployment.first_agreement)
         facts.check_size(self.site.name, sum(shard.here for shard in federation.shards), deployment)
         entrants = self._entrants(join, spec, federation, deployment)
-        in_sum = deployment.any.in_sum
+        in_sum = deployment.in_sum
         if in_sum is None:
             return SiteRun(join, entrants, self._office)
         if self._sums is None or self.site.sum is None or in_sum.colluding < self.site.sum.colluding:

@@ -112,7 +112,7 @@ class Board:
         }  # fmt: skip
 
     def _price(self, remote: Remote, releases: int) -> float:
-        return cap_of(remote.deployment.any.first(releases), self.dp_delta) if releases else 0.0
+        return cap_of(remote.deployment.first_agreement.first(releases), self.dp_delta) if releases else 0.0
 
     def _write(self) -> None:
         self.written = time.monotonic()

@@ -52,7 +52,7 @@ class Lane:
 
     def questions(self, msg: Broadcast) -> list[Question]:
         """Return the question to each agent."""
-        if self.deployment.any.in_sum is None:
+        if self.deployment.in_sum is None:
             each = [self.program.parameters(msg, p) for p in range(len(self.agents))]
             return [Question(self.run, self.agreed, msg.t, one) for one in each]
         peers = tuple(sorted(agent.name for agent in self.agents))
@@ -68,7 +68,7 @@ class AskingEngine:
 
     def __init__(self, lanes: Sequence[Lane], threads: int | None = None, checked: bool = True) -> None:
         self.lanes, self.checked = lanes, checked
-        self.path = "plain, side by side" if lanes[0].deployment.any.in_sum is None else "secure sum, side by side"
+        self.path = "plain, side by side" if lanes[0].deployment.in_sum is None else "secure sum, side by side"
         self.pool = ThreadPoolExecutor(threads or THREADS * cores(), "agent")
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
@@ -83,12 +83,12 @@ class AskingEngine:
         waited = perf_counter() - start
         each = [[next(answers) for _ in lane.agents] for lane in self.lanes]
         for lane, own in zip(self.lanes, each, strict=True):
-            if self.checked and lane.deployment.any.in_sum is None:
+            if self.checked and lane.deployment.in_sum is None:
                 _check(lane, own)
         return [self._take(lane, msg, own, waited) for (lane, msg), own in zip(asked, each, strict=True)]
 
     def _take(self, lane: Lane, msg: Broadcast, answers: Sequence[Answer], waited: float) -> Any:
-        if lane.deployment.any.in_sum is not None:
+        if lane.deployment.in_sum is not None:
             residues = np.add.reduce([answer.value for answer in answers], dtype=np.uint64)
             present = range(len(answers))
             return take_sum(lane.program, lane.deployment, msg, residues, present, {"answers": waited})

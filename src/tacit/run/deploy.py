@@ -126,7 +126,7 @@ def _covers(
     keys: Path | None,
 ) -> list[Cover]:  # fmt: skip
     """Return how the answers of each agent leave: alone, or in a sum of all, masked with run keys in `keys`."""
-    in_sum = deployment.any.in_sum
+    in_sum = deployment.in_sum
     if in_sum is None:
         return [Alone(own, n) for own, n in zip(deployment.agreements, deployment.records, strict=True)]
     from tacit.run.local_keys import maskers  # needs the extra `secure`

@@ -15,7 +15,7 @@ from tacit.message import Body
 from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
 from tacit.privacy.release import Events
-from tacit.privacy.summed import Attempt, Peers, attempt_of
+from tacit.privacy.summed import Attempt, InSum, Peers, attempt_of
 from tacit.privacy.terms import Terms
 from tacit.rounds import Spread
 from tacit.run.spec import Spec
@@ -59,9 +59,14 @@ class Deployment:
     fades: bool = False  # whether the last answer of a missing agent can stand for a new one
 
     @property
-    def any(self) -> Agreement:
+    def first_agreement(self) -> Agreement:
         """The agreement of the first agent; behind a sum it is that of all."""
         return self.agreements[0]
+
+    @property
+    def in_sum(self) -> InSum | None:
+        """The secure sum that all answers leave in; None if each answer leaves alone."""
+        return self.first_agreement.in_sum
 
     @property
     def digest(self) -> str:
@@ -85,9 +90,9 @@ class Deployment:
 
     def attempt(self, t: int, present: int) -> Attempt:
         """Return the public numbers of a sum over so many agents."""
-        in_sum = self.any.in_sum
+        in_sum = self.in_sum
         assert in_sum is not None, "the run trusts a secure sum"
-        return attempt_of(self.any.summed(self.any.place(t)), Peers(present, in_sum.colluding))
+        return attempt_of(self.first_agreement.summed(self.first_agreement.place(t)), Peers(present, in_sum.colluding))
 
     def whole(self, present: Sequence[int]) -> float:
         """Return the number of all records over that of the agents that are present."""
@@ -99,7 +104,7 @@ class Deployment:
 
     def spread_of_sum(self, t: int, present: int) -> Spread:
         """Return the noise of a sum over so many agents, that of the colluding ones included."""
-        own = self.any
+        own = self.first_agreement
         assert own.in_sum is not None, "the run trusts a secure sum"
         place, peers = own.place(t), Peers(present, own.in_sum.colluding)
         scale = own.summed(place).scale
