@@ -35,17 +35,18 @@ GIVEN_UP = 3
 
 
 class Alone:
-    """Answers that leave alone.
-
-    `accepted` (P,) is the round of the last answer of each agent that was taken, 0 for none.
-    """
+    """Answers that leave alone."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote
         self.standing: Mapping[str, Any] = {}
         self.used: Mapping[str, Any] = {}
         self.attendance = Attendance.zero(len(remote.names))
-        self.accepted = np.zeros(len(remote.names), np.int64)
+
+    @property
+    def accepted(self) -> Array:
+        """(P,) the round of the last answer of each agent that was taken, 0 for none."""
+        return self.remote.program.accepted
 
     @property
     def present(self) -> list[str]:
@@ -106,7 +107,7 @@ class Alone:
             remote.log(f"round {msg.t} goes on without agent {name}: {said}", agent=name, t=msg.t)
         in_step = bool(fresh.all()) and bool((self.accepted == msg.t - 1).all())
         replies = take_alone(remote.program, remote.deployment, msg, taken, {"exchange": seconds}, in_step=in_step)
-        self.accepted, self.attendance = accepted, attendance
+        self.attendance = attendance
         remote.receipts |= heard.receipts
         for name in heard.rows:
             remote.reasons.pop(name, None)
@@ -134,7 +135,6 @@ class Alone:
         blank = np.zeros(self.remote.deployment.shape)
         return {
             **self.attendance.save(),
-            "answered_in": self.accepted,
             "out_t": np.array([0 if q is None or q.refused else q.t for q in out]),
             "out_w": np.stack([blank if q is None else q.msg.w for q in out]),
             "out_rho": np.array([0.0 if q is None else q.msg.rho for q in out]),
@@ -143,7 +143,6 @@ class Alone:
     def load(self, saved: Mapping[str, Array]) -> None:
         """Continue from what `save` returned; questions that were out are sent again."""
         self.attendance = Attendance(**{name: saved[name] for name in self.attendance.save()})
-        self.accepted = saved["answered_in"]
         remote = self.remote
         out = (saved["out_t"].tolist(), saved["out_w"], saved["out_rho"].tolist())
         rows = zip(remote.sites.items(), *out, strict=True)

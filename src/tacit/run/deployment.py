@@ -27,6 +27,8 @@ _MEAN_SIZE = {Law.LAPLACE: 1.0, Law.GAUSSIAN: math.sqrt(2 / math.pi)}  # E|xi| i
 class Program(Protocol):
     """What a method's server does between its message and its questions, and between the answers and its next model."""
 
+    accepted: Array  # the round of the last answer of each agent that was taken, 0 for none; one number behind a sum
+
     def parameters(self, msg: Broadcast, p: int) -> Body:
         """Return what agent p is asked; behind a sum, what every agent is asked."""
 
