@@ -6,10 +6,10 @@ messages      messages as bytes, and the one way from bytes to a checked value
 site          the site file: what an institution holds, limits and agrees to; site_keys defines its keys
 sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
 ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
+facts         what both sides know of all records; the records of a site after a feature map
 agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
 run_service   its agents in one run, each answering by itself; sum_service: their keys in a secure sum
-mapped        the records of a site after a feature map
 listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for

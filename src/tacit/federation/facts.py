@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -18,12 +19,14 @@ from tacit.federation import wire
 from tacit.federation.messages import Counts
 from tacit.federation.wire import Malformed, parsed
 from tacit.privacy.chain import canonical
+from tacit.run import build
 from tacit.run.deployment import Deployment
 from tacit.run.spec import Spec
 from tacit.types import ColumnFeatures, Federation, Shard, Target
 
 _PLAIN = ("n_classes", "classes", "features", "bounds", "longest", "schema", "image")
 LARGEST_FEATURES = 10**7
+MAPS_KEPT = 2  # what a map makes of the records may be far larger than the records
 
 
 def public(federation: Federation) -> str:
@@ -72,6 +75,31 @@ def among(own: Federation, agents: Counts) -> Federation:
             raise Unfit(f"agent {who} has {len(mine[who])} records, and the run says {count}.")
     shards = tuple(mine[who] if who in mine else Shard.elsewhere(count, own.n_features) for who, count in agents)
     return replace(own, shards=shards, agents=tuple(who for who, _ in agents))
+
+
+class MappedRecords:
+    """The records of `own`, as runs of several agents see them. One thread may ask at a time."""
+
+    def __init__(self, own: Federation) -> None:
+        self.own = own
+        self._kept: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
+
+    def of(self, spec: Spec, agents: Counts) -> Federation:
+        """The federation of a run: its map is chosen by public facts, and records that have passed it are kept."""
+        whole = among(self.own, agents)
+        away = tuple(Shard.elsewhere(len(shard), whole.n_features) for shard in whole.shards)
+        told = build.transformed(spec, replace(whole, shards=away))
+        d = spec.data
+        key = canonical([told.recipe, d.intercept, d.row_norm, d.row_bound, d.row_mode, whole.agents])
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            both = zip(told.shards, self._kept[key], strict=True)
+            return replace(told, shards=tuple(ours if ours.here else theirs for theirs, ours in both))
+        found = build.transformed(spec, whole)
+        self._kept[key] = found.shards
+        while len(self._kept) > MAPS_KEPT:
+            self._kept.popitem(last=False)
+        return found
 
 
 def check_size(site: str, n_agents: int, deployment: Deployment) -> None:

@@ -17,7 +17,6 @@ from tacit.errors import TacitError, Unfit
 from tacit.federation import facts, ledger_files, wire
 from tacit.federation.agreement import spec_of
 from tacit.federation.log import Log, counted, reason, silent
-from tacit.federation.mapped import MappedRecords
 from tacit.federation.messages import (
     REQUESTS,
     Ask,
@@ -59,7 +58,7 @@ class Service:
     def __init__(self, site: Site, log: Log = silent) -> None:
         self.site, self._log = site, log
         self.own = load(site)
-        self.mapped = MappedRecords(self.own)
+        self.mapped = facts.MappedRecords(self.own)
         self.public = facts.public(self.own)
         self._files = ExitStack()
         self._runs: OrderedDict[str, SiteRun] = OrderedDict()
