@@ -8,7 +8,7 @@ import pytest
 
 from tacit.errors import Suspended
 from tacit.federation import status
-from tacit.federation.waiting import EVERY, Reminder
+from tacit.federation.log import REMIND_EVERY, Reminder
 from tests.federation.room import QUICK, Room, close, folder, go, services
 
 FAULTS = "deadline = 100.0\nresend = 20.0\nstart_deadline = 100.0"
@@ -63,12 +63,13 @@ def test_nothing_is_said_where_nobody_is_waited_for_long(tmp_path):
 
 def test_a_new_wait_begins_with_silence():
     now, told = [0.0], []
-    remind = Reminder(Room({"a": None}), lambda text, **_: told.append(text), lambda: now[0])
-    for what, at in (("round 1", 0.0), ("round 1", EVERY - 1), ("round 2", EVERY), ("round 2", 2 * EVERY - 1)):
+    remind = Reminder(Room({"a": None}).absence, lambda text, **_: told.append(text), lambda: now[0])
+    every = REMIND_EVERY
+    for what, at in (("round 1", 0.0), ("round 1", every - 1), ("round 2", every), ("round 2", 2 * every - 1)):
         now[0] = at
         remind(what, ["a"])
     assert told == []
-    now[0] = 2 * EVERY
+    now[0] = 2 * REMIND_EVERY
     remind("round 2", ["a"])
     remind("round 2", ["a"])
     assert told == ["round 2: waiting for a (the room knows that it is empty)"]

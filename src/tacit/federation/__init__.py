@@ -1,5 +1,6 @@
 """Agents elsewhere: each institution runs its own agents, and a coordinator runs the loop.
 
+log           lines about what a process does, and about who is waited for
 wire          a message as bytes, in the standard library alone
 kinds         the types of all messages
 messages      messages as bytes, and the one way from bytes to a checked value

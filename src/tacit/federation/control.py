@@ -21,9 +21,9 @@ from tacit.federation import folders, nodes, status
 from tacit.federation.accounts import name_of
 from tacit.federation.asked import read_run
 from tacit.federation.coordinator import RUNS, check_unused, next_run, unfinished
+from tacit.federation.log import REMIND_EVERY
 from tacit.federation.nodes import LINK, Declined, Unreachable, flwr, register
 from tacit.federation.plan import read_plan
-from tacit.federation.waiting import EVERY
 from tacit.jsontext import Values
 from tacit.lock import locked
 from tacit.machine import write_whole
@@ -224,7 +224,7 @@ def _watched(
             if why := _failure(folder, flower, control):
                 return State(flower, FAILED, why)
             asked = time.monotonic()
-        if not ours and now >= told + EVERY:
+        if not ours and now >= told + REMIND_EVERY:
             show({"text": f"waiting for Flower to start the process of the run, for {now - began:.0f} s"})
             told = now
         if ours:

@@ -17,7 +17,7 @@ from tacit.admm.messages import Broadcast
 from tacit.errors import Unfit
 from tacit.federation import messages
 from tacit.federation.carrier import Carrier
-from tacit.federation.log import Log
+from tacit.federation.log import Log, Reminder
 from tacit.federation.messages import (
     Answer,
     Ask,
@@ -30,7 +30,6 @@ from tacit.federation.messages import (
     Refusal,
     Unjoined,
 )
-from tacit.federation.waiting import Reminder
 from tacit.types import Array
 
 # A Refusal names no round: it may be to a double of an earlier question, which came out of order. What is no message
@@ -115,7 +114,7 @@ class Post:
 
     def __post_init__(self) -> None:
         self.strays = dict.fromkeys(self.sites, 0)
-        self.remind = Reminder(self.carrier, self.log, self.clock)
+        self.remind = Reminder(self.carrier.absence, self.log, self.clock)
 
     @property
     def awaited(self) -> list[str]:

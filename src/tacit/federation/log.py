@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import IO, Any, TypeAlias
 
@@ -10,6 +10,7 @@ from tacit import jsontext
 from tacit.errors import TacitError
 
 LONGEST_REASON = 1000  # characters of a line
+REMIND_EVERY = 30.0  # seconds between two lines about who is waited for
 
 Log: TypeAlias = Callable[..., None]  # log("what happened, as a sentence", site="north", t=3)
 
@@ -38,3 +39,22 @@ def reason(error: Exception) -> str:
 def counted(n: int, what: str) -> str:
     """Return so many of something: 1 round, 2 rounds."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+class Reminder:
+    """Log which sites are awaited, and why if the transport knows; first after REMIND_EVERY seconds."""
+
+    def __init__(self, absence: Callable[[str], str], log: Log, clock: Callable[[], float]) -> None:
+        self.absence, self.log, self.clock = absence, log, clock
+        self.what, self.at = "", -float("inf")
+
+    def __call__(self, what: str, sites: Sequence[str]) -> None:
+        """Say who is missing, if it is time; a new `what` is waited for from now on."""
+        now = self.clock()
+        if what != self.what:
+            self.what, self.at = what, now
+        elif sites and now >= self.at + REMIND_EVERY:
+            self.at = now
+            told = {site: self.absence(site) or "no answer yet" for site in sites}
+            said = ", ".join(f"{site} ({why})" for site, why in told.items())
+            self.log(f"{what}: waiting for {said}", waiting=told)

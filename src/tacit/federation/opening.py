@@ -18,7 +18,7 @@ from tacit.errors import DataError, IncompatibleError, InputError, RunDirectoryE
 from tacit.federation import facts, messages
 from tacit.federation.carrier import Carrier
 from tacit.federation.differences import MOST, in_words, schema_of
-from tacit.federation.log import Log, counted
+from tacit.federation.log import Log, Reminder, counted
 from tacit.federation.messages import (
     Counts,
     Hello,
@@ -34,7 +34,6 @@ from tacit.federation.messages import (
     Unjoined,
 )
 from tacit.federation.plan import Faults, Plan, Site
-from tacit.federation.waiting import Reminder
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -187,7 +186,7 @@ class Opening:
     ) -> Iterator[tuple[str, Message]]:
         """Send each site its request, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
-        left, remind = list(requests), Reminder(self.carrier, self.log, self.clock)
+        left, remind = list(requests), Reminder(self.carrier.absence, self.log, self.clock)
         while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
