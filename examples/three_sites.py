@@ -4,7 +4,7 @@
 
 A site runs `tacit agent serve`: records, noise and ledger are in that process, and it answers messages on a socket that
 its file permissions protect. The coordinator below holds no training record. `Sockets` stands where Flower stands
-between institutions (docs/deploy.md): whatever brings messages there and back can be a carrier.
+between institutions (docs/deploy.md): whatever brings messages there and back can be a transport.
 """
 
 import queue
@@ -23,7 +23,7 @@ LARGEST = 1 << 24  # bytes of an answer
 
 
 class Sockets:
-    """A carrier over the sockets of sites on this machine. What is lost, the coordinator asks again."""
+    """A transport over the sockets of sites on this machine. What is lost, the coordinator asks again."""
 
     def __init__(self, paths):
         self.paths, self.answers = paths, queue.Queue()

@@ -1,4 +1,4 @@
-"""The parts of a federation over Flower, one by one: courier, carrier, door, certificates and folders."""
+"""The parts of a federation over Flower, one by one: courier, transport, door, certificates and folders."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, courier, door, flower, folders, messages, nodes, wire
-from tacit.federation.flower import GridCarrier
+from tacit.federation.flower import GridTransport
 from tacit.federation.nodes import listens
 from tacit.federation.plan import read_plan
 from tacit.federation.rehearsal import free_ports
@@ -184,7 +184,7 @@ assert not [name for name in sys.modules if name.split(".")[0] == "tacit"]
     assert done.returncode == 0, done.stderr or done.stdout
 
 
-# ---- the carrier
+# ---- the transport
 
 
 class Grid:
@@ -223,9 +223,9 @@ def grid():
 
 
 def asked(grid, seconds=60.0):
-    carrier = GridCarrier(grid, {"north": 1, "south": 2}, seconds)
-    carrier.send("north", *messages.written(ASK))
-    return carrier
+    transport = GridTransport(grid, {"north": 1, "south": 2}, seconds)
+    transport.send("north", *messages.written(ASK))
+    return transport
 
 
 def reply():
@@ -233,28 +233,28 @@ def reply():
 
 
 def test_an_answer_is_of_the_site_whose_node_gave_it(grid):
-    carrier = asked(grid)
+    transport = asked(grid)
     grid.answer("m0", reply())
-    assert carrier.received(0.0) == [("north", *messages.written(messages.Refusal("r")))]
-    assert carrier.received(0.0) == []
+    assert transport.received(0.0) == [("north", *messages.written(messages.Refusal("r")))]
+    assert transport.received(0.0) == []
     assert grid.pushed["m0"].metadata.dst_node_id == 1
 
 
 def test_an_answer_that_another_node_gives_is_dropped(grid):
-    carrier = asked(grid)
+    transport = asked(grid)
     grid.answer("m0", reply(), node=2)
-    assert carrier.received(0.0) == []
-    assert carrier.dropped == 1
+    assert transport.received(0.0) == []
+    assert transport.dropped == 1
 
 
 @pytest.mark.parametrize(
     "content", [Error(1, "gone"), RecordDict(), courier.records({"kind": courier.ABSENT, "arrays": {}}, b"")]
 )
 def test_errors_of_flower_absent_services_and_what_is_no_message_are_no_answer(grid, content):
-    carrier = asked(grid)
+    transport = asked(grid)
     grid.answer("m0", content)
-    assert carrier.received(0.0) == []
-    assert not carrier.waiting
+    assert transport.received(0.0) == []
+    assert not transport.waiting
 
 
 @pytest.mark.parametrize(("content", "why"), [
@@ -265,66 +265,66 @@ def test_errors_of_flower_absent_services_and_what_is_no_message_are_no_answer(g
 ])  # fmt: skip
 def test_the_coordinator_knows_as_much_of_a_silent_site_as_flower_and_the_courier_say(grid, content, why):
     """The courier of a site without a service says a fixed word: no path, and no reason."""
-    carrier = asked(grid)
+    transport = asked(grid)
     if content is not None:
         grid.answer("m0", content)
-        carrier.received(0.0)
-    assert carrier.absence("north") == why
-    assert carrier.absence("west") == "no key of its node is registered: tacit federate register"
+        transport.received(0.0)
+    assert transport.absence("north") == why
+    assert transport.absence("west") == "no key of its node is registered: tacit federate register"
 
 
 def test_a_node_that_is_away_is_told_from_one_that_never_came(grid, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(flower, "time", SimpleNamespace(monotonic=lambda: now[0]))
     grid.here = [2]
-    carrier = GridCarrier(grid, {"north": 1, "south": 2}, 60.0)
-    assert carrier.absence("south") == "no answer yet"
-    assert carrier.absence("north").startswith("its node is not connected since the coordinator's process began")
+    transport = GridTransport(grid, {"north": 1, "south": 2}, 60.0)
+    assert transport.absence("south") == "no answer yet"
+    assert transport.absence("north").startswith("its node is not connected since the coordinator's process began")
     now[0], grid.here = 40.0, []
-    assert carrier.absence("south").startswith("its node is not connected for 40 s")
+    assert transport.absence("south").startswith("its node is not connected for 40 s")
 
 
 def test_nothing_is_sent_to_a_node_that_is_away_or_unknown(grid):
     grid.here = [2]
-    carrier = asked(grid)
-    carrier.send("west", *messages.written(ASK))
+    transport = asked(grid)
+    transport.send("west", *messages.written(ASK))
     assert not grid.pushed
 
 
 def test_a_node_that_has_a_question_gets_no_copy_of_it(grid):
-    carrier = asked(grid)
-    carrier.send("north", *messages.written(ASK))
+    transport = asked(grid)
+    transport.send("north", *messages.written(ASK))
     assert list(grid.pushed) == ["m0"]
-    carrier.send("north", *messages.written(messages.Hello()))
-    carrier.send("south", *messages.written(ASK))
+    transport.send("north", *messages.written(messages.Hello()))
+    transport.send("south", *messages.written(ASK))
     assert list(grid.pushed) == ["m0", "m1", "m2"]
     grid.answer("m0", courier.records({"kind": courier.ABSENT, "arrays": {}}, b""))
-    assert carrier.received(0.0) == []
-    carrier.send("north", *messages.written(ASK))  # its service was away: once more
+    assert transport.received(0.0) == []
+    transport.send("north", *messages.written(ASK))  # its service was away: once more
     assert list(grid.pushed)[3:] == ["m3"]
 
 
 def test_a_question_to_a_node_that_went_away_is_asked_again_when_it_is_back(grid, monkeypatch):
     monkeypatch.setattr(flower, "_SEEN", 0.0)
-    carrier = asked(grid)
+    transport = asked(grid)
     grid.here = []
-    carrier.send("north", *messages.written(ASK))
+    transport.send("north", *messages.written(ASK))
     grid.here = [1]
-    carrier.send("north", *messages.written(ASK))
+    transport.send("north", *messages.written(ASK))
     assert list(grid.pushed) == ["m0", "m1"]
 
 
 def test_a_message_lives_for_a_while_and_is_then_forgotten(grid):
-    carrier = asked(grid, 0.05)
+    transport = asked(grid, 0.05)
     assert grid.pushed["m0"].metadata.ttl == 0.05
     time.sleep(0.06)
-    assert carrier.received(0.0) == []
-    assert not carrier.waiting
+    assert transport.received(0.0) == []
+    assert not transport.waiting
 
 
 def test_two_sites_on_one_node_are_refused(grid):
     with pytest.raises(SpecError, match="same node"):
-        GridCarrier(grid, {"north": 1, "south": 1}, 60.0)
+        GridTransport(grid, {"north": 1, "south": 1}, 60.0)
 
 
 # ---- the door

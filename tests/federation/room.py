@@ -28,7 +28,7 @@ def fate(_way: str, _site: str, _header: dict) -> list[float]:
 
 
 class Room:
-    """A Carrier. `fate` gives the delays with which a message arrives ("to" a site or "from" it); none: it is lost.
+    """A Transport. `fate` gives the delays with which a message arrives ("to" a site or "from" it); none: it is lost.
 
     `change` may replace what a site answers, as a hostile site would.
     """

@@ -3,7 +3,7 @@
 log           lines about what a process does, and about who is waited for
 wire          a message as bytes, in the standard library alone
 kinds         the types of all messages
-messages      messages as bytes, and the one way from bytes to a checked value
+messages      messages as bytes, and the one way from bytes to a checked value; what a transport promises
 site          the site file: what an institution holds, limits and agrees to; site_keys defines its keys
 sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
 ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
@@ -18,7 +18,7 @@ opening       before the first round: sites introduce themselves and join; diffe
 remote        the engine of the coordinator: questions out, answers in
 alone, in_sum rounds whose answers leave alone, or in sums, if some are missing; sum_stops: why a sum is suspended
 closing       the end of a run at its sites: budget is freed, keys are deleted
-exchange      who is asked and who has answered, over a carrier that promises nothing
+exchange      who is asked and who has answered, over a transport that promises nothing
 attendance    counts of who took part
 coordinator   one run, from the folder to the result; status says where it stands
 flower        the Flower ServerApp, and messages over Flower's grid

@@ -77,7 +77,7 @@ def withdraw(opening: Opening, join: Join, sites: Collection[str]) -> None:
 def _closed(opening: Opening, end: Close, sites: Collection[str], awaited: Collection[str]) -> set[str]:
     """Ask sites to close a run, wait for some of them, and return those that have."""
     for name in sorted(set(sites) - set(awaited)):
-        opening.carrier.send(name, *messages.written(end))
+        opening.transport.send(name, *messages.written(end))
     closed = set()
     requests = dict.fromkeys(sorted(awaited), end)
     for name, reply in opening.replies(requests, (Closed, Refusal, Unjoined), CLOSING):

@@ -17,11 +17,10 @@ from pathlib import Path
 from tacit import toml
 from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
 from tacit.federation import asked, facts, receipts, sum_files
-from tacit.federation.carrier import Carrier
 from tacit.federation.closing import FILE as CLOSING
 from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Join, Meet, Receipt
+from tacit.federation.messages import Join, Meet, Receipt, Transport
 from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
@@ -42,7 +41,7 @@ RUNS = "runs"
 
 
 def train(
-    folder: Path, carrier: Carrier, listener: Listener = nobody, log: Log = silent,
+    folder: Path, transport: Transport, listener: Listener = nobody, log: Log = silent,
     clock: Callable[[], float] = time.monotonic,
 ) -> Result:  # fmt: skip
     """Train the run of a coordinator's folder; a run that was started and has no result is continued.
@@ -54,7 +53,7 @@ def train(
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
         board = Board(folder, plan)
-        opening = Opening(carrier, plan.faults, log, board.waiting, clock)
+        opening = Opening(transport, plan.faults, log, board.waiting, clock)
         try:
             result = _trained(folder, plan, values, opening, listener, board)
         except Interrupted as stop:
@@ -114,10 +113,12 @@ def _keep(known: Mapping[str, Receipt], folder: Path, log: Log) -> None:
         log(f"warning: {folder / receipts.FILE} cannot be written ({error}): the next run shows earlier receipts")
 
 
-def close_all(folder: Path, carrier: Carrier, log: Log = silent, clock: Callable[[], float] = time.monotonic) -> None:
+def close_all(
+    folder: Path, transport: Transport, log: Log = silent, clock: Callable[[], float] = time.monotonic
+) -> None:
     """Tell the sites of a folder which runs have ended, where a coordinator was killed before it could."""
     plan = read_plan(folder)
-    opening = Opening(carrier, plan.faults, log, lambda _: None, clock)
+    opening = Opening(transport, plan.faults, log, lambda _: None, clock)
     close_finished(opening, folder / RUNS, [site.name for site in plan.sites], log)
 
 
@@ -214,7 +215,7 @@ def _host(
         withdraw(opening, case.join, case.sites)
         raise
     remote = Remote(
-        case.join, case.sites, case.deployment, opening.carrier, case.plan.faults, opening.log, board.asking,
+        case.join, case.sites, case.deployment, opening.transport, case.plan.faults, opening.log, board.asking,
         lambda remote: run.checkpoint(remote.save(0)), opening.clock, meet, known,
     )  # fmt: skip
     board.begin(run, remote)

@@ -16,7 +16,6 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.errors import Unfit
 from tacit.federation import messages
-from tacit.federation.carrier import Carrier
 from tacit.federation.log import Log, Reminder
 from tacit.federation.messages import (
     Answer,
@@ -28,6 +27,7 @@ from tacit.federation.messages import (
     Met,
     Receipt,
     Refusal,
+    Transport,
     Unjoined,
 )
 from tacit.types import Array
@@ -96,7 +96,7 @@ class Post:
     site, whose latest `receipts` go with a join.
     """
 
-    carrier: Carrier
+    transport: Transport
     join: Join
     resend: float
     log: Log
@@ -114,7 +114,7 @@ class Post:
 
     def __post_init__(self) -> None:
         self.strays = dict.fromkeys(self.sites, 0)
-        self.remind = Reminder(self.carrier.absence, self.log, self.clock)
+        self.remind = Reminder(self.transport.absence, self.log, self.clock)
 
     @property
     def awaited(self) -> list[str]:
@@ -167,7 +167,7 @@ class Post:
 
     def answers(self, seconds: float) -> Iterator[tuple[str, Question, Answer | str]]:
         """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""
-        for site, header, body in self.carrier.received(seconds):
+        for site, header, body in self.transport.received(seconds):
             if site not in self.strays:
                 continue  # a site of another federation
             self.seen[site] = self.clock()
@@ -209,7 +209,7 @@ class Post:
     def introduce(self, site: str) -> None:
         """Send a site the keys of all agents."""
         if self.meet is not None:
-            self.carrier.send(site, *messages.written(self.meet))
+            self.transport.send(site, *messages.written(self.meet))
 
     def _read(self, site: str, question: Question, message: Message) -> Answer | str | None:
         if isinstance(message, Answer) and _place(message) == _place(question.asked):
@@ -242,10 +242,10 @@ class Post:
         if now - self.joined.get(site, -np.inf) >= self.resend:
             self.log(f"site {site} was started again, and is asked to join the run again", site=site)
             self.joined[site] = now
-            self.carrier.send(site, *messages.written(self.join.to(self.sites[site], self.receipts)))
+            self.transport.send(site, *messages.written(self.join.to(self.sites[site], self.receipts)))
 
     def _ask(self, site: str, now: float) -> None:
-        self.carrier.send(site, *messages.written(self.out[site].asked))
+        self.transport.send(site, *messages.written(self.out[site].asked))
         self.out[site] = replace(self.out[site], sent=now)
 
 

@@ -59,7 +59,7 @@ class Sent:
         return (self.node, self.digest) == (node, digest) and now - self.at < CRASHED
 
 
-class GridCarrier:
+class GridTransport:
     """Messages to sites by their node ids. What comes from a node is of its site; what is no message is dropped."""
 
     def __init__(self, grid: Any, nodes: Mapping[str, int], seconds: float) -> None:
@@ -169,7 +169,7 @@ def main(grid: Any, context: Any) -> None:
         try:
             name = str(context.run_config.get("run") or control.next_name(folder))
             if RunDirectory(folder / RUNS / name).finished:
-                close_all(folder, _carrier(folder, grid), log)
+                close_all(folder, _transport(folder, grid), log)
             else:
                 _train(folder, grid, name, log)
             ended = control.State(flower, control.FINISHED)
@@ -195,21 +195,21 @@ def _train(folder: Path, grid: Any, name: str, log: Log) -> None:
     going = unfinished(folder)
     if (going.path.name if going else control.next_name(folder)) != name:
         raise RunDirectoryError(f"run {name} was asked for, and another is next in {folder / RUNS}.")
-    carrier = _carrier(folder, grid)
+    transport = _transport(folder, grid)
 
     def told(done: int, row: Values | None) -> None:
         log(f"round {done}{_measured(row)}", round=done, **(measured(row) if row else {}))
 
-    train(folder, carrier, told, log)
+    train(folder, transport, told, log)
 
 
-def _carrier(folder: Path, grid: Any) -> GridCarrier:
+def _transport(folder: Path, grid: Any) -> GridTransport:
     plan = read_plan(folder)
     nodes = {site.name: site.node for site in plan.sites if site.node is not None}
     for site in plan.sites:
         if site.node is None:
             raise SpecError(f"site {site.name} has no node: tacit federate register {folder}.")
-    return GridCarrier(grid, nodes, LIVES * plan.faults.deadline)
+    return GridTransport(grid, nodes, LIVES * plan.faults.deadline)
 
 
 def _measured(row: Values | None) -> str:

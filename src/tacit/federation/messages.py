@@ -1,13 +1,13 @@
 """Messages as bytes, and back: `read` is the one way from bytes to a value of a kind (tacit.federation.kinds).
 
-Every field has one type, and nothing else is let through.
+Every field has one type, and nothing else is let through. A `Transport` carries the bytes.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -37,8 +37,8 @@ from tacit.types import Array, is_unicode
 
 __all__ = [
     "LONGEST_NAME", "REPLIES", "REQUESTS", "VERSION", "Answer", "Ask", "Close", "Closed", "Counts",
-    "Hello", "Introduction", "Join", "Joined", "Meet", "Message", "Met", "Receipt", "Refusal", "Signed", "Unjoined",
-    "is_name", "read", "written",
+    "Hello", "Introduction", "Join", "Joined", "Meet", "Message", "Met", "Receipt", "Refusal", "Signed", "Transport",
+    "Unjoined", "is_name", "read", "written",
 ]  # fmt: skip
 
 VERSION = 2  # 1 had messages for steps of ADMM (tacit 0.2)
@@ -189,3 +189,20 @@ _CHECKS: dict[str, Any] = {
     "t": lambda name, value: _whole(name, value, 1), "refused": _names, "joined": _names, "attempt": _whole,
     "asked": _names, "peers": _names, **{name: partial(_rows, kind) for name, kind in _ROWS.items()},
 }  # fmt: skip
+
+
+class Transport(Protocol):
+    """An unreliable transport between coordinator and sites: it may lose, delay, repeat or reorder messages.
+
+    The transport identifies each site (over Flower, by the id of its node), whatever a message claims. If the service
+    of a site cannot be reached, nothing comes back: only the service itself sends a Refusal.
+    """
+
+    def send(self, site: str, header: wire.Header, body: bytes) -> None:
+        """Queue a message for a site. Never wait; drop the message if the site is not connected."""
+
+    def received(self, seconds: float) -> list[tuple[str, wire.Header, bytes]]:
+        """Return what came, with the site that it came from; wait at most so many seconds for the first."""
+
+    def absence(self, site: str) -> str:
+        """Say why a site may not have answered, as far as the transport knows; nothing if it does not know."""

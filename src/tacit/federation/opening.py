@@ -16,7 +16,6 @@ from typing import TypeVar
 from tacit import jsontext
 from tacit.errors import DataError, IncompatibleError, InputError, RunDirectoryError, Suspended, Unfit
 from tacit.federation import facts, messages
-from tacit.federation.carrier import Carrier
 from tacit.federation.differences import MOST, in_words, schema_of
 from tacit.federation.log import Log, Reminder, counted
 from tacit.federation.messages import (
@@ -31,6 +30,7 @@ from tacit.federation.messages import (
     Receipt,
     Refusal,
     Signed,
+    Transport,
     Unjoined,
 )
 from tacit.federation.plan import Faults, Plan, Site
@@ -89,7 +89,7 @@ class Gathered:
 class Opening:
     """The coordinator before the first round: how it speaks to sites, and how long it waits for them."""
 
-    carrier: Carrier
+    transport: Transport
     faults: Faults
     log: Log
     waiting: Waiting
@@ -186,15 +186,15 @@ class Opening:
     ) -> Iterator[tuple[str, Message]]:
         """Send each site its request, again and again; yield the first wanted reply of each, until the deadline."""
         began, sent = self.clock(), -float("inf")
-        left, remind = list(requests), Reminder(self.carrier.absence, self.log, self.clock)
+        left, remind = list(requests), Reminder(self.transport.absence, self.log, self.clock)
         while left and self.clock() < began + (seconds or self.faults.start_deadline):
             if self.clock() >= sent + self.faults.resend:
                 sent = self.clock()
                 for name in left:
-                    self.carrier.send(name, *messages.written(requests[name]))
+                    self.transport.send(name, *messages.written(requests[name]))
             self.waiting(left)
             remind(_WHAT[requests[left[0]].kind], left)
-            for name, header, body in self.carrier.received(min(AT_MOST, self.faults.resend)):
+            for name, header, body in self.transport.received(min(AT_MOST, self.faults.resend)):
                 try:
                     reply = messages.read(header, body, messages.REPLIES)
                 except Unfit as error:

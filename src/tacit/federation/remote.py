@@ -15,10 +15,9 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.federation import receipts as kept_receipts
 from tacit.federation.attendance import Attendance, SumAttendance
-from tacit.federation.carrier import Carrier
 from tacit.federation.exchange import Post, Question, unfit
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Answer, Ask, Join, Meet, Receipt
+from tacit.federation.messages import Answer, Ask, Join, Meet, Receipt, Transport
 from tacit.federation.plan import Faults
 from tacit.run.deployment import Deployment
 from tacit.types import Array
@@ -65,8 +64,8 @@ class Remote:
     """
 
     def __init__(
-        self, join: Join, sites: Mapping[str, Sequence[str]], deployment: Deployment, carrier: Carrier, faults: Faults,
-        log: Log = silent, watch: Callable[[Remote], None] = lambda _: None,
+        self, join: Join, sites: Mapping[str, Sequence[str]], deployment: Deployment, transport: Transport,
+        faults: Faults, log: Log = silent, watch: Callable[[Remote], None] = lambda _: None,
         keep: Callable[[Remote], None] = lambda _: None, clock: Callable[[], float] = time.monotonic,
         meet: Meet | None = None, receipts: dict[str, Receipt] | None = None,
     ) -> None:  # fmt: skip
@@ -79,7 +78,7 @@ class Remote:
         self.log, self.watch, self.keep, self.clock = log, watch, keep, clock
         self.t, self.receipts = 0, {} if receipts is None else receipts
         self.reasons: dict[str, str] = {}  # of agents that are missing
-        self.post = Post(carrier, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet)
+        self.post = Post(transport, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet)
         self.program = deployment.program(faults.missing == "reuse" and deployment.in_sum is None)
         self.cover: Cover = Alone(self) if deployment.in_sum is None else InSum(self, deployment.in_sum)
         self.path = "federation" if deployment.in_sum is None else "federation, secure sum"
