@@ -5,6 +5,8 @@ from pathlib import Path
 from tests.meter import source
 from tests.meter.__main__ import TRAIN, files_entered, table
 
+SRC = Path(__file__).parent.parent / "src"
+
 CODE = '''"""A docstring
 of two lines."""
 
@@ -101,3 +103,7 @@ def test_the_table_has_a_column_per_tree_and_a_dash_for_what_a_tree_does_not_hav
     shown = table({"abc1234": {"modules": 1000}, "now": {"modules": 20, "classes": 3}}).splitlines()
     assert [line.split() for line in shown] == [["abc1234", "now"], ["modules", "1,000", "20"], ["classes", "-", "3"]]
     assert len({len(line) for line in shown}) == 1
+
+
+def test_no_module_of_the_package_imports_itself_through_others() -> None:
+    assert source.import_cycles(SRC) == []

@@ -29,9 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     if under_mpi() and _command(arguments) in OVER_RANKS:
         try:
-            from tacit.run import ranks
+            from tacit.run.serve import led
 
-            return ranks.led(lambda: _run(arguments))
+            return led(lambda: _run(arguments))
         except MissingDependency as error:
             return _told(error)
     return _run(arguments)

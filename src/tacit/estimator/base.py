@@ -23,11 +23,11 @@ from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.schema import Schema
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, UnboundedWarning, printable
-from tacit.estimator import repeated
 from tacit.estimator.agents import dealt
 from tacit.estimator.declared import Declared, Frame, Outcome, by_bounds, by_schema, columns_of, no_numbers
 from tacit.estimator.notes import GAINS, OWN_FIT, simulated_because, weak_because
 from tacit.estimator.refusals import as_value_error
+from tacit.estimator.repeated import Cost, counted, hashed, tell
 from tacit.estimator.spent import history, spent_by
 from tacit.features.registry import LONG
 from tacit.methods.registry import METHODS
@@ -205,9 +205,9 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         if not declared.anything and raw.shape[1] <= LONG and spec.features.map in GAINS:
             self.notes_.append(GAINS[spec.features.map])
             warnings.warn(self.notes_[-1], UnboundedWarning, stacklevel=4)
-        records, cost = repeated.hashed(raw), _cost(spec)
-        repeated.tell(records, cost)
-        with repeated.counted(records, cost):
+        records, cost = hashed(raw), _cost(spec)
+        tell(records, cost)
+        with counted(records, cost):
             result = trainer.train(spec, federation, out)
         self.notes_ += result.notes
         simulated = bool(result.summary["simulated_noise"])
@@ -255,11 +255,11 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
         return w, b - low @ w
 
 
-def _cost(spec: Spec) -> repeated.Cost:
+def _cost(spec: Spec) -> Cost:
     """Return what a fit by a spec costs."""
     gaussian = METHODS[spec.algorithm.name].is_admm and spec.privacy.mechanism == "gaussian"
     times = spec.run.rounds if spec.privacy.covers == "round" else 1
-    return repeated.Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
+    return Cost(times * spec.privacy.epsilon, times * spec.privacy.dp_delta, gaussian and times == 1)
 
 
 def _schema(declared: Declared) -> Schema:

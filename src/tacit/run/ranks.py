@@ -6,8 +6,9 @@ alone, and answers for them. What is computed does not depend on the number of r
 
 from __future__ import annotations
 
+import importlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -57,25 +58,19 @@ class Lead:
         return self.doing(name, number=self.numbers[federation], **arguments)
 
 
+def __getattr__(name: str) -> Any:
+    if name == "led":
+        warnings.warn("tacit.run.ranks.led is now tacit.run.serve.led", DeprecationWarning, stacklevel=2)
+        return importlib.import_module("tacit.run.serve").led
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 _leads: list[Lead] = []  # one while a program leads other ranks, else none
 
 
 def lead() -> Lead:
     """Return what leads the other ranks."""
     return _leads[0]
-
-
-def led(work: Callable[[], int]) -> int:
-    """Run a program on rank 0, which the other ranks serve; return its exit code, or zero on another rank."""
-    from tacit.engine import mpi
-    from tacit.run.serve import serve
-
-    team = mpi.team()
-    if not team.leads:
-        serve(team)
-        return 0
-    with leading(team):
-        return work()
 
 
 @contextmanager

@@ -1,9 +1,13 @@
-"""What the ranks other than 0 do: they hold records and agents, and answer rank 0 (tacit.run.ranks)."""
+"""Programs on the ranks of MPI: rank 0 runs the program; the others hold records and agents, and answer rank 0.
+
+tacit.run.ranks has what rank 0 asks of them.
+"""
 
 from __future__ import annotations
 
 import signal
 import warnings
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +15,7 @@ import numpy as np
 
 from tacit import toml
 from tacit.admm.messages import Broadcast
-from tacit.engine import evaluate
-from tacit.engine.mpi import HEAD
+from tacit.engine import evaluate, mpi
 from tacit.errors import TacitWarning
 from tacit.run import build, evaluation, ranks
 from tacit.run.hosted import HostedPart, answer_together, host, rows_of_all
@@ -23,6 +26,16 @@ from tacit.types import Array, Federation, Shard
 if TYPE_CHECKING:
     from tacit.engine.mpi import Team
     from tacit.engine.spread import Part
+
+
+def led(work: Callable[[], int]) -> int:
+    """Run a program on rank 0, which the other ranks serve; return its exit code, or zero on another rank."""
+    team = mpi.team()
+    if not team.leads:
+        serve(team)
+        return 0
+    with ranks.leading(team):
+        return work()
 
 
 def serve(team: Team) -> None:
@@ -57,7 +70,7 @@ class _Rank:
     def round(self) -> None:
         """One round of the agents here."""
         assert self.part is not None, "a round follows an engine"
-        self.team.gather(self.part.answer(int(self.team.frame[1]), self.team.frame[HEAD:].copy()), ())
+        self.team.gather(self.part.answer(int(self.team.frame[1]), self.team.frame[mpi.HEAD :].copy()), ())
 
     def do(self, name: str, arguments: dict[str, Any]) -> None:
         """Do what a command asks for; federations that rank 0 has let go are let go."""
