@@ -5,7 +5,7 @@
 # make docs   the documentation site, in site/: warnings are errors
 # make package   build sdist and wheel, install the wheel in a clean environment, run the quick tests of the sdist there
 # make same-bits   run the commit BEFORE (default: the last one) and this tree side by side, and compare their bits
-# make meter   print the size of the source tree, its import cycles and repeated class names, beside the commit BEFORE if given
+# make meter   print the size of the source tree, its import cycles and repeated class names, beside the commits BEFORE if given
 # make mutants   put faults into agents, audits, runs and pages, one at a time: a test must find each
 PYTHON ?= python3
 # pip prefers 2.13.0+cpu to 2.13.0 where it can find both; the latter may be several gigabytes of CUDA
@@ -46,7 +46,7 @@ same-bits: .venv/.dev
 	$(BIN)/python -m tests.same_bits $(if $(BEFORE),--before $(BEFORE))
 
 meter: .venv/.dev
-	$(BIN)/python -m tests.meter $(if $(BEFORE),--before $(BEFORE))
+	$(BIN)/python -m tests.meter $(foreach rev,$(BEFORE),--before $(rev))
 
 bench: .venv/.dev
 	$(BIN)/python -m benchmarks

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.meter import source
-from tests.meter.__main__ import TRAIN, files_entered, table
+from tests.meter.__main__ import TRAIN, Measured, files_entered, report, table
 
 SRC = Path(__file__).parent.parent / "src"
 
@@ -103,6 +103,24 @@ def test_the_table_has_a_column_per_tree_and_a_dash_for_what_a_tree_does_not_hav
     shown = table({"abc1234": {"modules": 1000}, "now": {"modules": 20, "classes": 3}}).splitlines()
     assert [line.split() for line in shown] == [["abc1234", "now"], ["modules", "1,000", "20"], ["classes", "-", "3"]]
     assert len({len(line) for line in shown}) == 1
+
+
+def test_the_report_lists_cycles_and_repeated_names_of_the_last_tree() -> None:
+    before = Measured({"small.a": 30}, [("small/a.py", 301)], {"small": 1}, ["a.py"], ["a.py"], [], [], {})
+    cycle = ["small.a", "small.b"]
+    now = Measured(
+        {"small.a": 29, "small.b": 1, "small": 0}, [("small/a.py", 299)], {"small": 2}, ["a.py"], [], [cycle], [cycle],
+        {"One": ["small.a", "small.b"]},
+    )  # fmt: skip
+    shown = [line.split() for line in report({"abc1234": before, "now": now}).splitlines()]
+    assert ["code", "lines", "30", "30"] in shown
+    assert ["modules", "1", "3"] in shown
+    assert ["modules", "without", "__init__", "1", "2"] in shown
+    assert ["modules", "under", "30", "code", "lines", "0", "3"] in shown
+    assert ["modules", "over", "300", "lines", "1", "0"] in shown
+    assert ["import", "cycles", "0", "1"] in shown
+    assert cycle in shown
+    assert ["One:", "small.a,", "small.b"] in shown
 
 
 def test_no_module_of_the_package_imports_itself_through_others() -> None:

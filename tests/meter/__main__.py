@@ -18,6 +18,7 @@ from tests.same_bits.__main__ import ROOT, extract
 ENTERED = Path(__file__).with_name("entered.py")
 TRAIN = ("train", "--data", "synthetic", "--rounds", "3")
 LIMIT = 300  # lines that no module should exceed
+SHORT = 30  # code lines: a module with fewer could perhaps be part of another one
 LONGEST = 10  # modules that are listed
 
 
@@ -25,10 +26,9 @@ LONGEST = 10  # modules that are listed
 class Measured:
     """What the meter finds in one tree."""
 
-    code_lines: int
+    code_lines: dict[str, int]
     longest: list[tuple[str, int]]
     packages: dict[str, int]
-    modules: int
     entered_with_seed: list[str]
     entered_without_seed: list[str]
     cycles: list[list[str]]
@@ -38,9 +38,10 @@ class Measured:
     def rows(self) -> dict[str, int]:
         """Return the numbers that are compared, by the words of their row."""
         return {
-            "code lines": self.code_lines,
-            "modules": self.modules,
+            "code lines": sum(self.code_lines.values()),
+            "modules": len(self.code_lines),
             "modules without __init__": sum(self.packages.values()),
+            f"modules under {SHORT} code lines": sum(lines < SHORT for lines in self.code_lines.values()),
             f"modules over {LIMIT} lines": sum(lines > LIMIT for _, lines in self.longest),
             "files entered with a seed": len(self.entered_with_seed),
             "files entered without a seed": len(self.entered_without_seed),
@@ -54,10 +55,9 @@ def measure(root: Path) -> Measured:
     """Measure a tree: its text, and two processes that train."""
     src = root / "src"
     return Measured(
-        code_lines=sum(source.code_lines(path.read_text()) for path in source.modules(src).values()),
+        code_lines={name: source.code_lines(path.read_text()) for name, path in source.modules(src).items()},
         longest=source.total_lines(src),
         packages=source.modules_per_package(src),
-        modules=len(source.modules(src)),
         entered_with_seed=files_entered(src, (*TRAIN, "--seed", "1")),
         entered_without_seed=files_entered(src, TRAIN),
         cycles=source.import_cycles(src),
