@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.run.probabilities import probabilities
+from tacit.problem.loss import probabilities
 
 TRAIN = ["train", "--data", "t.csv", "--agents", "2", "--seed", "0", "--rounds", "5", "--out", "run", "-qq"]
 PREDICT = ["predict", "--model", "run", "--data", "t.csv"]

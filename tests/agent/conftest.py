@@ -12,7 +12,7 @@ from tests.agent.listed import MORE, PEERS, RUN
 def masks():
     """The masks of ann in a run of four agents, one of which may collude."""
     pytest.importorskip("cryptography")
-    from tacit.run.local_keys import maskers
+    from tacit.agent.masks.masker import maskers
 
     return maskers(RUN, dict.fromkeys((*PEERS, MORE), ""), 1, None)["ann"]
 

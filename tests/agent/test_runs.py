@@ -17,7 +17,7 @@ from tacit.errors import DataError, IncompatibleError, Interrupted, RefusalWarni
 from tacit.privacy import chain
 from tacit.privacy.history import Limit
 from tacit.privacy.ledger import Ledger
-from tacit.run import deployment, ledgers, sweep
+from tacit.run import deployment, sweep
 from tacit.run import train as experiment
 from tacit.run.directory import RunDirectory
 from tacit.run.presets import preset
@@ -233,13 +233,13 @@ def test_a_limit_whose_delta_exact_noise_would_use_up_is_refused_before_a_releas
 
 def test_agents_whose_names_look_alike_have_ledgers_of_their_own():
     names = ["a/b", "a_b", "a b", "北京", "上海", "x" * 300, "x" * 301, "..", "A"]
-    files = {ledgers.file_of(name) for name in names}
+    files = {deployment.ledger_file_name(name) for name in names}
     assert len(files) == len(names)
     assert all(len(name) < 120 and "/" not in name for name in files)
 
 
 def test_exact_noise_without_a_ledger_is_never_drawn_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(ledgers, "OWN_LEDGERS", 2)  # and there are three agents
+    monkeypatch.setattr(deployment, "OWN_LEDGERS", 2)  # and there are three agents
 
     def stop(done, _row):
         if done == 3:

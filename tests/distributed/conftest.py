@@ -17,9 +17,8 @@ from tacit.errors import Interrupted
 from tacit.federation import commands, control
 from tacit.federation.rehearsal import Rehearsal
 from tacit.privacy.ledger import Ledger
-from tacit.run.deployment import price
+from tacit.run.deployment import ledger_file_name, price
 from tacit.run.directory import RunDirectory
-from tacit.run.ledgers import file_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -98,7 +97,7 @@ class Federation(Rehearsal):
         return found
 
     def ledger(self, agent: str) -> Ledger:
-        return self.ledgers()[file_of(agent)]
+        return self.ledgers()[ledger_file_name(agent)]
 
 
 def at_home(folder: Path) -> list[int]:

@@ -166,7 +166,7 @@ MUTANTS = (
     Mutant("noise is simulated without a seed", "run/compose.py",
            "key=None if spec.run.seed is None else (spec.run.seed, p)", "key=(spec.run.seed or 0, p)",
            NOISE + "test_noise_cannot_be_simulated_without_a_seed"),
-    Mutant("a run that lost its ledgers begins new ones", "run/ledgers.py",
+    Mutant("a run that lost its ledgers begins new ones", "run/deployment.py",
            "return place if (place.is_dir() if started else n_agents <= OWN_LEDGERS) else None", "return place",
            NOISE + "test_a_run_that_lost_its_own_ledgers_is_not_resumed"),
     Mutant("the same records have a second budget under another name", "federation/ledger_files.py",

@@ -6,9 +6,9 @@ import pytest
 import tacit
 from tacit.errors import IncompatibleError
 from tacit.run import build
+from tacit.run.build import unread
 from tacit.run.presets import fitted, preset
 from tacit.run.spec import _kinds, keys
-from tacit.run.unread import unread
 
 SMALL = {"data.records": 120, "data.agents": 3, "data.features": 5, "run.rounds": 2, "run.seed": 0}
 HEART = {"data.source": "heart", "run.rounds": 2, "run.seed": 0}

@@ -26,8 +26,7 @@ from tacit.rounds import Trace
 from tacit.run import deploy
 from tacit.run.asking import AskingEngine, Lane
 from tacit.run.compose import asked_of
-from tacit.run.deployment import price
-from tacit.run.ledgers import allow_files
+from tacit.run.deployment import allow_ledger_files, price
 from tacit.run.spec import Spec
 from tacit.schedule import Schedule
 from tacit.types import Array
@@ -83,7 +82,7 @@ def _deployed(
     deployment = asked_of(first, shape, rounds)
     queries = [deploy.queries_of(own, agent.shard) for own, agent in zip(deployment.agreements, first, strict=True)]
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # every release is synced, and nobody reads it later
-    allow_files(len(first))
+    allow_ledger_files(len(first))
     with tempfile.TemporaryDirectory(dir=memory) as folder, ExitStack() as open_files:
         files = [Path(folder) / f"{p}.ledger" for p in range(len(first))]
         ledgers = [open_files.enter_context(Ledger.open(file, price)) for file in files]

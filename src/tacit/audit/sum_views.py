@@ -19,12 +19,12 @@ from tacit.agent.agent import DeployedAgent
 from tacit.agent.cover import Masked
 from tacit.agent.gate import Checked, Question
 from tacit.agent.masks import masker as masks
+from tacit.agent.masks.masker import maskers
 from tacit.audit.sum_faults import COLLUDING, HONEST, NAMES, Fault, Place
 from tacit.privacy.summed import Attempt, InSum, Peers, Summed, attempt_of
 from tacit.privacy.terms import Memory
 from tacit.run import deploy
 from tacit.run.compose import asked_of
-from tacit.run.local_keys import maskers
 from tacit.run.spec import Spec
 from tacit.types import Array
 

@@ -20,8 +20,8 @@ from tacit.report import headline, source
 from tacit.report.audience import Audience, Placeholders
 from tacit.report.runs import Recorded, text
 from tacit.report.tested import agent_records
+from tacit.run.build import unread
 from tacit.run.model import Model
-from tacit.run.unread import unread
 
 LISTED = 50  # agents at most that a card lists by name
 UNIT = {

@@ -135,14 +135,13 @@ class _Noted:
 
 def _noted(path: Path, file: str) -> _Noted:
     """Return what the result of a run says of the agent of a ledger."""
-    from tacit.run.deployment import run_name
+    from tacit.run.deployment import ledger_file_name, run_name
     from tacit.run.directory import RunDirectory
-    from tacit.run.ledgers import file_of
 
     directory = RunDirectory.open(path)
     result, spec = directory.result(), directory.spec()
     for agent, head in (result.get("ledger_heads") or {}).items():
-        if file_of(agent) == Path(file).name:
+        if ledger_file_name(agent) == Path(file).name:
             rounds = int(result["rounds"])  # in one process every agent answers every round
             took = (result.get("took_part") or {}).get(agent) or {}
             most = rounds + (spec.privacy.repetitions or 0)

@@ -31,8 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the class or the number of each record."""
+    from tacit.problem.loss import check_probabilities, probabilities
     from tacit.run.model import Model
-    from tacit.run.probabilities import check_probabilities, probabilities
 
     model = Model.read(options.model, options.features)
     if options.proba:

@@ -33,9 +33,8 @@ from tacit.features.registry import LONG
 from tacit.methods.registry import METHODS
 from tacit.privacy.ledger import Ledger
 from tacit.run import train as trainer
-from tacit.run.deployment import price
+from tacit.run.deployment import ledger_file_name, price
 from tacit.run.keywords import refuse_unread
-from tacit.run.ledgers import file_of
 from tacit.run.presets import preset
 from tacit.run.sources import ESTIMATOR
 from tacit.run.spec import Spec
@@ -226,7 +225,7 @@ class PrivateFederated(BaseEstimator):  # type: ignore[misc]
             return None
         found = {}
         for agent in federation.agents:
-            with Ledger.open(Path(spec.privacy.ledger) / file_of(agent), price, create=False) as ledger:
+            with Ledger.open(Path(spec.privacy.ledger) / ledger_file_name(agent), price, create=False) as ledger:
                 accounts = ledger.show(spec.privacy.dp_delta)
             data_id = f"{spec.privacy.data_id or ESTIMATOR}: {agent}"
             found[agent] = next(one.epsilon for one in accounts if one.data_id == data_id)

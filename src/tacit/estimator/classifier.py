@@ -20,7 +20,7 @@ from tacit.errors import DataError, IncompatibleError, SpecError, printable
 from tacit.estimator.base import PrivateFederated
 from tacit.estimator.declared import Declared, Outcome
 from tacit.estimator.refusals import as_value_error, without_contents
-from tacit.run.probabilities import check_probabilities, probabilities
+from tacit.problem.loss import check_probabilities, probabilities
 from tacit.types import Array
 
 _TYPED: dict[str, Callable[[str], Any]] = {

@@ -29,7 +29,7 @@ from tacit.privacy.ledger import Ledger, Verified
 from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
 from tacit.privacy.witness import Witness
 from tacit.run import deployment
-from tacit.run.ledgers import file_of
+from tacit.run.deployment import ledger_file_name
 
 _AFTER_LOSS = (
     "put it back, or restore a backup (tacit agent restore SITE.toml BACKUP). If no agent has ever answered from it, "
@@ -50,12 +50,12 @@ class Done:
 
 def ledger_file(site: Site, agent: str) -> Path:
     """Return the path of an agent's ledger."""
-    return site.ledger / file_of(agent)
+    return site.ledger / ledger_file_name(agent)
 
 
 def witness_of(site: Site, agent: str, writes: bool = True) -> Witness:
     """Return the witness of an agent's ledger."""
-    return Witness(site.witness / f"{Path(file_of(agent)).stem}.witness", agent, writes)
+    return Witness(site.witness / f"{Path(ledger_file_name(agent)).stem}.witness", agent, writes)
 
 
 def receipt_key(site: Site) -> ReceiptKey:
@@ -232,7 +232,7 @@ def backup(site: Site, to: Path) -> list[Done]:
 
 def _copied(site: Site, one: Holding, to: Path) -> Done:
     """Copy one ledger by SQLite's backup interface, and check the copy. The service may write meanwhile."""
-    copy = to / file_of(one.name)
+    copy = to / ledger_file_name(one.name)
     with beside(site, one) as ledger:
         ledger.backup(copy)
     with Ledger.open(copy, deployment.price, create=False) as found:

@@ -41,8 +41,7 @@ from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Ledger
 from tacit.run import build, deploy
 from tacit.run.asking import THREADS
-from tacit.run.deployment import Deployment, price
-from tacit.run.ledgers import allow_files
+from tacit.run.deployment import Deployment, allow_ledger_files, price
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
@@ -64,7 +63,7 @@ class Service:
         self._runs: OrderedDict[str, SiteRun] = OrderedDict()
         self._joining, self._listed = threading.Lock(), threading.Lock()  # of a Join as a whole; of the list of runs
         try:
-            allow_files(len(site.agents))
+            allow_ledger_files(len(site.agents))
             self._ledgers = {one.name: self._ledger(one) for one in site.agents}
             threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
             data_ids = {one.name: one.data_id for one in site.agents}

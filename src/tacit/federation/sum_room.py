@@ -20,7 +20,7 @@ from tacit.errors import DataError, SpecError
 from tacit.federation.messages import is_name
 from tacit.federation.site_keys import default, names
 from tacit.jsontext import Values
-from tacit.run.ledgers import file_of
+from tacit.run.deployment import ledger_file_name
 
 if TYPE_CHECKING:
     from tacit.agent.masks.keys import SigningKey
@@ -41,7 +41,7 @@ class SumRoom:
 
     def key_file(self, agent: str) -> Path:
         """The file of an agent's signing key, named as its ledger is."""
-        return self.keys / f"{file_of(agent).removesuffix('.ledger')}.key"
+        return self.keys / f"{ledger_file_name(agent).removesuffix('.ledger')}.key"
 
     def signing_keys(self, agents: Iterable[str]) -> dict[str, SigningKey]:
         """The signing keys of the site's own agents, all of which must be there, and nobody else's to read."""

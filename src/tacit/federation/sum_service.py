@@ -13,13 +13,12 @@ from tacit.agent.agreement import Agreement
 from tacit.agent.cover import Masked
 from tacit.agent.masks import files
 from tacit.agent.masks.keys import RunKey, SigningKey, Statement, roster
-from tacit.agent.masks.masker import Masker, Terms
+from tacit.agent.masks.masker import WIDEST, Masker, Terms
 from tacit.errors import Unfit
 from tacit.federation.messages import Join, Meet, Signed
 from tacit.federation.run_service import Office
 from tacit.federation.site import Site
 from tacit.privacy.summed import InSum
-from tacit.run.local_keys import WIDEST
 
 
 class Sums:

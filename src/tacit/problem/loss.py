@@ -21,6 +21,7 @@ from tacit.types import Array, Norm, Target
 
 ROWS = 24  # random scores that a loss is tried on
 SIZES = (0.3, 1.0, 3.0)  # of these scores: of records that are hardly, somewhat and clearly assigned
+LOG_ODDS = "softmax"  # the loss under which the softmax of the scores is the model's probability of each class
 TOLERANCE = 1e-5  # of 1 + |a|: well above what float32 rounds
 
 
@@ -63,6 +64,23 @@ class Linked(Protocol):
 def predicted(loss: Loss, score: Array) -> Array:
     """The numbers that scores stand for: the scores themselves, unless the loss is Linked."""
     return loss.predicted(score) if isinstance(loss, Linked) else score
+
+
+def check_probabilities(target: Target | None, loss: str) -> None:
+    """Refuse a model whose scores are no log-odds: one of numbers, or of another loss."""
+    if target is not None:
+        raise IncompatibleError("this model predicts a number, which has no probability: predict it, without --proba.")
+    if loss != LOG_ODDS:
+        raise IncompatibleError(
+            f"the scores of the loss {loss} are no log-odds: train with problem.loss = {LOG_ODDS} for probabilities."
+        )
+
+
+def probabilities(scores: Array) -> Array:
+    """Return exp(s_k) / sum_j exp(s_j) for scores (n, K), in float64: each row adds up to one."""
+    shifted = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)  # shift-invariant; keeps exp finite
+    odds = np.exp(shifted)
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, replace
+from typing import Any
 
 from tacit.data import sources
 from tacit.data.transform import facts_of, rescale_rows, with_features, with_intercept
@@ -27,7 +29,8 @@ from tacit.run.deployment import Deployment
 from tacit.run.noise import deployable, simulated
 from tacit.run.presets import check_loss, preset
 from tacit.run.setup import Hosted, Setup
-from tacit.run.spec import Spec
+from tacit.run.sources import GIVEN
+from tacit.run.spec import Spec, keys
 from tacit.types import Federation
 
 
@@ -160,6 +163,20 @@ def reads(entry: Entry, key: str) -> bool:
     own |= {"privacy.trust", "privacy.colluding", "privacy.repetitions"} if entry.sums else set()
     own |= {"privacy.ledger", "privacy.limit", "privacy.data_id"} if entry.queries else set()
     return key in own or key in map(key_of, entry.grid[0])
+
+
+def unread(values: Mapping[str, Any]) -> set[str]:
+    """Return the keys that a run with these values does not read: those of other sources, methods and rules."""
+    source, name = str(values.get("data.source")), str(values.get("algorithm.name"))
+    kinds: set[Any] = set() if source.startswith(GIVEN) else sources.may_be(source)
+    found = set()
+    for key, declared in keys().items():
+        for other, some in declared.metadata["when"].items():
+            if not any(value in some for value in (kinds if other == "data.source" else (values.get(other),))):
+                found.add(key)
+    if name in METHODS and not (entry := METHODS[name]).is_admm:
+        found |= {key for key in values if key.startswith(CHOICES) and not reads(entry, key)}
+    return found
 
 
 def check_applies(entry: Entry, spec: Spec) -> None:

@@ -28,8 +28,7 @@ from tacit.query.query import AgentQuery
 from tacit.query.records import Block, InMemory
 from tacit.query.sums import Sums, numpy_sums
 from tacit.run.asking import Lane
-from tacit.run.deployment import Deployment, cap_of, price, run_name
-from tacit.run.ledgers import allow_files, file_of
+from tacit.run.deployment import Deployment, allow_ledger_files, cap_of, ledger_file_name, price, run_name
 from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
@@ -89,7 +88,7 @@ def check(spec: Spec, setup: Setup) -> None:
                 )
             _check_gap(own, records, n_agents, max(cap, p.limit or 0.0), own.releases, p.dp_delta)
         if p.ledger:
-            allow_files(n_agents)
+            allow_ledger_files(n_agents)
 
 
 def deployed(
@@ -129,7 +128,7 @@ def _covers(
     in_sum = deployment.in_sum
     if in_sum is None:
         return [Alone(own, n) for own, n in zip(deployment.agreements, deployment.records, strict=True)]
-    from tacit.run.local_keys import maskers  # needs the extra `secure`
+    from tacit.agent.masks.masker import maskers  # needs the extra `secure`
 
     budgets = {
         name: store.budget(data_id) if isinstance(store, Ledger) else ""
@@ -153,10 +152,10 @@ def _stores(
     privacy = spec.privacy
     if ledgers is None:
         return [Memory() for _ in names]
-    allow_files(len(names))
+    allow_ledger_files(len(names))
     # the owner of a ledger may have changed its limit since the run was started
     limit = Limit(privacy.limit, privacy.dp_delta) if privacy.limit and not started else None
-    files = [ledgers / file_of(name) for name in names]
+    files = [ledgers / ledger_file_name(name) for name in names]
     held: dict[Path, Ledger] = {}
     opened = partial(Ledger.open, price=price, settled_every=SETTLED_EVERY)
     for p, (name, file, data_id, ours) in enumerate(zip(names, files, data_ids, agreed, strict=True)):

@@ -1,4 +1,4 @@
-"""What a deployed run agrees on: from its spec and public numbers, the same at the server and at every agent."""
+"""What a deployed run agrees on, the same at the server and at every agent, and the files of its ledgers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from tacit.admm.messages import Broadcast
 from tacit.agent.agreement import DELTA_FOR_THE_GRID, Agreement
+from tacit.errors import IncompatibleError
+from tacit.machine import open_files
 from tacit.message import Body
 from tacit.privacy.budget import total
 from tacit.privacy.exact import Law
@@ -22,6 +26,9 @@ from tacit.run.spec import Spec
 from tacit.types import Array
 
 _MEAN_SIZE = {Law.LAPLACE: 1.0, Law.GAUSSIAN: math.sqrt(2 / math.pi)}  # E|xi| in units of the scale
+FILES_PER_LEDGER = 3  # the database, its log and the log's index
+OTHER_FILES = 100
+OWN_LEDGERS = 1000  # agents at most whose ledgers a run keeps unasked: more would need more open files than is usual
 
 
 class Program(Protocol):
@@ -134,3 +141,33 @@ def cap_of(events: Events, dp_delta: float) -> float:
 def run_name(spec: Spec) -> str:
     """Return the name of the run. Ledgers that a run has for itself, and memories, know no other run."""
     return spec.run.name or "one process"
+
+
+def ledger_folder(spec: Spec, own: Path | None, started: bool, n_agents: int) -> Path | None:
+    """Return where the ledgers of a run are: where the spec says, else in its `own` directory; None for no ledgers.
+
+    A run that was `started` without ledgers (by an earlier version, or with too many agents) has none.
+    """
+    if spec.privacy.noise != "exact":
+        return None
+    if spec.privacy.ledger or own is None:
+        return Path(spec.privacy.ledger) if spec.privacy.ledger else None
+    place = own / "ledgers"
+    return place if (place.is_dir() if started else n_agents <= OWN_LEDGERS) else None
+
+
+def ledger_file_name(agent: str) -> str:
+    """Return a file name that no other agent has: the quoted name of the agent, or its digest where that is long."""
+    quoted = quote(agent, safe="")
+    return f"{quoted if len(quoted) <= 100 else hashlib.sha256(agent.encode()).hexdigest()}.ledger"
+
+
+def allow_ledger_files(ledgers: int) -> None:
+    """Allow as many open files as the ledgers of a run need, all at once; refuse the run if the system does not."""
+    count = FILES_PER_LEDGER * ledgers + OTHER_FILES
+    allowed = open_files(count)
+    if allowed < count:
+        raise IncompatibleError(
+            f"the ledgers of this run need {count} open files, and the system allows {allowed}: raise the hard limit "
+            "(ulimit -Hn), or train fewer agents in one process."
+        )

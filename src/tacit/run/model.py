@@ -25,9 +25,8 @@ from tacit.errors import DataError, IncompatibleError, RunDirectoryError, SpecEr
 from tacit.features import registry as maps
 from tacit.features.map import FeatureMap, apply
 from tacit.features.registry import name_of
-from tacit.problem.loss import LOSSES, Linked, predicted
+from tacit.problem.loss import LOG_ODDS, LOSSES, Linked, check_probabilities, predicted, probabilities
 from tacit.run.directory import RunDirectory, fitting, load_npz
-from tacit.run.probabilities import LOG_ODDS, check_probabilities, probabilities
 from tacit.run.shapes import Shapes, shapes_of
 from tacit.types import Array, Target
 

@@ -21,7 +21,8 @@ from tacit.features.registry import described
 from tacit.measures import measured
 from tacit.privacy.guarantee import Ledgers
 from tacit.rounds import Info, State
-from tacit.run import deploy, evaluation, ledgers, ranks
+from tacit.run import deploy, evaluation, ranks
+from tacit.run.deployment import ledger_folder
 from tacit.run.directory import Layout, RunDirectory
 from tacit.run.guarantee import stated
 from tacit.run.model import Model
@@ -114,7 +115,7 @@ class Run:
     def ledgers(self) -> Path | None:
         """Return the directory of the agents' ledgers; None if the run keeps none."""
         own = None if self.directory is None else self.directory.path
-        return ledgers.place_of(self.spec, own, self.started, self.federation.n_agents)
+        return ledger_folder(self.spec, own, self.started, self.federation.n_agents)
 
     @property
     def kept(self) -> Ledgers:

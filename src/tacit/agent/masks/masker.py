@@ -10,12 +10,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from tacit.agent.masks import files
 from tacit.agent.masks.graph import degree, neighbours
-from tacit.agent.masks.keys import RunKey, Statement, roster
+from tacit.agent.masks.keys import RunKey, SigningKey, Statement, roster
 from tacit.agent.masks.primitives import agreed, encoded, expanded, extracted, stream
 from tacit.errors import QuestionChanged, SpecError, Unfit
 from tacit.types import Array
@@ -24,6 +26,7 @@ _PAIR, _ANSWER = (f"tacit masks: {what} 1" for what in ("pair", "answer"))
 _QUESTION = "tacit masks: question 2"  # 1 had no fingerprint of what is asked
 _WORD = np.dtype("<u8")  # of a stream, on every machine
 _COUNTS = 1 << 63
+WIDEST = 64  # bits of a word; an attempt takes as many of them as its sum needs
 
 Claim: TypeAlias = Callable[[str, str], str]
 """(slot, fingerprint) -> the fingerprint that stands: this one, written durably, if the slot was empty; else the first.
@@ -154,6 +157,22 @@ class Masker:
     def fill(self, peer: str, asked: str, zeros: Array, words: Array) -> None:
         """Make the mask that is shared with a peer, before its sign; the peer makes the same."""
         stream(expanded(self.secrets[peer], bytes.fromhex(asked)), zeros, words)
+
+
+def maskers(run: str, budgets: Mapping[str, str], colluding: int, keys: Path | None) -> dict[str, Masker]:
+    """Return the masks of each agent of a run in one process, by name: each signs a fresh key and checks all others.
+
+    Run keys are in the folder `keys`, one for each budget, because a resumed run needs the same keys; None: in memory.
+    """
+    own = {
+        name: RunKey.new() if keys is None else files.run_key(keys, run, name, budget)
+        for name, budget in budgets.items()
+    }
+    signing = {name: SigningKey.new() for name in own}  # of this process: no other process pins them
+    pinned = {name: key.public for name, key in signing.items()}
+    statements = [signing[name].state(run, name, key.public) for name, key in own.items()]
+    agreed, keys_of_all = Terms(run, WIDEST, colluding + 2, colluding), roster(run, pinned, statements)
+    return {name: Masker.among(agreed, name, own[name], keys_of_all) for name in own}
 
 
 def unmasked(answers: Sequence[Array], bits: int) -> Array:
