@@ -20,7 +20,7 @@ import pytest
 from tacit.agent.agreement import Agreement, Noise, NoisyQuery
 from tacit.federation import wire
 from tacit.federation.messages import REPLIES, Ask, Close, Join, Meet, Signed, read, written
-from tacit.federation.run_service import Entrant, Office, SiteRun
+from tacit.federation.run_service import Entrant, ServiceContext, SiteRun
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
@@ -105,9 +105,9 @@ def joined(one, name, own, other):
         return Entrant(who, "data", queries, agreement, terms, books[who])
 
     ids, threads = dict.fromkeys(AGENTS, "data"), SimpleNamespace(map=map)
-    office = Office(books, ids, ReceiptKey(b"of both sites"), threads, one.log)
+    context = ServiceContext(books, ids, ReceiptKey(b"of both sites"), threads, one.log)
     join = Join("r1", "", HASH, tuple((who, RECORDS) for who in AGENTS))
-    one._runs["r1"] = SiteRun(join, {"north": entrant("north", own), "south": entrant("south", other)}, office)
+    one._runs["r1"] = SiteRun(join, {"north": entrant("north", own), "south": entrant("south", other)}, context)
     return computed
 
 

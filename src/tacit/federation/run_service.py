@@ -1,6 +1,6 @@
 """The agents of a site in one run: each answers by itself, side by side with the others.
 
-`Office` is what all runs of a service share, and `SiteRun` is one run. What a secure sum needs besides is in
+`ServiceContext` is what all runs of a service share, and `SiteRun` is one run. What a secure sum needs besides is in
 tacit.federation.sum_service.
 """
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Office:
+class ServiceContext:
     """What the runs of a service share: ledgers and data ids of its agents by name, the key of receipts, threads, and
     the owner's log.
     """
@@ -153,7 +153,7 @@ class SiteRun:
 
     join: Join
     entrants: dict[str, Entrant]
-    office: Office
+    context: ServiceContext
     sum: Sum | None = None
     met: tuple[Signed, ...] = ()
     agents: dict[str, DeployedAgent] = field(default_factory=dict)
@@ -220,7 +220,7 @@ class SiteRun:
         if not ask.asked or any(rows.shape[:1] not in ((1,), (len(ask.asked),)) for rows in ask.parameters.values()):
             raise Unfit("a question names agents, and has parameters for all of them together or for each.")
         place = {name: n for n, name in enumerate(ask.asked)}
-        given, refused = self.office.answers(ask.asked, ask, lambda name: self._one(ask, name, place[name]))
+        given, refused = self.context.answers(ask.asked, ask, lambda name: self._one(ask, name, place[name]))
         if not given:
             return Refusal(ask.run)
         words = np.stack([row.reshape(-1).view(np.uint64) for _, row in given])
@@ -228,8 +228,8 @@ class SiteRun:
 
     def _one(self, ask: Ask, name: str, row: int) -> tuple[Receipt, Array]:
         parameters = {part: rows[row if len(rows) > 1 else 0] for part, rows in ask.parameters.items()}
-        agent, ledger = self.agents[name], self.office.ledgers[name]
+        agent, ledger = self.agents[name], self.context.ledgers[name]
         answer = agent.answer(Question(ask.run, ask.agreed, ask.t, parameters, ask.attempt, ask.peers))
         position = ledger.position_after(name, Key(agent.data_id, ask.run, ask.t, ask.attempt))
         ledger.forget_later(ask.run, ask.t - 1)  # the coordinator has saved what it made of an earlier round
-        return self.office.receipts.receipt(position), answer.value
+        return self.context.receipts.receipt(position), answer.value

@@ -34,7 +34,7 @@ from tacit.federation.messages import (
     read,
     written,
 )
-from tacit.federation.run_service import Entrant, Office, SiteRun
+from tacit.federation.run_service import Entrant, ServiceContext, SiteRun
 from tacit.federation.site import Holding, Site, load
 from tacit.machine import cores
 from tacit.privacy.budget import upward
@@ -68,7 +68,7 @@ class Service:
             threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
             data_ids = {one.name: one.data_id for one in site.agents}
             receipts = ledger_files.receipt_key(site)
-            self._office = Office(self._ledgers, data_ids, receipts, threads, self.log)
+            self._office = ServiceContext(self._ledgers, data_ids, receipts, threads, self.log)
             self._sums = None if site.sum is None else _sums(site, self._office)
         except BaseException:
             self._files.close()
@@ -241,7 +241,7 @@ class Service:
             self.log(text, event="account", agent=one.name, entries=entries, head=head, epsilon=spent)
 
 
-def _sums(site: Site, office: Office) -> Sums:
+def _sums(site: Site, context: ServiceContext) -> Sums:
     from tacit.federation.sum_service import Sums  # needs the extra `secure`
 
-    return Sums(site, office)
+    return Sums(site, context)

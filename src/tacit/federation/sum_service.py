@@ -16,7 +16,7 @@ from tacit.agent.masks.keys import RunKey, SigningKey, Statement, roster
 from tacit.agent.masks.masker import WIDEST, Masker, Terms
 from tacit.errors import Unfit
 from tacit.federation.messages import Join, Meet, Signed
-from tacit.federation.run_service import Office
+from tacit.federation.run_service import ServiceContext
 from tacit.federation.site import Site
 from tacit.privacy.summed import InSum
 
@@ -24,10 +24,10 @@ from tacit.privacy.summed import InSum
 class Sums:
     """What a site needs for all of its sums: its signing keys, and those that it has pinned."""
 
-    def __init__(self, site: Site, office: Office) -> None:
+    def __init__(self, site: Site, context: ServiceContext) -> None:
         assert site.sum is not None, "the site file has a section [sum]"
-        self.room, self.folder, self.office = site.sum, site.ledger, office
-        self.data_ids = office.data_ids
+        self.room, self.folder, self.context = site.sum, site.ledger, context
+        self.data_ids = context.data_ids
         self.signing = self.room.signing_keys(self.data_ids)
         self.pinned = self.room.pinned({name: key.public for name, key in self.signing.items()})
 
@@ -47,7 +47,7 @@ class Sums:
     def _is_over(self, run: str, agent: str) -> bool:
         """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
         data_id = self.data_ids[agent]
-        place = self.office.ledgers[agent].history().places.get((data_id, run))
+        place = self.context.ledgers[agent].history().places.get((data_id, run))
         met = place is not None and place.terms is not None and not place.may_begin_anew
         return met and not files.has_run_key(self.folder, run, agent, self._budget(agent))
 
@@ -59,16 +59,16 @@ class Sums:
         """
         for name in agents:
             data_id = self.data_ids[name]
-            for (data, other), place in self.office.ledgers[name].history().places.items():
+            for (data, other), place in self.context.ledgers[name].history().places.items():
                 over = place.terms is not None and place.last[0] >= place.terms.rounds
                 there = files.has_run_key(self.folder, other, name, self._budget(name))
                 if data == data_id and other != run and over and there:
                     self.forget_keys(other)
                     told = f"agent {name} has met in run {run!r}: its key of run {other!r}, which is over, is deleted"
-                    self.office.log(told, event="forgot", run=other, agent=name)
+                    self.context.log(told, event="forgot", run=other, agent=name)
 
     def _budget(self, agent: str) -> str:
-        return self.office.ledgers[agent].budget(self.data_ids[agent])
+        return self.context.ledgers[agent].budget(self.data_ids[agent])
 
     def forget_keys(self, run: str) -> None:
         """Delete the keys of all agents of a run."""
@@ -100,7 +100,7 @@ class SiteSum:
             for name, key in self.keys.items()
         }
         told = f"{', '.join(found)} met {len(keys)} agents of run {meet.run!r}: every key is of a pinned one"
-        self.sums.office.log(told, event="met", run=meet.run, agents=list(keys))
+        self.sums.context.log(told, event="met", run=meet.run, agents=list(keys))
         self.sums.forget_others(meet.run, found)
         return found
 
