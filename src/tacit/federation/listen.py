@@ -45,11 +45,11 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         service.log_accounts("start")
         who = ", ".join(site.callers) or "its own account"
         service.log(f"listens at {site.socket} for {who}", event="listening")
-        desk = _Desk(service, allowed)
+        server = _ConnectionServer(service, allowed)
         try:
-            desk.attend(door, lambda: stop.is_set() or patience.asked)
+            server.attend(door, lambda: stop.is_set() or patience.asked)
         finally:
-            desk.finish()
+            server.finish()
         service.log_accounts("end")
         service.log("ends: no answer is on its way", event="ended")
 
@@ -108,8 +108,8 @@ def _hand_to(path: Path, group: int, name: str) -> None:
         raise SpecError(f"site.group: {why}: {then}") from None
 
 
-class _Desk:
-    """Connections that are being attended, each on a thread."""
+class _ConnectionServer:
+    """Serve each accepted connection on its own thread."""
 
     def __init__(self, service: Service, allowed: set[int]) -> None:
         self.service, self.allowed, self.log = service, allowed, service.log
