@@ -50,7 +50,7 @@ class Alone:
 
     @property
     def present(self) -> list[str]:
-        return list(self.remote.post.seen)
+        return list(self.remote.mailbox.seen)
 
     @property
     def over(self) -> list[str]:
@@ -60,21 +60,21 @@ class Alone:
 
     def exchange(self, msg: Broadcast) -> Any:
         """Ask all sites; Suspended if [faults] does not let the run go on without the missing agents."""
-        post = self.remote.post
-        before = dict(post.out)
+        mailbox = self.remote.mailbox
+        before = dict(mailbox.out)
         try:
             began = self.remote.clock()
             asked = self._put(msg)
-            heard = post.collect(began + self.remote.faults.deadline, lambda: self.remote.watch(self.remote))
+            heard = mailbox.collect(began + self.remote.faults.deadline, lambda: self.remote.watch(self.remote))
             return self._conclude(msg, asked, heard, self.remote.clock() - began)
         except BaseException:
-            post.out = before  # the round is asked again, as it was
+            mailbox.out = before  # the round is asked again, as it was
             raise
 
     def _put(self, msg: Broadcast) -> list[str]:
         """Put the question of this round to every site that owes no answer; return the agents that are asked."""
         asked: list[str] = []
-        out = self.remote.post.out
+        out = self.remote.mailbox.out
         for site, agents in self.remote.sites.items():
             old = out.get(site)
             if old is not None and not old.refused and msg.t - old.t < GIVEN_UP:
@@ -131,7 +131,7 @@ class Alone:
 
     def save(self) -> dict[str, Array]:
         """Return the counts, and the questions that are out."""
-        out = [self.remote.post.out.get(site) for site in self.remote.sites]
+        out = [self.remote.mailbox.out.get(site) for site in self.remote.sites]
         blank = np.zeros(self.remote.deployment.shape)
         return {
             **self.attendance.save(),
@@ -146,6 +146,6 @@ class Alone:
         remote = self.remote
         out = (saved["out_t"].tolist(), saved["out_w"], saved["out_rho"].tolist())
         rows = zip(remote.sites.items(), *out, strict=True)
-        remote.post.out = {
+        remote.mailbox.out = {
             site: remote.question(Broadcast(t, w, rho), agents) for (site, agents), t, w, rho in rows if t
         }

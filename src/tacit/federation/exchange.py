@@ -88,8 +88,8 @@ Fits = Callable[[Ask, Answer], str | None]  # why an answer is none to its quest
 
 
 @dataclass
-class Post:
-    """The coordinator's correspondence with all sites about one run.
+class SiteMailbox:
+    """The coordinator's open questions to all sites of one run, and the answers that come.
 
     A service that was started again knows nothing of the run: it is asked to join again and, where the run trusts a
     secure sum, to meet the others again (`meet`), and then what it was asked before. `sites` lists the agents of each

@@ -97,7 +97,7 @@ class InSum:
     def exchange(self, msg: Broadcast) -> Any:
         """Ask for a sum until there is one; Suspended if the run cannot go on."""
         began = self.remote.clock()
-        self.remote.post.there.clear()
+        self.remote.mailbox.there.clear()
         self._probe(self.remote.names)
         while True:
             heard = self._asked(msg)
@@ -109,12 +109,12 @@ class InSum:
     def _asked(self, msg: Broadcast) -> Heard:
         """Ask the next attempt, and return what came before the deadline."""
         remote, stage = self.remote, self.stage
-        remote.post.out = {
+        remote.mailbox.out = {
             site: remote.question(msg, [name for name in own if name in stage.peers], stage.attempt, stage.peers)
             for site, own in remote.sites.items() if site in self.present
         }  # fmt: skip
         self.asking = True
-        return remote.post.collect(remote.clock() + remote.faults.deadline, lambda: remote.watch(remote))
+        return remote.mailbox.collect(remote.clock() + remote.faults.deadline, lambda: remote.watch(remote))
 
     def _go_on_without(self, missing: Sequence[str], heard: Heard) -> None:
         """Make the next attempt a sum over the agents that have answered; Suspended if that is impossible."""
@@ -182,20 +182,20 @@ class InSum:
             if remote.clock() >= sent + remote.faults.resend:
                 self._probe(away)
                 sent = remote.clock()
-            for _ in remote.post.answers(min(AT_MOST, remote.faults.resend)):
+            for _ in remote.mailbox.answers(min(AT_MOST, remote.faults.resend)):
                 pass  # every question has its answer: what still comes is a sign of life, or nothing
             remote.watch(remote)
 
     @property
     def _there(self) -> list[str]:
         """The agents of the sites that have shown a sign of life in this round."""
-        return [name for site in self.remote.post.there for name in self.remote.sites[site]]
+        return [name for site in self.remote.mailbox.there for name in self.remote.sites[site]]
 
     def _probe(self, agents: Collection[str]) -> None:
         """Let the sites of these agents meet the others once more: a site that answers is there."""
         for site, own in self.remote.sites.items():
             if set(own) & set(agents) and site not in self.present:
-                self.remote.post.introduce(site)
+                self.remote.mailbox.introduce(site)
 
     def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
         """Write to disk that the next attempt is over these peers, before any of them is asked."""

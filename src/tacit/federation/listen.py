@@ -39,7 +39,7 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
     """Answer on the socket of a site until SIGTERM, SIGINT or `stop`; an answer on its way is finished first."""
     allowed, stop = accounts.users(site), stop or threading.Event()
     accounts.group(site)  # which refuses one that is not there
-    with alone(site), Service(site, log) as service, listening(site, allowed) as door, Patience() as patience:
+    with alone(site), Service(site, log) as service, listening(site, allowed) as listener, Patience() as patience:
         for warning in accounts.warnings(site):
             service.log(warning, event="accounts")
         service.log_accounts("start")
@@ -47,7 +47,7 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         service.log(f"listens at {site.socket} for {who}", event="listening")
         server = _ConnectionServer(service, allowed)
         try:
-            server.attend(door, lambda: stop.is_set() or patience.asked)
+            server.attend(listener, lambda: stop.is_set() or patience.asked)
         finally:
             server.finish()
         service.log_accounts("end")
@@ -59,11 +59,11 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
     """The socket, open to its accounts alone; gone with the service. A stale one is replaced, a live one is not."""
     path = site.socket
     _clear(path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         # its mode from the first moment, and never by its name, where somebody could put a link to another file
         before = os.umask(0o177 if site.group is None and allowed == {os.getuid()} else 0o117)
         try:
-            door.bind(str(path))
+            listener.bind(str(path))
         except OSError as error:
             raise SpecError(f"cannot listen at {path} ({error.strerror}): name a folder of your own.") from None
         finally:
@@ -72,8 +72,8 @@ def listening(site: Site, allowed: set[int]) -> Iterator[socket.socket]:
         try:
             if (group := accounts.group(site)) is not None:
                 _hand_to(path, group, str(site.group))
-            door.listen(QUEUE)  # nobody can connect before
-            yield door
+            listener.listen(QUEUE)  # nobody can connect before
+            yield listener
         finally:
             with suppress(FileNotFoundError):
                 if path.lstat().st_ino == ours:
@@ -118,14 +118,14 @@ class _ConnectionServer:
         self._threads: set[threading.Thread] = set()
         self._reading: set[socket.socket] = set()
 
-    def attend(self, door: socket.socket, ended: Callable[[], bool]) -> None:
+    def attend(self, listener: socket.socket, ended: Callable[[], bool]) -> None:
         """Take connections until `ended`; those that find no place wait in the system's queue."""
-        door.settimeout(TICK)
+        listener.settimeout(TICK)
         while not ended():
             if not self._free.acquire(timeout=TICK):
                 continue
             try:
-                stream, _ = door.accept()
+                stream, _ = listener.accept()
             except OSError as error:
                 self._free.release()
                 if not isinstance(error, TimeoutError):  # such as no file left: the next may find one

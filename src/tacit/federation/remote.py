@@ -15,7 +15,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.federation import receipts as kept_receipts
 from tacit.federation.attendance import Attendance, SumAttendance
-from tacit.federation.exchange import Post, Question, unfit
+from tacit.federation.exchange import Question, SiteMailbox, unfit
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Answer, Ask, Join, Meet, Receipt, Transport
 from tacit.federation.plan import Faults
@@ -78,7 +78,9 @@ class Remote:
         self.log, self.watch, self.keep, self.clock = log, watch, keep, clock
         self.t, self.receipts = 0, {} if receipts is None else receipts
         self.reasons: dict[str, str] = {}  # of agents that are missing
-        self.post = Post(transport, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet)
+        self.mailbox = SiteMailbox(
+            transport, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet
+        )
         self.program = deployment.program(faults.missing == "reuse" and deployment.in_sum is None)
         self.cover: Cover = Alone(self) if deployment.in_sum is None else InSum(self, deployment.in_sum)
         self.path = "federation" if deployment.in_sum is None else "federation, secure sum"

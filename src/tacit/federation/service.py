@@ -68,8 +68,8 @@ class Service:
             threads = self._files.enter_context(ThreadPoolExecutor(THREADS * cores(), "agent"))
             data_ids = {one.name: one.data_id for one in site.agents}
             receipts = ledger_files.receipt_key(site)
-            self._office = ServiceContext(self._ledgers, data_ids, receipts, threads, self.log)
-            self._sums = None if site.sum is None else _sums(site, self._office)
+            self._context = ServiceContext(self._ledgers, data_ids, receipts, threads, self.log)
+            self._sums = None if site.sum is None else _sums(site, self._context)
         except BaseException:
             self._files.close()
             raise
@@ -142,7 +142,7 @@ class Service:
         if run is not None and close.agreed != run.join.agreed:
             raise Unfit(f"a message of run {close.run!r} has the hash of another agreement.")
         with run.lock if run else nullcontext():
-            if not self._office.ended(close):
+            if not self._context.ended(close):
                 return self._unjoined(close.run)
             if run is not None:
                 run.end()
@@ -158,7 +158,7 @@ class Service:
 
     def _joined(self, join: Join) -> Joined:
         """Join a run that is within the agreement; what was joined before is joined again at no cost."""
-        self._office.confront(join.receipts)
+        self._context.confront(join.receipts)
         known = self._found(join.run)
         if known is None or known.join != join:
             known = self._made(join)
@@ -188,14 +188,14 @@ class Service:
         entrants = self._entrants(join, spec, federation, deployment)
         in_sum = deployment.in_sum
         if in_sum is None:
-            return SiteRun(join, entrants, self._office)
+            return SiteRun(join, entrants, self._context)
         if self._sums is None or self.site.sum is None or in_sum.colluding < self.site.sum.colluding:
             raise Unfit("the run trusts a secure sum that the section [sum] of the site file does not allow.")
-        return SiteRun(join, entrants, self._office, self._sums.entered(join, entrants, in_sum))
+        return SiteRun(join, entrants, self._context, self._sums.entered(join, entrants, in_sum))
 
     def _entrants(self, join: Join, spec: Spec, federation: Federation, deployment: Deployment) -> dict[str, Entrant]:
         """Return the agents of this site, with what they agree to. All of their ledgers are asked before one joins."""
-        data_ids, found = self._office.data_ids, {}
+        data_ids, found = self._context.data_ids, {}
         for p, (name, shard) in enumerate(zip(federation.agents, federation.shards, strict=True)):
             if shard.here:
                 own, terms = deployment.agreements[p], deployment.terms(spec, p, join.agreed)

@@ -88,13 +88,13 @@ class Board:
         now, clock = time.time(), remote.clock()
         sites = {}
         for site, agents in remote.sites.items():
-            question, seen = remote.post.out.get(site), remote.post.seen.get(site)
+            question, seen = remote.mailbox.out.get(site), remote.mailbox.seen.get(site)
             sites[site] = {
                 "last_seen": None if seen is None else round(now - clock + seen, 1),
                 "waiting_since": None if question is None else round(now - clock + question.since, 1),
                 "waiting_for_round": None if question is None else question.t,
                 "late": question is not None and question.t < remote.t,
-                "strays": remote.post.strays[site],
+                "strays": remote.mailbox.strays[site],
                 "agents": {name: self._agent(remote, name) | _reason(remote, name) for name in agents},
             }
         return sites
