@@ -25,7 +25,7 @@ MUTANTS = (
            "            if one.agent",
            SITE + "test_one_invented_receipt_among_valid_ones_changes_nothing"),
     Mutant("a site looks at no receipt", "federation/service.py",
-           "        self._office.confront(join.receipts)\n", "",
+           "        self._context.confront(join.receipts)\n", "",
            SITE + "test_an_agent_that_a_receipt_contradicts_answers_nobody_while_the_service_runs"),
     Mutant("a ledger takes any head for its own", "privacy/ledger.py",
            "if self._current().had(shown.head):", "if True:", PUT_BACK),

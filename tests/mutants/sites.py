@@ -26,7 +26,7 @@ MUTANTS = (
            "pass",
            HELD + "test_a_close_ends_a_plain_run_frees_its_budget_and_later_questions_are_refused"),
     Mutant("a run that does not begin is not withdrawn", "federation/coordinator.py",
-           "        withdraw(opening, case.join, case.sites)\n", "",
+           "        withdraw(opening, joint.join, joint.sites)\n", "",
            HELD + "test_a_third_site_that_refuses_costs_the_others_nothing_and_a_retry_is_admitted"),
     Mutant("the set: a site may agree to read a file", "federation/agreement.py",
            'OURS |= {"problem.domain_file"}', "OURS |= set()",

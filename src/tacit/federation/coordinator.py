@@ -24,7 +24,7 @@ from tacit.federation.messages import Join, Meet, Receipt, Transport
 from tacit.federation.opening import FILE, Gathered, Opening
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
-from tacit.federation.status import Board
+from tacit.federation.status import StatusWriter
 from tacit.jsontext import Values
 from tacit.lock import locked
 from tacit.run import build
@@ -52,21 +52,23 @@ def train(
     with locked(folder, wait=False) as ours:
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
-        board = Board(folder, plan)
-        opening = Opening(transport, plan.faults, log, board.waiting, clock)
+        status = StatusWriter(folder, plan)
+        opening = Opening(transport, plan.faults, log, status.waiting, clock)
         try:
-            result = _trained(folder, plan, values, opening, listener, board)
+            result = _trained(folder, plan, values, opening, listener, status)
         except Interrupted as stop:
-            board.ended(str(stop))
+            status.ended(str(stop))
             raise Interrupted(f"{stop}; give the same command again to continue") from None
         except TacitError as error:
-            board.ended(str(error))
+            status.ended(str(error))
             raise
-        board.ended()
+        status.ended()
         return result
 
 
-def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listener: Listener, board: Board) -> Result:
+def _trained(
+    folder: Path, plan: Plan, values: Values, opening: Opening, listener: Listener, status: StatusWriter
+) -> Result:
     """Gather the sites for a new run, or find those of the one that was started; train, and close the run."""
     log, known = opening.log, receipts.read(folder)
     test = asked.test_records(folder, values)
@@ -79,26 +81,26 @@ def _trained(folder: Path, plan: Plan, values: Values, opening: Opening, listene
         gathered = opening.gathered(plan, asked.declared(folder, values))
         plan.check_records(gathered.sites)
         close_finished(opening, folder / RUNS, gathered.sites, log)
-        case = _case(plan, values, gathered, test)
-        directory = RunDirectory.create(next_run(folder, plan.name), case.spec)
+        joint = _joint(plan, values, gathered, test)
+        directory = RunDirectory.create(next_run(folder, plan.name), joint.spec)
         gathered.write(directory)
     else:
         directory, gathered = going, Gathered.read(going.path)
         gathered.check(plan)
         plan.check_records(gathered.sites)
-        case = _case(plan, values, gathered, test, directory.spec())
+        joint = _joint(plan, values, gathered, test, directory.spec())
     log(f"the run is in {directory.path}", directory=str(directory.path))
-    if told := sum_files.counts_on_fewer(case.spec, {site: len(agents) for site, agents in case.sites.items()}):
+    if told := sum_files.counts_on_fewer(joint.spec, {site: len(agents) for site, agents in joint.sites.items()}):
         log(f"warning: {told}")
     try:
-        run = Run(case.spec, case.federation, case.setup, directory)
-        host = partial(_host, case, opening, board, known)
+        run = Run(joint.spec, joint.federation, joint.setup, directory)
+        host = partial(_host, joint, opening, status, known)
         try:
-            result = together([run], board.heard(listener), host=host, save_every_round=True)[0]
+            result = together([run], status.heard(listener), host=host, save_every_round=True)[0]
         finally:
             _keep(known, folder, log)
-        assert board.remote is not None  # the host of the run
-        close(opening, directory.path, board.remote.cover.present, board.remote.cover.over)
+        assert status.remote is not None  # the host of the run
+        close(opening, directory.path, status.remote.cover.present, status.remote.cover.over)
     except InputError:
         directory.discard()  # unless a round was done
         raise
@@ -153,8 +155,8 @@ def next_run(folder: Path, name: str) -> Path:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
-    """A run as its coordinator knows it: no records but those of a test set."""
+class CoordinatedRun:
+    """A run as its coordinator has it: without records, except those of a test set."""
 
     plan: Plan
     gathered: Gathered
@@ -181,9 +183,9 @@ class Case:
         return self.setup.deployment
 
 
-def _case(
+def _joint(
     plan: Plan, values: Values, gathered: Gathered, test: Federation | None, started: Spec | None = None
-) -> Case:
+) -> CoordinatedRun:
     """Build the run from public facts; refuse a run.toml that is not that of a run which was started."""
     shard: Shard | None = asked.shard_of(test, gathered.public)
     hollow = facts.hollow(plan.name, gathered.public, gathered.agents, shard)
@@ -200,41 +202,42 @@ def _case(
     for name, agents in sites.items():
         facts.check_size(name, len(agents), setup.deployment)
     plan = dataclasses.replace(plan, faults=asked.resolved(plan.faults, setup.deployment))
-    return Case(plan, gathered, spec, federation, setup)
+    return CoordinatedRun(plan, gathered, spec, federation, setup)
 
 
 def _host(
-    case: Case, opening: Opening, board: Board, known: dict[str, Receipt], runs: Sequence[Run], _files: ExitStack
-) -> Remote:
+    joint: CoordinatedRun, opening: Opening, status: StatusWriter, known: dict[str, Receipt], runs: Sequence[Run],
+    _files: ExitStack,
+) -> Remote:  # fmt: skip
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
     run.check_data()
     try:
-        meet = _opened(case, opening, run, known)
+        meet = _opened(joint, opening, run, known)
     except InputError:  # a site refuses
-        withdraw(opening, case.join, case.sites)
+        withdraw(opening, joint.join, joint.sites)
         raise
     remote = Remote(
-        case.join, case.sites, case.deployment, opening.transport, case.plan.faults, opening.log, board.asking,
+        joint.join, joint.sites, joint.deployment, opening.transport, joint.plan.faults, opening.log, status.asking,
         lambda remote: run.checkpoint(remote.save(0)), opening.clock, meet, known,
     )  # fmt: skip
-    board.begin(run, remote)
-    run.told_by_host = partial(board.told, remote)
+    status.begin(run, remote)
+    run.told_by_host = partial(status.told, remote)
     return remote
 
 
-def _opened(case: Case, opening: Opening, run: Run, known: Mapping[str, Receipt]) -> Meet | None:
+def _opened(joint: CoordinatedRun, opening: Opening, run: Run, known: Mapping[str, Receipt]) -> Meet | None:
     """Let all sites join a run that has not begun; in a secure sum, return the keys of all agents."""
     assert run.directory is not None
-    join, begun = case.join, bool(run.directory.saved())
-    if case.deployment.in_sum is None:
+    join, begun = joint.join, bool(run.directory.saved())
+    if joint.deployment.in_sum is None:
         if not begun:
-            opening.joined(join, case.sites, known)
+            opening.joined(join, joint.sites, known)
         if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
             Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
         return None
     if begun:
         return read_meet(join, run.directory.path)
-    meet = opening.met(join, case.sites, known)
+    meet = opening.met(join, joint.sites, known)
     Kept(meet).write(run.directory.path)
     return meet

@@ -27,8 +27,8 @@ FINISHED, STOPPED, INTERRUPTED = "finished", "stopped", "interrupted"  # states 
 OFTEN = 1.0  # seconds between two writings
 
 
-class Board:
-    """The writer of the file. It never stops a run: where the file cannot be written, the run goes on without it."""
+class StatusWriter:
+    """Write the status file. It never stops a run: if the file cannot be written, the run goes on without it."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.path, self.plan = folder / FILE, plan
