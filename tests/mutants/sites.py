@@ -168,7 +168,7 @@ MUTANTS = (
            "        if colluding is None:\n", "        if False:\n",
            AGREED + "test_a_secure_sum_is_joined_where_the_site_agrees_to_it_and_pins_peers"),
     Mutant("a site file agrees to sums and pins nobody", "federation/site.py",
-           'if room is None and "sum" in agree.values.get("privacy.trust", ()):', "if False:",
+           'if config is None and "sum" in agree.values.get("privacy.trust", ()):', "if False:",
            SITE + "test_what_is_wrong_with_a_site_file_is_one_sentence_and_exit_code_2"),
     Mutant("a run expects fewer to collude than the site", "federation/agreement.py",
            "if asked.colluding < colluding:", "if False:",

@@ -177,19 +177,19 @@ def _sums(site: Site) -> Values:
     """What a site file says of secure sums, and whose keys it has; a key file that others may read is an error."""
     from tacit.federation.agreement import USUAL_REPEATED
 
-    room = site.sum
-    if room is None:
+    config = site.sum
+    if config is None:
         return {}
-    there = [one.name for one in site.agents if room.key_file(one.name).exists()]
-    own = {name: key.public for name, key in room.signing_keys(there).items()}
-    peers = {name: key for name, key in room.pinned(own).items() if name not in own}
+    there = [one.name for one in site.agents if config.key_file(one.name).exists()]
+    own = {name: key.public for name, key in config.signing_keys(there).items()}
+    peers = {name: key for name, key in config.pinned(own).items() if name not in own}
     return {
-        "threshold": room.threshold,
-        "colluding": room.colluding,
+        "threshold": config.threshold,
+        "colluding": config.colluding,
         "agreed": "sum" in site.agree.values.get("privacy.trust", ()),
         "rounds_for_each_repetition": None if "privacy.repetitions" in site.agree.values else USUAL_REPEATED,
         "own": {one.name: own[one.name].hex() if one.name in own else None for one in site.agents},
-        "files": {name: str(room.key_file(name)) for name in there},
+        "files": {name: str(config.key_file(name)) for name in there},
         "peers": {name: key.hex() for name, key in peers.items()},
         "run_keys": _run_keys(site),
     }

@@ -5,7 +5,7 @@ wire          a message as bytes, in the standard library alone
 kinds         the types of all messages
 messages      messages as bytes, and the one way from bytes to a checked value; what a transport promises
 site          the site file: what an institution holds, limits and agrees to; site_keys defines its keys
-sum_room      its section [sum]: whom it adds up with in secure sums, and its own signing keys
+sum_config    its section [sum]: whom it adds up with in secure sums, and its own signing keys
 ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
 facts         what both sides know of all records; the records of a site after a feature map
 agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit

@@ -5,7 +5,7 @@
     [data]      keys of the section [data] of a spec that all agents of the site share: schema, class_names, ...
     [[agent]]   the agents: their records, and the names of these in the ledgers
     [agree]     what runs may ask (tacit.federation.agreement)
-    [sum]       whom the site adds up with in secure sums (tacit.federation.sum_room); without it, it takes part in none
+    [sum]       whom the site adds up with in secure sums (tacit.federation.sum_config); else none
 
 The keys are in tacit.federation.site_keys. Paths are taken from the folder of the file.
 """
@@ -27,7 +27,7 @@ from tacit.federation.agreement import Agreement, agreement
 from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME
 from tacit.federation.site_keys import default, names
-from tacit.federation.sum_room import KEYS, SumRoom, sum_room
+from tacit.federation.sum_config import KEYS, SumConfig, sum_config
 from tacit.jsontext import Values
 from tacit.privacy.history import Limit
 from tacit.run.spec import Spec
@@ -65,7 +65,7 @@ class Site:
     data: DataSpec
     agents: tuple[Holding, ...]
     agree: Agreement
-    sum: SumRoom | None = None  # of a site that takes part in secure sums
+    sum: SumConfig | None = None  # of a site that takes part in secure sums
 
 
 def read(path: str | Path, with_data: bool = True) -> Site:
@@ -86,8 +86,8 @@ def read(path: str | Path, with_data: bool = True) -> Site:
             "one inside the other: name a directory beside it, or on another disk."
         )
     agree = agreement(_section(source, document, "agree"), source)
-    room = sum_room(_section(source, document, "sum", KEYS), source, folder) if "sum" in document else None
-    if room is None and "sum" in agree.values.get("privacy.trust", ()):
+    config = sum_config(_section(source, document, "sum", KEYS), source, folder) if "sum" in document else None
+    if config is None and "sum" in agree.values.get("privacy.trust", ()):
         raise SpecError(f"{source}: agree.privacy.trust allows secure sums, and nobody is pinned: add a section [sum].")
     return Site(
         name=_text(source, "site.name", site.get("name")),
@@ -101,7 +101,7 @@ def read(path: str | Path, with_data: bool = True) -> Site:
         data=_data(source, folder, _section(source, document, "data", names("data")), with_data),
         agents=_holdings(source, folder, document.get("agent"), with_data),
         agree=agree,
-        sum=room,
+        sum=config,
     )  # fmt: skip
 
 

@@ -89,9 +89,9 @@ def draw(folder: Path, sites: Mapping[str, Collection[str]]) -> None:
 
     public: dict[str, str] = {}
     for site, agents in sites.items():
-        room = read(_file(folder, site)).sum
-        assert room is not None, "the site file was written for a secure sum"
-        public |= {agent: files.new_signing_key(room.key_file(agent)).public.hex() for agent in agents}
+        config = read(_file(folder, site)).sum
+        assert config is not None, "the site file was written for a secure sum"
+        public |= {agent: files.new_signing_key(config.key_file(agent)).public.hex() for agent in agents}
     for site, agents in sites.items():
         path = _file(folder, site)
         text = path.read_text()

@@ -26,14 +26,14 @@ class Sums:
 
     def __init__(self, site: Site, context: ServiceContext) -> None:
         assert site.sum is not None, "the site file has a section [sum]"
-        self.room, self.folder, self.context = site.sum, site.ledger, context
+        self.config, self.folder, self.context = site.sum, site.ledger, context
         self.data_ids = context.data_ids
-        self.signing = self.room.signing_keys(self.data_ids)
-        self.pinned = self.room.pinned({name: key.public for name, key in self.signing.items()})
+        self.signing = self.config.signing_keys(self.data_ids)
+        self.pinned = self.config.pinned({name: key.public for name, key in self.signing.items()})
 
     def entered(self, join: Join, agents: Iterable[str], asked: InSum) -> SiteSum:
         """Let agents enter a run, each with a key of its own, which stays on disk until the run is closed."""
-        threshold = max(self.room.threshold, asked.colluding + 2)
+        threshold = max(self.config.threshold, asked.colluding + 2)
         if len(join.agents) < threshold:
             raise Unfit(f"the run has {len(join.agents)} agents, and sum.threshold asks for {threshold} in every sum.")
         keys = {}

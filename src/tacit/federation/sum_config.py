@@ -30,7 +30,7 @@ _KEY = re.compile("[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True)
-class SumRoom:
+class SumConfig:
     """The section [sum], checked. `peers` are public signing keys by name."""
 
     keys: Path
@@ -68,7 +68,7 @@ class SumRoom:
         return everybody
 
 
-def sum_room(section: Values, source: str, folder: Path) -> SumRoom:
+def sum_config(section: Values, source: str, folder: Path) -> SumConfig:
     """The section [sum], whose keys are known names; paths are taken from `folder`."""
     keys = section.get("keys", default("sum", "keys"))
     if not is_name(keys):
@@ -80,7 +80,7 @@ def sum_room(section: Values, source: str, folder: Path) -> SumRoom:
             f"{source}: sum.threshold = {threshold} would show an honest agent whole, where {colluding} of the others "
             f"may collude: set it to {colluding + 2} or more."
         )
-    return SumRoom(folder / keys, threshold, colluding, _peers(source, section.get("peers", {})), source)
+    return SumConfig(folder / keys, threshold, colluding, _peers(source, section.get("peers", {})), source)
 
 
 def _peers(source: str, listed: Any) -> dict[str, bytes]:
