@@ -20,7 +20,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.errors import Suspended
 from tacit.federation.attendance import Attendance
-from tacit.federation.exchange import Heard
+from tacit.federation.exchange import CollectedAnswers
 from tacit.federation.log import counted
 from tacit.run.asking import Taken, take_alone
 from tacit.run.plausible import why_implausible
@@ -84,7 +84,7 @@ class Alone:
             asked += agents
         return asked
 
-    def _conclude(self, msg: Broadcast, asked: Sequence[str], heard: Heard, seconds: float) -> Any:
+    def _conclude(self, msg: Broadcast, asked: Sequence[str], heard: CollectedAnswers, seconds: float) -> Any:
         remote = self.remote
         for name, row in list(heard.rows.items()):
             why = why_implausible(remote.deployment, remote.place[name], heard.msgs[name].t, row.view(np.float64))

@@ -61,7 +61,7 @@ class Question:
 
 
 @dataclass
-class Heard:
+class CollectedAnswers:
     """What came to the questions that were out: by agent, its answer and its receipt, or why there is none."""
 
     rows: dict[str, Array] = field(default_factory=dict)  # of words
@@ -136,9 +136,9 @@ class SiteMailbox:
             wait = min(wait, question.sent + self.resend - now)
         return min(wait, self.resend)
 
-    def collect(self, until: float, watch: Callable[[], Any]) -> Heard:
+    def collect(self, until: float, watch: Callable[[], Any]) -> CollectedAnswers:
         """Wait for the answers of all sites that are awaited, at most until then; ask again what is due."""
-        heard = Heard()
+        heard = CollectedAnswers()
         while self.awaited and (left := until - self.clock()) > 0:
             due = self.send_what_is_due()
             for site, question, answer in self.answers(min(due, left)):
@@ -146,7 +146,7 @@ class SiteMailbox:
             watch()
         return heard
 
-    def _hear(self, site: str, question: Question, answer: Answer | str, heard: Heard) -> None:
+    def _hear(self, site: str, question: Question, answer: Answer | str, heard: CollectedAnswers) -> None:
         """Take the answer of a site, or note why it is none."""
         ask = question.asked
         if isinstance(answer, Answer) and (wrong := self.unfit(ask, answer)):

@@ -21,7 +21,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.federation import sum_stops
 from tacit.federation.attendance import SumAttendance
-from tacit.federation.exchange import AT_MOST, Heard
+from tacit.federation.exchange import AT_MOST, CollectedAnswers
 from tacit.federation.log import counted
 from tacit.privacy.summed import InSum as Agreed
 from tacit.run.asking import take_sum
@@ -106,7 +106,7 @@ class InSum:
                 return self._conclude(msg, heard, began)
             self._go_on_without(missing, heard)
 
-    def _asked(self, msg: Broadcast) -> Heard:
+    def _asked(self, msg: Broadcast) -> CollectedAnswers:
         """Ask the next attempt, and return what came before the deadline."""
         remote, stage = self.remote, self.stage
         remote.mailbox.out = {
@@ -116,7 +116,7 @@ class InSum:
         self.asking = True
         return remote.mailbox.collect(remote.clock() + remote.faults.deadline, lambda: remote.watch(remote))
 
-    def _go_on_without(self, missing: Sequence[str], heard: Heard) -> None:
+    def _go_on_without(self, missing: Sequence[str], heard: CollectedAnswers) -> None:
         """Make the next attempt a sum over the agents that have answered; Suspended if that is impossible."""
         remote, stage, least = self.remote, self.stage, self.agreed.colluding + 2
         remote.reasons |= dict.fromkeys(missing, SILENT) | heard.reasons
@@ -140,7 +140,7 @@ class InSum:
             self._repeat(stage.peers, heard)
         raise sum_stops.missing(place, said, why, new, bool(heard.reasons))
 
-    def _conclude(self, msg: Broadcast, heard: Heard, began: float) -> Any:
+    def _conclude(self, msg: Broadcast, heard: CollectedAnswers, began: float) -> Any:
         remote, peers = self.remote, self.stage.peers
         residues = np.add.reduce([heard.rows[name] for name in peers], dtype=np.uint64)
         if not remote.deployment.attempt(msg.t, len(peers)).holds(residues):
@@ -158,7 +158,7 @@ class InSum:
         remote.receipts |= heard.receipts
         return replies
 
-    def _stop_at_garbage(self, heard: Heard) -> None:
+    def _stop_at_garbage(self, heard: CollectedAnswers) -> None:
         """Suspend the run: masks hide who it was. Every further attempt would be spoiled by the same agent."""
         place, new = self._place, self.left > 0
         if new:
@@ -197,7 +197,7 @@ class InSum:
             if set(own) & set(agents) and site not in self.present:
                 self.remote.mailbox.introduce(site)
 
-    def _repeat(self, peers: tuple[str, ...], heard: Heard) -> None:
+    def _repeat(self, peers: tuple[str, ...], heard: CollectedAnswers) -> None:
         """Write to disk that the next attempt is over these peers, before any of them is asked."""
         remote, left_out = self.remote, set(self.stage.peers) - set(peers)
         self.gone |= left_out & set(heard.reasons)
