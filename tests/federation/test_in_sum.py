@@ -12,7 +12,7 @@ from tacit.cli import main
 from tacit.errors import IncompatibleError, LedgerCorrupt, RunDirectoryError, Suspended
 from tacit.federation import status
 from tacit.federation.attendance import SumAttendance
-from tacit.federation.closing import FILE, Kept
+from tacit.federation.closing import FILE, ClosingState
 from tacit.federation.coordinator import close_all
 from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Join, Refusal, Unjoined, read, written
@@ -615,7 +615,7 @@ def test_a_site_that_does_not_hear_of_the_end_keeps_nobody_waiting(run):
     assert result.summary["rounds"] == ROUNDS
     assert room.now < 60
     (path,) = (room.where / "runs").iterdir()
-    assert Kept.read(path).closed == ("pair", "two")
+    assert ClosingState.read(path).closed == ("pair", "two")
     assert not any("site alone has closed" in line for line in said)
 
 
@@ -644,7 +644,7 @@ def test_a_coordinator_that_is_killed_before_the_end_was_told_tells_it_when_it_s
     else:
         close_all(room.where, room, lambda text, **_: said.append(text), room.clock)
     assert left_of_keys(quick) == []
-    assert all(set(Kept.read(path).closed) == set(room.services) for path in (room.where / "runs").iterdir())
+    assert all(set(ClosingState.read(path).closed) == set(room.services) for path in (room.where / "runs").iterdir())
     assert sum("has closed the run" in line for line in said) == (6 if again == "another run" else 3)
     close_all(room.where, None, clock=room.clock)  # nothing is left to send
 
@@ -675,7 +675,7 @@ def test_a_site_that_does_not_say_that_it_has_closed_has_not(run, reply):
 
     _, room = run(change=change, rounds=2, said=(said := []))
     (path,) = (room.where / "runs").iterdir()
-    assert Kept.read(path).closed == ("alone", "two")
+    assert ClosingState.read(path).closed == ("alone", "two")
     assert any("site pair did not close the run" in line for line in said)
     assert not any("site pair has closed" in line for line in said)
 

@@ -28,7 +28,7 @@ CLOSING = 20.0  # seconds that sites have to hear that a run has ended, where th
 
 
 @dataclass(frozen=True)
-class Kept:
+class ClosingState:
     """What a run's directory has for its end: the signed keys of a sum, none otherwise, and which sites closed it."""
 
     meet: Meet
@@ -40,7 +40,7 @@ class Kept:
         write_whole(path / FILE, lambda file: file.write(text.encode()))
 
     @classmethod
-    def read(cls, path: Path) -> Kept:
+    def read(cls, path: Path) -> ClosingState:
         """Read what `write` wrote."""
         file = path / (FILE if (path / FILE).exists() else EARLIER)
         try:
@@ -54,7 +54,7 @@ class Kept:
 
 def read_meet(join: Join, path: Path) -> Meet:
     """The keys that the agents of a run were told."""
-    return replace(Kept.read(path).meet, run=join.run, agreed=join.agreed)
+    return replace(ClosingState.read(path).meet, run=join.run, agreed=join.agreed)
 
 
 def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable[str] = ()) -> None:
@@ -62,7 +62,7 @@ def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable
 
     The run is `over` at sites where it holds nothing: they count as closed.
     """
-    kept = Kept.read(path)
+    kept = ClosingState.read(path)
     closed = set(kept.closed) | set(over)
     left = set(Gathered.read(path).sites) - closed
     closed |= _closed(opening, Close(kept.meet.run, kept.meet.agreed), left, left & set(awaited))
@@ -93,7 +93,7 @@ def close_finished(opening: Opening, runs: Path, sites: Collection[str], log: Lo
     """Close the runs of a folder that are finished, at those of these sites that have not closed them."""
     for path in sorted({found.parent for name in (FILE, EARLIER) for found in runs.glob(f"[!.]*/{name}")}):
         try:
-            left = set(Gathered.read(path).sites) - set(Kept.read(path).closed)
+            left = set(Gathered.read(path).sites) - set(ClosingState.read(path).closed)
             if RunDirectory(path).finished and left & set(sites):
                 close(opening, path, left & set(sites))
         except RunDirectoryError as error:

@@ -18,7 +18,7 @@ from tacit import toml
 from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, TacitError
 from tacit.federation import asked, facts, receipts, sum_files
 from tacit.federation.closing import FILE as CLOSING
-from tacit.federation.closing import Kept, close, close_finished, read_meet, withdraw
+from tacit.federation.closing import ClosingState, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
 from tacit.federation.opening import FILE, Gathered, Opening
@@ -234,10 +234,10 @@ def _opened(joint: CoordinatedRun, opening: Opening, run: Run, known: Mapping[st
         if not begun:
             opening.joined(join, joint.sites, known)
         if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
-            Kept(Meet(join.run, join.agreed, ())).write(run.directory.path)
+            ClosingState(Meet(join.run, join.agreed, ())).write(run.directory.path)
         return None
     if begun:
         return read_meet(join, run.directory.path)
     meet = opening.met(join, joint.sites, known)
-    Kept(meet).write(run.directory.path)
+    ClosingState(meet).write(run.directory.path)
     return meet
