@@ -12,7 +12,7 @@ from tacit.errors import DataError, IncompatibleError, Interrupted, RunDirectory
 from tacit.federation import control, status, wire
 from tacit.federation.coordinator import train, unfinished
 from tacit.federation.messages import Refusal
-from tacit.federation.opening import Gathered
+from tacit.federation.opening import Participants
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy import lattice
@@ -217,7 +217,7 @@ def test_a_bad_folder_is_refused_in_one_sentence(quick, file, text, said):
 def test_a_coordinator_that_is_killed_before_it_has_noted_who_is_there_begins_anew(quick, monkeypatch):
     room, where = Room(services(quick)), folder(quick / "c", 2, FAULTS)
     with monkeypatch.context() as patched:
-        patched.setattr(Gathered, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(Participants, "write", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             go(where, room)
     assert go(where, room).summary["rounds"] == 2

@@ -52,9 +52,9 @@ MUTANTS = (
     Mutant("an agent may declare any number of records", "federation/plan.py",
            "is not None and count > most:", "is None and count > 0:", DECLARED),
     Mutant("a new run does not ask how many records there may be", "federation/coordinator.py",
-           "declared(folder, values))\n        plan.check_records(gathered.sites)", "declared(folder, values))",
+           "declared(folder, values))\n        plan.check_records(participants.sites)", "declared(folder, values))",
            DECLARED),
     Mutant("a resumed run does not ask how many records there may be", "federation/coordinator.py",
-           "gathered.check(plan)\n        plan.check_records(gathered.sites)", "gathered.check(plan)",
+           "participants.check(plan)\n        plan.check_records(participants.sites)", "participants.check(plan)",
            SITE + "test_a_run_is_not_resumed_with_more_records_than_are_allowed_by_then"),
 )  # fmt: skip

@@ -226,7 +226,7 @@ MUTANTS = (
            "if isinstance(reply, Closed):", "if True:",
            TOTALLED + "test_a_site_that_does_not_say_that_it_has_closed_has_not"),
     Mutant("a run that was never closed stays so", "federation/coordinator.py",
-           "        close_finished(opening, folder / RUNS, gathered.sites, log)\n", "",
+           "        close_finished(opening, folder / RUNS, participants.sites, log)\n", "",
            TOTALLED + "test_a_coordinator_that_is_killed_before_the_end_was_told_tells_it_when_it_starts_again"),
     Mutant("a service that was started again does not meet the others", "federation/exchange.py",
            "            self.introduce(site)\n", "            pass\n",

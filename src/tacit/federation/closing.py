@@ -19,7 +19,7 @@ from tacit.errors import RunDirectoryError
 from tacit.federation import messages
 from tacit.federation.log import Log
 from tacit.federation.messages import Close, Closed, Join, Meet, Refusal, Signed, Unjoined
-from tacit.federation.opening import Gathered, Opening
+from tacit.federation.opening import Opening, Participants
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -64,7 +64,7 @@ def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable
     """
     kept = ClosingState.read(path)
     closed = set(kept.closed) | set(over)
-    left = set(Gathered.read(path).sites) - closed
+    left = set(Participants.read(path).sites) - closed
     closed |= _closed(opening, Close(kept.meet.run, kept.meet.agreed), left, left & set(awaited))
     replace(kept, closed=tuple(sorted(closed))).write(path)
 
@@ -93,7 +93,7 @@ def close_finished(opening: Opening, runs: Path, sites: Collection[str], log: Lo
     """Close the runs of a folder that are finished, at those of these sites that have not closed them."""
     for path in sorted({found.parent for name in (FILE, EARLIER) for found in runs.glob(f"[!.]*/{name}")}):
         try:
-            left = set(Gathered.read(path).sites) - set(ClosingState.read(path).closed)
+            left = set(Participants.read(path).sites) - set(ClosingState.read(path).closed)
             if RunDirectory(path).finished and left & set(sites):
                 close(opening, path, left & set(sites))
         except RunDirectoryError as error:

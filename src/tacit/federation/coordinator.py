@@ -21,7 +21,7 @@ from tacit.federation.closing import FILE as CLOSING
 from tacit.federation.closing import ClosingState, close, close_finished, read_meet, withdraw
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
-from tacit.federation.opening import FILE, Gathered, Opening
+from tacit.federation.opening import FILE, Opening, Participants
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import StatusWriter
@@ -78,17 +78,17 @@ def _trained(
         going = unfinished(folder)
     if going is None:
         check_unused(folder, values)
-        gathered = opening.gathered(plan, asked.declared(folder, values))
-        plan.check_records(gathered.sites)
-        close_finished(opening, folder / RUNS, gathered.sites, log)
-        joint = _joint(plan, values, gathered, test)
+        participants = opening.gathered(plan, asked.declared(folder, values))
+        plan.check_records(participants.sites)
+        close_finished(opening, folder / RUNS, participants.sites, log)
+        joint = _joint(plan, values, participants, test)
         directory = RunDirectory.create(next_run(folder, plan.name), joint.spec)
-        gathered.write(directory)
+        participants.write(directory)
     else:
-        directory, gathered = going, Gathered.read(going.path)
-        gathered.check(plan)
-        plan.check_records(gathered.sites)
-        joint = _joint(plan, values, gathered, test, directory.spec())
+        directory, participants = going, Participants.read(going.path)
+        participants.check(plan)
+        plan.check_records(participants.sites)
+        joint = _joint(plan, values, participants, test, directory.spec())
     log(f"the run is in {directory.path}", directory=str(directory.path))
     if told := sum_files.counts_on_fewer(joint.spec, {site: len(agents) for site, agents in joint.sites.items()}):
         log(f"warning: {told}")
@@ -159,7 +159,7 @@ class CoordinatedRun:
     """A run as its coordinator has it: without records, except those of a test set."""
 
     plan: Plan
-    gathered: Gathered
+    participants: Participants
     spec: Spec
     federation: Federation
     setup: Setup
@@ -167,15 +167,15 @@ class CoordinatedRun:
     @property
     def join(self) -> Join:
         """Return what every site is asked to join."""
-        agents, spec = self.gathered.agents, self.spec
-        agreed = facts.agreed(spec, self.gathered.public, agents, self.federation, self.deployment)
+        agents, spec = self.participants.agents, self.spec
+        agreed = facts.agreed(spec, self.participants.public, agents, self.federation, self.deployment)
         assert spec.run.name is not None  # tacit.federation.asked names every run
         return Join(spec.run.name, spec.toml(), agreed, agents)
 
     @property
     def sites(self) -> dict[str, list[str]]:
         """Return the agents of each site, by name."""
-        return {name: [who for who, _ in agents] for name, agents in self.gathered.sites.items()}
+        return {name: [who for who, _ in agents] for name, agents in self.participants.sites.items()}
 
     @property
     def deployment(self) -> Deployment:
@@ -184,12 +184,12 @@ class CoordinatedRun:
 
 
 def _joint(
-    plan: Plan, values: Values, gathered: Gathered, test: Federation | None, started: Spec | None = None
+    plan: Plan, values: Values, participants: Participants, test: Federation | None, started: Spec | None = None
 ) -> CoordinatedRun:
     """Build the run from public facts; refuse a run.toml that is not that of a run which was started."""
-    shard: Shard | None = asked.shard_of(test, gathered.public)
-    hollow = facts.hollow(plan.name, gathered.public, gathered.agents, shard)
-    sites = {name: [who for who, _ in agents] for name, agents in gathered.sites.items()}
+    shard: Shard | None = asked.shard_of(test, participants.public)
+    hollow = facts.hollow(plan.name, participants.public, participants.agents, shard)
+    sites = {name: [who for who, _ in agents] for name, agents in participants.sites.items()}
     named = started.run.name if started and "run.name" not in values else None
     spec = asked.spec_of(sum_files.completed(values, sites), plan.name, hollow, named)
     if started is not None and spec != started:
@@ -202,7 +202,7 @@ def _joint(
     for name, agents in sites.items():
         facts.check_size(name, len(agents), setup.deployment)
     plan = dataclasses.replace(plan, faults=asked.resolved(plan.faults, setup.deployment))
-    return CoordinatedRun(plan, gathered, spec, federation, setup)
+    return CoordinatedRun(plan, participants, spec, federation, setup)
 
 
 def _host(

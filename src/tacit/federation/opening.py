@@ -48,7 +48,7 @@ Waiting = Callable[[Sequence[str]], None]  # is told which sites have not answer
 
 
 @dataclass(frozen=True)
-class Gathered:
+class Participants:
     """Who takes part in a run, in order, and what is public of all records; kept in the run's directory."""
 
     sites: dict[str, Counts]
@@ -65,7 +65,7 @@ class Gathered:
         write_whole(directory.path / FILE, lambda file: file.write(text.encode()))
 
     @classmethod
-    def read(cls, path: Path) -> Gathered:
+    def read(cls, path: Path) -> Participants:
         """Read what `write` wrote."""
         try:
             found = json.loads((path / FILE).read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ class Opening:
     waiting: Waiting
     clock: Callable[[], float] = time.monotonic
 
-    def gathered(self, plan: Plan, declared: str | None = None) -> Gathered:
+    def gathered(self, plan: Plan, declared: str | None = None) -> Participants:
         """Say Hello until every site has introduced itself; refuse what federation.toml does not list.
 
         `declared` are public facts with the schema of the coordinator, if it has one.
@@ -207,7 +207,7 @@ class Opening:
                     yield name, reply
 
 
-def _agreeing(found: Mapping[str, tuple[Site, Introduction]], declared: str | None) -> Gathered:
+def _agreeing(found: Mapping[str, tuple[Site, Introduction]], declared: str | None) -> Participants:
     """Return who takes part; refuse sites whose agents are not those of the plan, or whose records are of two forms."""
     counts: dict[str, Counts] = {}
     for name, (site, said) in found.items():
@@ -227,7 +227,7 @@ def _agreeing(found: Mapping[str, tuple[Site, Introduction]], declared: str | No
             f"sites do not declare the same columns, classes or bounds: {_disagreement(told, declared)}. Give all "
             "sites one schema."
         )
-    return Gathered(counts, next(iter(told.values())))
+    return Participants(counts, next(iter(told.values())))
 
 
 def _check_form(name: str, said: Introduction) -> None:
