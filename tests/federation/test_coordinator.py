@@ -11,8 +11,8 @@ import pytest
 from tacit.errors import DataError, IncompatibleError, Interrupted, RunDirectoryError, SpecError, Suspended
 from tacit.federation import control, status, wire
 from tacit.federation.coordinator import train, unfinished
+from tacit.federation.join_phase import Participants
 from tacit.federation.messages import Refusal
-from tacit.federation.opening import Participants
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy import lattice

@@ -17,9 +17,9 @@ from pathlib import Path
 from tacit import jsontext
 from tacit.errors import RunDirectoryError
 from tacit.federation import messages
+from tacit.federation.join_phase import JoinPhase, Participants
 from tacit.federation.log import Log
 from tacit.federation.messages import Close, Closed, Join, Meet, Refusal, Signed, Unjoined
-from tacit.federation.opening import Opening, Participants
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -57,7 +57,7 @@ def read_meet(join: Join, path: Path) -> Meet:
     return replace(ClosingState.read(path).meet, run=join.run, agreed=join.agreed)
 
 
-def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable[str] = ()) -> None:
+def close(joining: JoinPhase, path: Path, awaited: Collection[str], over: Iterable[str] = ()) -> None:
     """Ask every site that has not closed a run to close it, and wait for those of `awaited`.
 
     The run is `over` at sites where it holds nothing: they count as closed.
@@ -65,36 +65,36 @@ def close(opening: Opening, path: Path, awaited: Collection[str], over: Iterable
     kept = ClosingState.read(path)
     closed = set(kept.closed) | set(over)
     left = set(Participants.read(path).sites) - closed
-    closed |= _closed(opening, Close(kept.meet.run, kept.meet.agreed), left, left & set(awaited))
+    closed |= _closed(joining, Close(kept.meet.run, kept.meet.agreed), left, left & set(awaited))
     replace(kept, closed=tuple(sorted(closed))).write(path)
 
 
-def withdraw(opening: Opening, join: Join, sites: Collection[str]) -> None:
+def withdraw(joining: JoinPhase, join: Join, sites: Collection[str]) -> None:
     """Close a run that does not begin at all sites, so that it holds no budget where it was joined."""
-    _closed(opening, Close(join.run, join.agreed), sites, sites)
+    _closed(joining, Close(join.run, join.agreed), sites, sites)
 
 
-def _closed(opening: Opening, end: Close, sites: Collection[str], awaited: Collection[str]) -> set[str]:
+def _closed(joining: JoinPhase, end: Close, sites: Collection[str], awaited: Collection[str]) -> set[str]:
     """Ask sites to close a run, wait for some of them, and return those that have."""
     for name in sorted(set(sites) - set(awaited)):
-        opening.transport.send(name, *messages.written(end))
+        joining.transport.send(name, *messages.written(end))
     closed = set()
     requests = dict.fromkeys(sorted(awaited), end)
-    for name, reply in opening.replies(requests, (Closed, Refusal, Unjoined), CLOSING):
+    for name, reply in joining.replies(requests, (Closed, Refusal, Unjoined), CLOSING):
         if isinstance(reply, Closed):
             closed.add(name)
-            opening.log(f"site {name} has closed the run {end.run}", site=name)
+            joining.log(f"site {name} has closed the run {end.run}", site=name)
         else:
-            opening.log(f"site {name} did not close the run {end.run}, which has ended", site=name)
+            joining.log(f"site {name} did not close the run {end.run}, which has ended", site=name)
     return closed
 
 
-def close_finished(opening: Opening, runs: Path, sites: Collection[str], log: Log) -> None:
+def close_finished(joining: JoinPhase, runs: Path, sites: Collection[str], log: Log) -> None:
     """Close the runs of a folder that are finished, at those of these sites that have not closed them."""
     for path in sorted({found.parent for name in (FILE, EARLIER) for found in runs.glob(f"[!.]*/{name}")}):
         try:
             left = set(Participants.read(path).sites) - set(ClosingState.read(path).closed)
             if RunDirectory(path).finished and left & set(sites):
-                close(opening, path, left & set(sites))
+                close(joining, path, left & set(sites))
         except RunDirectoryError as error:
             log(f"a run that has ended cannot be closed: {error}")  # which is no reason not to start another

@@ -19,9 +19,9 @@ from tacit.errors import InputError, Interrupted, RunDirectoryError, SpecError, 
 from tacit.federation import asked, facts, receipts, sum_files
 from tacit.federation.closing import FILE as CLOSING
 from tacit.federation.closing import ClosingState, close, close_finished, read_meet, withdraw
+from tacit.federation.join_phase import FILE, JoinPhase, Participants
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
-from tacit.federation.opening import FILE, Opening, Participants
 from tacit.federation.plan import RUN, Plan, read_plan
 from tacit.federation.remote import Remote
 from tacit.federation.status import StatusWriter
@@ -53,9 +53,9 @@ def train(
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another coordinator runs there. Wait, or stop it.")
         status = StatusWriter(folder, plan)
-        opening = Opening(transport, plan.faults, log, status.waiting, clock)
+        joining = JoinPhase(transport, plan.faults, log, status.waiting, clock)
         try:
-            result = _trained(folder, plan, values, opening, listener, status)
+            result = _trained(folder, plan, values, joining, listener, status)
         except Interrupted as stop:
             status.ended(str(stop))
             raise Interrupted(f"{stop}; give the same command again to continue") from None
@@ -67,10 +67,10 @@ def train(
 
 
 def _trained(
-    folder: Path, plan: Plan, values: Values, opening: Opening, listener: Listener, status: StatusWriter
+    folder: Path, plan: Plan, values: Values, joining: JoinPhase, listener: Listener, status: StatusWriter
 ) -> Result:
     """Gather the sites for a new run, or find those of the one that was started; train, and close the run."""
-    log, known = opening.log, receipts.read(folder)
+    log, known = joining.log, receipts.read(folder)
     test = asked.test_records(folder, values)
     going = unfinished(folder)
     if going is not None and not (going.path / FILE).exists():  # killed before anybody was asked to join
@@ -78,9 +78,9 @@ def _trained(
         going = unfinished(folder)
     if going is None:
         check_unused(folder, values)
-        participants = opening.gathered(plan, asked.declared(folder, values))
+        participants = joining.gathered(plan, asked.declared(folder, values))
         plan.check_records(participants.sites)
-        close_finished(opening, folder / RUNS, participants.sites, log)
+        close_finished(joining, folder / RUNS, participants.sites, log)
         joint = _joint(plan, values, participants, test)
         directory = RunDirectory.create(next_run(folder, plan.name), joint.spec)
         participants.write(directory)
@@ -94,13 +94,13 @@ def _trained(
         log(f"warning: {told}")
     try:
         run = Run(joint.spec, joint.federation, joint.setup, directory)
-        host = partial(_host, joint, opening, status, known)
+        host = partial(_host, joint, joining, status, known)
         try:
             result = together([run], status.heard(listener), host=host, save_every_round=True)[0]
         finally:
             _keep(known, folder, log)
         assert status.remote is not None  # the host of the run
-        close(opening, directory.path, status.remote.cover.present, status.remote.cover.over)
+        close(joining, directory.path, status.remote.cover.present, status.remote.cover.over)
     except InputError:
         directory.discard()  # unless a round was done
         raise
@@ -120,8 +120,8 @@ def close_all(
 ) -> None:
     """Tell the sites of a folder which runs have ended, where a coordinator was killed before it could."""
     plan = read_plan(folder)
-    opening = Opening(transport, plan.faults, log, lambda _: None, clock)
-    close_finished(opening, folder / RUNS, [site.name for site in plan.sites], log)
+    joining = JoinPhase(transport, plan.faults, log, lambda _: None, clock)
+    close_finished(joining, folder / RUNS, [site.name for site in plan.sites], log)
 
 
 def unfinished(folder: Path) -> RunDirectory | None:
@@ -206,38 +206,38 @@ def _joint(
 
 
 def _host(
-    joint: CoordinatedRun, opening: Opening, status: StatusWriter, known: dict[str, Receipt], runs: Sequence[Run],
+    joint: CoordinatedRun, joining: JoinPhase, status: StatusWriter, known: dict[str, Receipt], runs: Sequence[Run],
     _files: ExitStack,
 ) -> Remote:  # fmt: skip
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
     run.check_data()
     try:
-        meet = _opened(joint, opening, run, known)
+        meet = _joined(joint, joining, run, known)
     except InputError:  # a site refuses
-        withdraw(opening, joint.join, joint.sites)
+        withdraw(joining, joint.join, joint.sites)
         raise
     remote = Remote(
-        joint.join, joint.sites, joint.deployment, opening.transport, joint.plan.faults, opening.log, status.asking,
-        lambda remote: run.checkpoint(remote.save(0)), opening.clock, meet, known,
+        joint.join, joint.sites, joint.deployment, joining.transport, joint.plan.faults, joining.log, status.asking,
+        lambda remote: run.checkpoint(remote.save(0)), joining.clock, meet, known,
     )  # fmt: skip
     status.begin(run, remote)
     run.told_by_host = partial(status.told, remote)
     return remote
 
 
-def _opened(joint: CoordinatedRun, opening: Opening, run: Run, known: Mapping[str, Receipt]) -> Meet | None:
+def _joined(joint: CoordinatedRun, joining: JoinPhase, run: Run, known: Mapping[str, Receipt]) -> Meet | None:
     """Let all sites join a run that has not begun; in a secure sum, return the keys of all agents."""
     assert run.directory is not None
     join, begun = joint.join, bool(run.directory.saved())
     if joint.deployment.in_sum is None:
         if not begun:
-            opening.joined(join, joint.sites, known)
+            joining.joined(join, joint.sites, known)
         if not (run.directory.path / CLOSING).exists():  # version 0.2 wrote none
             ClosingState(Meet(join.run, join.agreed, ())).write(run.directory.path)
         return None
     if begun:
         return read_meet(join, run.directory.path)
-    meet = opening.met(join, joint.sites, known)
+    meet = joining.met(join, joint.sites, known)
     ClosingState(meet).write(run.directory.path)
     return meet

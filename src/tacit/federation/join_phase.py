@@ -86,7 +86,7 @@ class Participants:
 
 
 @dataclass(frozen=True)
-class Opening:
+class JoinPhase:
     """The coordinator before the first round: how it speaks to sites, and how long it waits for them."""
 
     transport: Transport
