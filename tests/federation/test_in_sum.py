@@ -16,7 +16,7 @@ from tacit.federation.closing import FILE, ClosingState
 from tacit.federation.coordinator import close_all
 from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Join, Refusal, Unjoined, read, written
-from tacit.federation.remote import Remote
+from tacit.federation.remote import RemoteEngine
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy.summed import Attempt
@@ -314,14 +314,14 @@ def test_a_coordinator_that_is_killed_anywhere_goes_on_to_the_same_model_and_nob
             raise Killed
         return fate(way, who, header)
 
-    whole = Remote.save
+    whole = RemoteEngine.save
 
     def save(engine, r):
         if rng.random() < 0.2:
             raise Killed
         return whole(engine, r)
 
-    monkeypatch.setattr(Remote, "save", save)
+    monkeypatch.setattr(RemoteEngine, "save", save)
     result, kills, room = None, 0, None
     while result is None:
         left[0] = rng.randrange(1, 40)

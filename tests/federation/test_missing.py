@@ -9,7 +9,7 @@ import pytest
 
 from tacit.admm.local_models import LocalModels
 from tacit.errors import IncompatibleError, InputError, Suspended
-from tacit.federation.remote import Remote
+from tacit.federation.remote import RemoteEngine
 from tacit.methods.gradient_descent import cooled
 from tacit.methods.queried import Gathered
 from tacit.privacy import lattice
@@ -147,7 +147,7 @@ def test_gradient_descent_fades_missing_agents_as_admm_with_z_first_does(trained
 def test_a_late_answer_moves_its_agent_with_its_own_w_and_rho(trained, monkeypatch, method):
     of, moved = {}, []
     owner = Gathered if method == "fedgd" else LocalModels
-    move, question = owner.move, Remote.question
+    move, question = owner.move, RemoteEngine.question
 
     def moving(program, p, msg, answer, whole=1.0):
         moved.append((p, msg, answer))
@@ -158,7 +158,7 @@ def test_a_late_answer_moves_its_agent_with_its_own_w_and_rho(trained, monkeypat
         return question(remote, msg, *named)
 
     monkeypatch.setattr(owner, "move", moving)
-    monkeypatch.setattr(Remote, "question", asking)
+    monkeypatch.setattr(RemoteEngine, "question", asking)
     trained(method, late(2, 5))
     _, gradient = known(trained)
     by_agent = [[msg.t for p, msg, _ in moved if p == agent] for agent in range(3)]

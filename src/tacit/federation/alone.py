@@ -27,7 +27,7 @@ from tacit.run.plausible import why_implausible
 from tacit.types import Array
 
 if TYPE_CHECKING:
-    from tacit.federation.remote import Remote
+    from tacit.federation.remote import RemoteEngine
 
 # rounds, each of a whole deadline, after which a question is dropped and the site is asked that of the round. Not
 # seconds: a clock starts anew with the process, and a question that is in no checkpoint would not be counted
@@ -37,7 +37,7 @@ GIVEN_UP = 3
 class Alone:
     """Answers that leave alone."""
 
-    def __init__(self, remote: Remote) -> None:
+    def __init__(self, remote: RemoteEngine) -> None:
         self.remote = remote
         self.standing: Mapping[str, Any] = {}
         self.used: Mapping[str, Any] = {}

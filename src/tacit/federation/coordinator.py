@@ -23,7 +23,7 @@ from tacit.federation.join_phase import FILE, JoinPhase, Participants
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
 from tacit.federation.plan import RUN, Plan, read_plan
-from tacit.federation.remote import Remote
+from tacit.federation.remote import RemoteEngine
 from tacit.federation.status import StatusWriter
 from tacit.jsontext import Values
 from tacit.lock import locked
@@ -208,7 +208,7 @@ def _joint(
 def _host(
     joint: CoordinatedRun, joining: JoinPhase, status: StatusWriter, known: dict[str, Receipt], runs: Sequence[Run],
     _files: ExitStack,
-) -> Remote:  # fmt: skip
+) -> RemoteEngine:  # fmt: skip
     """Let all sites join, and return the engine. A run that has begun lets sites join again when they ask for it."""
     (run,) = runs
     run.check_data()
@@ -217,7 +217,7 @@ def _host(
     except InputError:  # a site refuses
         withdraw(joining, joint.join, joint.sites)
         raise
-    remote = Remote(
+    remote = RemoteEngine(
         joint.join, joint.sites, joint.deployment, joining.transport, joint.plan.faults, joining.log, status.asking,
         lambda remote: run.checkpoint(remote.save(0)), joining.clock, meet, known,
     )  # fmt: skip

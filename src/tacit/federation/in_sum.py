@@ -6,8 +6,8 @@ the others, as a new release of each, and so on while repetitions are left and `
 back take part from the next round on.
 
 What is asked is on disk before it is asked: a checkpoint is written at the end of every round, and here before every
-attempt but the first (`Remote.keep`). It has the number of the attempt and the set. So a restarted coordinator asks the
-same attempt of the same set, and ledgers answer it again, free of cost.
+attempt but the first (`RemoteEngine.keep`). It has the number of the attempt and the set. So a restarted coordinator
+asks the same attempt of the same set, and ledgers answer it again, free of cost.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tacit.run.asking import take_sum
 from tacit.types import Array
 
 if TYPE_CHECKING:
-    from tacit.federation.remote import Remote
+    from tacit.federation.remote import RemoteEngine
 
 SILENT = "no answer came in time"
 
@@ -54,7 +54,7 @@ class Stage:
 class InSum:
     """Answers that leave in secure sums."""
 
-    def __init__(self, remote: Remote, agreed: Agreed) -> None:
+    def __init__(self, remote: RemoteEngine, agreed: Agreed) -> None:
         self.remote, self.agreed = remote, agreed
         self.stage = Stage(0, tuple(sorted(remote.names)), 0, SumAttendance.zero(len(remote.names)))
         self.asking, self.skipped_at = False, 0

@@ -56,7 +56,7 @@ class Cover(Protocol):
         """Continue from what `save` returned; the program is loaded already."""
 
 
-class Remote:
+class RemoteEngine:
     """An engine for one run (tacit.engine.registry.Engine); `sites` lists the agents of each site.
 
     A checkpoint is on disk before any question leaves. `keep` writes one between two attempts of a round. `receipts`
@@ -65,8 +65,8 @@ class Remote:
 
     def __init__(
         self, join: Join, sites: Mapping[str, Sequence[str]], deployment: Deployment, transport: Transport,
-        faults: Faults, log: Log = silent, watch: Callable[[Remote], None] = lambda _: None,
-        keep: Callable[[Remote], None] = lambda _: None, clock: Callable[[], float] = time.monotonic,
+        faults: Faults, log: Log = silent, watch: Callable[[RemoteEngine], None] = lambda _: None,
+        keep: Callable[[RemoteEngine], None] = lambda _: None, clock: Callable[[], float] = time.monotonic,
         meet: Meet | None = None, receipts: dict[str, Receipt] | None = None,
     ) -> None:  # fmt: skip
         from tacit.federation.alone import Alone

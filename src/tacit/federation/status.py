@@ -13,7 +13,7 @@ from tacit import jsontext
 from tacit.errors import RunDirectoryError
 from tacit.federation.log import counted
 from tacit.federation.plan import Plan
-from tacit.federation.remote import Remote
+from tacit.federation.remote import RemoteEngine
 from tacit.jsontext import Values
 from tacit.machine import write_whole
 from tacit.measures import MEASURES, measured
@@ -34,10 +34,10 @@ class StatusWriter:
         self.path, self.plan = folder / FILE, plan
         self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
         self.written = -float("inf")
-        self.remote: Remote | None = None
+        self.remote: RemoteEngine | None = None
         self.dp_delta = 1.0
 
-    def begin(self, run: Run, remote: Remote) -> None:
+    def begin(self, run: Run, remote: RemoteEngine) -> None:
         """Say of which run the rest is said, and who knows of its agents."""
         self.remote = remote
         self.dp_delta = run.spec.privacy.dp_delta
@@ -51,7 +51,7 @@ class StatusWriter:
         self.said["sites"] = {site.name: {"here": site.name not in sites} for site in self.plan.sites}
         self._write()
 
-    def asking(self, _remote: Remote) -> None:
+    def asking(self, _remote: RemoteEngine) -> None:
         """Say whom the coordinator waits for in a round."""
         if time.monotonic() - self.written >= OFTEN:
             self._tell()
@@ -71,7 +71,7 @@ class StatusWriter:
         self.said |= {"state": FINISHED} if reason is None else {"state": STOPPED, "reason": reason}
         self._tell()
 
-    def told(self, remote: Remote) -> dict[str, Any]:
+    def told(self, remote: RemoteEngine) -> dict[str, Any]:
         """Return what the result says of a federation: who took part, and what the coordinator knows of their cost."""
         heads = {name: remote.receipts[name].head for name in remote.names if name in remote.receipts}
         took_part = {name: self._agent(remote, name) | {"site": site}
@@ -84,7 +84,7 @@ class StatusWriter:
             self.said |= self.remote.cover.standing
         self._write()
 
-    def _sites(self, remote: Remote) -> Values:
+    def _sites(self, remote: RemoteEngine) -> Values:
         now, clock = time.time(), remote.clock()
         sites = {}
         for site, agents in remote.sites.items():
@@ -99,7 +99,7 @@ class StatusWriter:
             }
         return sites
 
-    def _agent(self, remote: Remote, name: str) -> dict[str, Any]:
+    def _agent(self, remote: RemoteEngine, name: str) -> dict[str, Any]:
         """Return the counts of an agent, and the price of the releases that came and of all that it was asked for.
 
         An answer may be paid for and lost: the agent's own ledger is between the two.
@@ -111,7 +111,7 @@ class StatusWriter:
             "epsilon_at_most": self._price(remote, asked),
         }  # fmt: skip
 
-    def _price(self, remote: Remote, releases: int) -> float:
+    def _price(self, remote: RemoteEngine, releases: int) -> float:
         return cap_of(remote.deployment.first_agreement.first(releases), self.dp_delta) if releases else 0.0
 
     def _write(self) -> None:
@@ -121,7 +121,7 @@ class StatusWriter:
             write_whole(self.path, lambda file: file.write(text.encode()))
 
 
-def _reason(remote: Remote, name: str) -> dict[str, str]:
+def _reason(remote: RemoteEngine, name: str) -> dict[str, str]:
     return {"reason": remote.reasons[name]} if name in remote.reasons else {}
 
 
