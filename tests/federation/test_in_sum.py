@@ -16,7 +16,7 @@ from tacit.federation.closing import FILE, ClosingState
 from tacit.federation.coordinator import close_all
 from tacit.federation.exchange import ASKED_AGAIN
 from tacit.federation.messages import REPLIES, Join, Refusal, Unjoined, read, written
-from tacit.federation.remote import RemoteEngine
+from tacit.federation.remote_engine import RemoteEngine
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy.summed import Attempt

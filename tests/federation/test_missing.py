@@ -9,7 +9,7 @@ import pytest
 
 from tacit.admm.local_models import LocalModels
 from tacit.errors import IncompatibleError, InputError, Suspended
-from tacit.federation.remote import RemoteEngine
+from tacit.federation.remote_engine import RemoteEngine
 from tacit.methods.gradient_descent import cooled
 from tacit.methods.queried import Gathered
 from tacit.privacy import lattice

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.errors import DataError, SpecError, Suspended
-from tacit.federation import alone, folders, status
+from tacit.federation import folders, individual_rounds, status
 from tacit.federation.plan import read_plan
 from tacit.run import plausible
 from tests.federation.room import Room, close, folder, go, services
@@ -34,7 +34,7 @@ def checked(monkeypatch):
         seen.append((deployment, p, t))
         return plausible.why_implausible(deployment, p, t, answer)
 
-    monkeypatch.setattr(alone, "why_implausible", check)
+    monkeypatch.setattr(individual_rounds, "why_implausible", check)
     return seen
 
 

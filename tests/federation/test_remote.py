@@ -12,9 +12,9 @@ import pytest
 from tacit.cli import main
 from tacit.errors import Suspended
 from tacit.federation import status
-from tacit.federation.alone import Alone
+from tacit.federation.individual_rounds import IndividualRounds
 from tacit.federation.messages import Refusal, written
-from tacit.federation.remote import RemoteEngine
+from tacit.federation.remote_engine import RemoteEngine
 from tacit.privacy import lattice
 from tacit.run.directory import RunDirectory
 from tests.federation import sites as small
@@ -209,7 +209,7 @@ def test_a_coordinator_that_is_killed_anywhere_goes_on_to_the_same_model(quick, 
         monkeypatch.setattr(owner, name, dying)
 
     for owner, name in ((Room, "send"), (Room, "received"), (RunDirectory, "checkpoint"), (RunDirectory, "append"),
-                        (RunDirectory, "finish"), (RemoteEngine, "save"), (Alone, "_conclude")):  # fmt: skip
+                        (RunDirectory, "finish"), (RemoteEngine, "save"), (IndividualRounds, "_conclude")):  # fmt: skip
         mortal(owner, name)
     result, kills = None, 0
     while result is None:

@@ -24,7 +24,7 @@ MUTANTS = (
     Mutant("a run that ends for an answer holds its budget", "run/train.py",
            'deploy.end(run.spec, run.deployed, "an answer was not plausible")', "pass",
            CHECK + "test_no_model_moves_by_a_round_with_such_an_answer_and_its_answers_are_paid_for"),
-    Mutant("a coordinator gives every agent the records of the first", "federation/alone.py",
+    Mutant("a coordinator gives every agent the records of the first", "federation/individual_rounds.py",
            "why_implausible(remote.deployment, remote.place[name],", "why_implausible(remote.deployment, 0,",
            SITE + "test_an_answer_beyond_the_threshold_is_missing_and_log_and_status_name_the_agent"),
     Mutant("numbers that are not finite pass", "run/plausible.py",

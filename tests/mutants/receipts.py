@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant("a coordinator forgets receipts between runs", "federation/coordinator.py",
            "        receipts.write(folder, known)\n", "        pass\n",
            SITE + "test_a_coordinator_keeps_the_last_receipt_of_each_agent_and_the_result_holds_its_head"),
-    Mutant("a checkpoint holds no receipts", "federation/remote.py",
+    Mutant("a checkpoint holds no receipts", "federation/remote_engine.py",
            "        self.receipts |= kept_receipts.later(", "        _ = dict() | kept_receipts.later(",
            SITE + "test_a_coordinator_that_is_killed_in_a_run_shows_what_it_had_heard"),
     Mutant("a checkpoint replaces later receipts", "federation/receipts.py",

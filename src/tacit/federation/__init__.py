@@ -15,8 +15,9 @@ listen        the Unix socket of that process
 courier       the Flower ClientApp: it carries messages to that socket, and has access to nothing
 plan, asked   the coordinator's folder: its sites and faults, and the run that it asks for
 join_phase    before the first round: sites introduce themselves and join; differences: of what they declare
-remote        the engine of the coordinator: questions out, answers in
-alone, in_sum rounds whose answers leave alone, or in sums, if some are missing; sum_stops: why a sum is suspended
+remote_engine the engine of the coordinator: questions out, answers in
+individual_rounds, sum_rounds
+              rounds of individual answers, or of sums, if some are missing; sum_stops: why a sum is suspended
 closing       the end of a run at its sites: budget is freed, keys are deleted
 exchange      who is asked and who has answered, over a transport that promises nothing
 attendance    counts of who took part

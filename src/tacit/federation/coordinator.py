@@ -1,7 +1,7 @@
 """The coordinator of a federation: it reads its folder, gathers the sites, and starts or resumes the run.
 
 The run is an ordinary one (tacit.run): its directory, records, checkpoint and result are those of `tacit train`. What
-differs is the engine (tacit.federation.remote), and that a checkpoint is on disk before any question leaves.
+differs is the engine (tacit.federation.remote_engine), and that a checkpoint is on disk before any question leaves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tacit.federation.join_phase import FILE, JoinPhase, Participants
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
 from tacit.federation.plan import RUN, Plan, read_plan
-from tacit.federation.remote import RemoteEngine
+from tacit.federation.remote_engine import RemoteEngine
 from tacit.federation.status import StatusWriter
 from tacit.jsontext import Values
 from tacit.lock import locked
@@ -100,7 +100,7 @@ def _trained(
         finally:
             _keep(known, folder, log)
         assert status.remote is not None  # the host of the run
-        close(joining, directory.path, status.remote.cover.present, status.remote.cover.over)
+        close(joining, directory.path, status.remote.strategy.present, status.remote.strategy.over)
     except InputError:
         directory.discard()  # unless a round was done
         raise

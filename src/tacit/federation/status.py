@@ -13,7 +13,7 @@ from tacit import jsontext
 from tacit.errors import RunDirectoryError
 from tacit.federation.log import counted
 from tacit.federation.plan import Plan
-from tacit.federation.remote import RemoteEngine
+from tacit.federation.remote_engine import RemoteEngine
 from tacit.jsontext import Values
 from tacit.machine import write_whole
 from tacit.measures import MEASURES, measured
@@ -76,12 +76,12 @@ class StatusWriter:
         heads = {name: remote.receipts[name].head for name in remote.names if name in remote.receipts}
         took_part = {name: self._agent(remote, name) | {"site": site}
                      for site, agents in remote.sites.items() for name in agents}  # fmt: skip
-        return {"ledger_heads": heads, "took_part": took_part} | dict(remote.cover.used)
+        return {"ledger_heads": heads, "took_part": took_part} | dict(remote.strategy.used)
 
     def _tell(self) -> None:
         if self.remote is not None:
             self.said |= {"asking": self.remote.t, "sites": self._sites(self.remote)}
-            self.said |= self.remote.cover.standing
+            self.said |= self.remote.strategy.standing
         self._write()
 
     def _sites(self, remote: RemoteEngine) -> Values:
@@ -104,7 +104,7 @@ class StatusWriter:
 
         An answer may be paid for and lost: the agent's own ledger is between the two.
         """
-        p, counts = remote.place[name], remote.cover.attendance
+        p, counts = remote.place[name], remote.strategy.attendance
         released, asked = int(counts.released[p]), int(counts.asked[p])
         return counts.of(p) | {
             "released": released, "epsilon": self._price(remote, released),

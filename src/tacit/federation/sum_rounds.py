@@ -23,12 +23,12 @@ from tacit.federation import sum_stops
 from tacit.federation.attendance import SumAttendance
 from tacit.federation.exchange import AT_MOST, CollectedAnswers
 from tacit.federation.log import counted
-from tacit.privacy.summed import InSum as Agreed
+from tacit.privacy.summed import InSum
 from tacit.run.asking import take_sum
 from tacit.types import Array
 
 if TYPE_CHECKING:
-    from tacit.federation.remote import RemoteEngine
+    from tacit.federation.remote_engine import RemoteEngine
 
 SILENT = "no answer came in time"
 
@@ -51,10 +51,10 @@ class Stage:
         return Stage(0, tuple(sorted(peers)), self.repeated, attendance)
 
 
-class InSum:
-    """Answers that leave in secure sums."""
+class SumRounds:
+    """Rounds whose answers leave in secure sums."""
 
-    def __init__(self, remote: RemoteEngine, agreed: Agreed) -> None:
+    def __init__(self, remote: RemoteEngine, agreed: InSum) -> None:
         self.remote, self.agreed = remote, agreed
         self.stage = Stage(0, tuple(sorted(remote.names)), 0, SumAttendance.zero(len(remote.names)))
         self.asking, self.skipped_at = False, 0

@@ -27,15 +27,15 @@ from tacit.run.plausible import why_implausible
 from tacit.types import Array
 
 if TYPE_CHECKING:
-    from tacit.federation.remote import RemoteEngine
+    from tacit.federation.remote_engine import RemoteEngine
 
 # rounds, each of a whole deadline, after which a question is dropped and the site is asked that of the round. Not
 # seconds: a clock starts anew with the process, and a question that is in no checkpoint would not be counted
 GIVEN_UP = 3
 
 
-class Alone:
-    """Answers that leave alone."""
+class IndividualRounds:
+    """Rounds whose answers leave one by one, each with its full noise."""
 
     def __init__(self, remote: RemoteEngine) -> None:
         self.remote = remote

@@ -1,7 +1,8 @@
 """The engine of a federated run: it asks the sites and takes their answers (tacit.run.asking).
 
-How the answers leave decides what a missing one means. `Alone` goes on without it (tacit.federation.alone), and `InSum`
-asks the others again (tacit.federation.in_sum). Everything else is the same for both, and here.
+The cover of the answers decides what happens if one is missing. `IndividualRounds` continues without it
+(tacit.federation.individual_rounds), and `SumRounds` asks the others again (tacit.federation.sum_rounds). The rest is
+the same for both, and here.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from tacit.run.deployment import Deployment
 from tacit.types import Array
 
 
-class Cover(Protocol):
-    """The part of the engine that the cover of the answers decides."""
+class RoundStrategy(Protocol):
+    """The part of the engine that depends on the cover of the answers: rounds of individual answers, or of sums."""
 
     @property
     def attendance(self) -> Attendance | SumAttendance:
@@ -69,8 +70,8 @@ class RemoteEngine:
         keep: Callable[[RemoteEngine], None] = lambda _: None, clock: Callable[[], float] = time.monotonic,
         meet: Meet | None = None, receipts: dict[str, Receipt] | None = None,
     ) -> None:  # fmt: skip
-        from tacit.federation.alone import Alone
-        from tacit.federation.in_sum import InSum
+        from tacit.federation.individual_rounds import IndividualRounds
+        from tacit.federation.sum_rounds import SumRounds
 
         self.names = [name for name, _ in join.agents]
         self.place = {name: p for p, name in enumerate(self.names)}
@@ -82,14 +83,16 @@ class RemoteEngine:
             transport, join, faults.resend, log, clock, self._unfit, self.sites, self.receipts, meet
         )
         self.program = deployment.program(faults.missing == "reuse" and deployment.in_sum is None)
-        self.cover: Cover = Alone(self) if deployment.in_sum is None else InSum(self, deployment.in_sum)
+        self.strategy: RoundStrategy = (
+            IndividualRounds(self) if deployment.in_sum is None else SumRounds(self, deployment.in_sum)
+        )
         self.path = "federation" if deployment.in_sum is None else "federation, secure sum"
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round."""
         (msg,) = msgs
         self.t = msg.t
-        return [self.cover.exchange(msg)]
+        return [self.strategy.exchange(msg)]
 
     def question(
         self, msg: Broadcast, agents: Sequence[str], attempt: int = 0, peers: tuple[str, ...] = ()
@@ -112,10 +115,11 @@ class RemoteEngine:
 
     def save(self, _r: int) -> dict[str, Array]:
         """Return all that the next question needs."""
-        return {**self.program.save(), **self.cover.save(), "receipts": kept_receipts.saved(self.receipts, self.names)}
+        last = kept_receipts.saved(self.receipts, self.names)
+        return {**self.program.save(), **self.strategy.save(), "receipts": last}
 
     def load(self, _r: int, saved: dict[str, Array]) -> None:
         """Continue from what `save` returned."""
         self.program.load(saved)
-        self.cover.load(saved)
+        self.strategy.load(saved)
         self.receipts |= kept_receipts.later(kept_receipts.loaded(saved["receipts"], self.names), self.receipts)
