@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tacit.errors import InputError, SpecError, Unfit
-from tacit.federation import agreement
-from tacit.federation.agreement import AT_MOST, DEFAULTS, LONGEST_SPEC, OURS, UNREAD, spec_of
+from tacit.federation import site_policy
 from tacit.federation.messages import Join, Refusal, written
+from tacit.federation.site_policy import AT_MOST, DEFAULTS, LONGEST_SPEC, OURS, UNREAD, spec_of
 from tacit.privacy.history import Limit
 from tacit.run import build
 from tacit.run.presets import preset
@@ -272,13 +272,13 @@ def test_a_text_that_is_no_spec_is_refused_at_once(site, text):
 @pytest.mark.parametrize("name", ["nested", "tables", "dots", "inline"])
 def test_nested_keys_are_not_parsed(monkeypatch, name):
     """A parser takes seconds for them on some machines, and fails early on others."""
-    monkeypatch.setattr(agreement, "toml", None)
+    monkeypatch.setattr(site_policy, "toml", None)
     with pytest.raises(Unfit, match="of the spec is neither"):
         spec_of(TEXTS[name])
 
 
 def test_a_text_that_is_too_long_is_not_parsed(monkeypatch):
-    monkeypatch.setattr(agreement, "toml", None)
+    monkeypatch.setattr(site_policy, "toml", None)
     with pytest.raises(Unfit, match="a spec has at most"):
         spec_of("#" * (LONGEST_SPEC + 1))
 

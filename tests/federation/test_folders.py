@@ -8,10 +8,10 @@ from tacit import toml
 from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, demonstration, folders
-from tacit.federation.agreement import spec_of
 from tacit.federation.asked import read_run
 from tacit.federation.plan import Faults, read_plan
 from tacit.federation.site import read
+from tacit.federation.site_policy import spec_of
 from tacit.run.presets import preset
 from tacit.run.sources import GIVEN
 from tests.federation.sites import records, write_table

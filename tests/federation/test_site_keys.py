@@ -10,9 +10,9 @@ import pytest
 from tacit import toml
 from tacit.errors import SpecError
 from tacit.federation import folders
-from tacit.federation.agreement import DEFAULTS, NOT_ASKED, Agreement, askable
 from tacit.federation.site import read
 from tacit.federation.site_keys import TABLES, SiteKey
+from tacit.federation.site_policy import DEFAULTS, NOT_ASKED, SitePolicy, askable
 from tacit.run.spec import keys
 from tests.federation.sites import join, make, service, spec, told
 
@@ -73,7 +73,7 @@ def known():
 
 CANDIDATES = sorted(
     {key.name for some in TABLES.values() for key in some}
-    | set(keys()) | {each.name for each in fields(Agreement)} | {"method.colluding", "method.x", "run", "peers", "id"}
+    | set(keys()) | {each.name for each in fields(SitePolicy)} | {"method.colluding", "method.x", "run", "peers", "id"}
 )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_a_comment_that_shows_a_default_allows_what_was_allowed_without_it(tmp_p
 def test_what_may_be_listed_is_every_key_of_a_spec_but_those_that_no_run_asks():
     assert {key.name for key in askable()} == set(keys()) - NOT_ASKED - {"privacy.colluding"}
     assert {key.name: key.default for key in TABLES["agree"] if key.name not in ("runs", "agents", "queries")} == {
-        name: getattr(Agreement(), name) for name in ("fewest_agents", "most_agents", "fewest_records")
+        name: getattr(SitePolicy(), name) for name in ("fewest_agents", "most_agents", "fewest_records")
     }
     shown = {key.name: key.shown for key in askable()}
     assert {key: tuple(shown[key]) if isinstance(shown[key], list) else (shown[key],) for key in DEFAULTS} == DEFAULTS

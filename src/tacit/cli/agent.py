@@ -67,8 +67,8 @@ def run_check(options: argparse.Namespace) -> int:
     the largest run that is agreed to fits under the limit. Nothing is made or changed.
     """
     from tacit.federation import accounts, facts
-    from tacit.federation.agreement import AT_MOST, DEFAULTS
     from tacit.federation.site import load, read
+    from tacit.federation.site_policy import AT_MOST, DEFAULTS
     from tacit.machine import name_conflict
 
     site, conflict = read(options.file), name_conflict()
@@ -175,7 +175,7 @@ def _pin(name: str, key: str) -> str:
 
 def _sums(site: Site) -> Values:
     """What a site file says of secure sums, and whose keys it has; a key file that others may read is an error."""
-    from tacit.federation.agreement import USUAL_REPEATED
+    from tacit.federation.site_policy import USUAL_REPEATED
 
     config = site.sum
     if config is None:

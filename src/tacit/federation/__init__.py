@@ -8,7 +8,7 @@ site          the site file: what an institution holds, limits and agrees to; si
 sum_config    its section [sum]: whom it adds up with in secure sums, and its own signing keys
 ledger_files  ledgers, witnesses and backups of a site; restore puts back what was lost
 facts         what both sides know of all records; the records of a site after a feature map
-agreement     what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
+site_policy   what a run may ask of a site, key by key; headroom: whether the largest such run fits under the limit
 service       the institution's process: it owns records, gate, noise and ledger, and answers messages
 run_service   its agents in one run, each answering by itself; sum_service: their keys in a secure sum
 listen        the Unix socket of that process

@@ -12,10 +12,10 @@ from tacit.data import sources
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
-from tacit.federation.agreement import usual_repetitions
 from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME, is_name
 from tacit.federation.plan import RUN, Faults
+from tacit.federation.site_policy import usual_repetitions
 from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
 from tacit.privacy.chain import canonical

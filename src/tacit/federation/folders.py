@@ -24,9 +24,9 @@ from tacit._version import __version__
 from tacit.data.sources import NAMED
 from tacit.errors import InputError, RunDirectoryError, SpecError
 from tacit.federation import certificates, commands, site_keys, sum_files
-from tacit.federation.agreement import NOT_ASKED, askable
 from tacit.federation.asked import OF_TEST, TRANSFORMS, check_name
 from tacit.federation.plan import FEDERATION, PLAIN, RUN
+from tacit.federation.site_policy import NOT_ASKED, askable
 from tacit.jsontext import Values
 from tacit.run.presets import preset
 from tacit.run.rules import USUAL_ROUNDS

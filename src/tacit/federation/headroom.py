@@ -17,10 +17,10 @@ from typing import Any
 
 from tacit.errors import IncompatibleError, InputError, Refused, Unfit
 from tacit.federation import facts
-from tacit.federation.agreement import AT_MOST, DEFAULTS, Agreement, usual_repetitions
 from tacit.federation.log import reason
 from tacit.federation.messages import Counts
 from tacit.federation.site import Holding, Site
+from tacit.federation.site_policy import AT_MOST, DEFAULTS, SitePolicy, usual_repetitions
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import upward
 from tacit.privacy.history import Limit
@@ -123,7 +123,7 @@ def largest(site: Site, own: Federation) -> AgreedRun:
     return max(found, key=lambda run: run.terms.epsilon)
 
 
-def _combinations(agree: Agreement) -> Iterator[dict[str, Any]]:
+def _combinations(agree: SitePolicy) -> Iterator[dict[str, Any]]:
     """Yield the values of runs that an agreement allows, numbers as large as it allows them."""
     listed = {**DEFAULTS, **agree.values}
     fixed = {key: max(some) if key in AT_MOST else some[0] for key, some in listed.items()}

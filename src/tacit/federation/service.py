@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError, Unfit
 from tacit.federation import facts, ledger_files, wire
-from tacit.federation.agreement import spec_of
 from tacit.federation.log import Log, counted, reason, silent
 from tacit.federation.messages import (
     REQUESTS,
@@ -36,6 +35,7 @@ from tacit.federation.messages import (
 )
 from tacit.federation.run_service import Entrant, ServiceContext, SiteRun
 from tacit.federation.site import Holding, Site, load
+from tacit.federation.site_policy import spec_of
 from tacit.machine import cores
 from tacit.privacy.budget import upward
 from tacit.privacy.ledger import Ledger

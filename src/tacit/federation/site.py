@@ -4,7 +4,7 @@
     [limit]     epsilon and dp_delta that the ledger of each agent allows over all runs
     [data]      keys of the section [data] of a spec that all agents of the site share: schema, class_names, ...
     [[agent]]   the agents: their records, and the names of these in the ledgers
-    [agree]     what runs may ask (tacit.federation.agreement)
+    [agree]     what runs may ask (tacit.federation.site_policy)
     [sum]       whom the site adds up with in secure sums (tacit.federation.sum_config); else none
 
 The keys are in tacit.federation.site_keys. Paths are taken from the folder of the file.
@@ -23,10 +23,10 @@ from tacit.data.schema import read as read_schema
 from tacit.data.spec import DataSpec
 from tacit.errors import DataError, IncompatibleError, InputError, SpecError, unknown
 from tacit.federation import facts
-from tacit.federation.agreement import Agreement, agreement
 from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME
 from tacit.federation.site_keys import default, names
+from tacit.federation.site_policy import SitePolicy, site_policy
 from tacit.federation.sum_config import KEYS, SumConfig, sum_config
 from tacit.jsontext import Values
 from tacit.privacy.history import Limit
@@ -64,7 +64,7 @@ class Site:
     limit: Limit
     data: DataSpec
     agents: tuple[Holding, ...]
-    agree: Agreement
+    agree: SitePolicy
     sum: SumConfig | None = None  # of a site that takes part in secure sums
 
 
@@ -85,7 +85,7 @@ def read(path: str | Path, with_data: bool = True) -> Site:
             f"{source}: site.witness shows that site.ledger was put back, so that the two cannot be one directory, nor "
             "one inside the other: name a directory beside it, or on another disk."
         )
-    agree = agreement(_section(source, document, "agree"), source)
+    agree = site_policy(_section(source, document, "agree"), source)
     config = sum_config(_section(source, document, "sum", KEYS), source, folder) if "sum" in document else None
     if config is None and "sum" in agree.values.get("privacy.trust", ()):
         raise SpecError(f"{source}: agree.privacy.trust allows secure sums, and nobody is pinned: add a section [sum].")

@@ -1,7 +1,7 @@
 """Keys of a site file, each defined once: the parser knows these names, and `tacit federate init` writes all of them.
 
 docs/site-file.md shows the same tables (tests/federation/test_site_keys.py). The keys of a run that [agree] may list
-are those of a spec: tacit.federation.agreement.
+are those of a spec: tacit.federation.site_policy.
 """
 
 from __future__ import annotations

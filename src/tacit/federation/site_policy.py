@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tacit import toml
-from tacit.agent import agreement as asked
+from tacit.agent.agreement import Agreement
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, Unfit, unknown
 from tacit.federation.log import counted
@@ -65,7 +65,7 @@ _EXAMPLES: Values = {
 
 
 @dataclass(frozen=True)
-class Agreement:
+class SitePolicy:
     """What runs may ask of a site. `values` lists what the keys that the site names may be."""
 
     values: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Agreement:
     def restrictions(self) -> dict[str, str]:
         """Return who may take part, in which runs, and what may be asked, as far as the site file restricts it."""
         found = {name: getattr(self, name) for name in names("agree")}
-        usual = {name: getattr(Agreement(), name) for name in found}
+        usual = {name: getattr(SitePolicy(), name) for name in found}
         return {name: _in_words(value) for name, value in found.items() if value != usual[name]}
 
     def check_run(self, run: str, own: Iterable[str], agents: Counts) -> None:
@@ -99,7 +99,7 @@ class Agreement:
         if sum(count for _, count in agents) < self.fewest_records:
             raise Unfit(f"the run has fewer records than agree.fewest_records = {self.fewest_records}.")
 
-    def check_queries(self, agreed: asked.Agreement) -> None:
+    def check_queries(self, agreed: Agreement) -> None:
         """Refuse a run whose list has a query that the site does not allow, or more questions than it allows."""
         for name, count in agreed.answers.items():
             most = count if self.queries is None else self.queries.get(name, 0)
@@ -171,7 +171,7 @@ def spec_of(text: str) -> Spec:
     return Spec().with_values(toml.parsed(text, "the spec of the run")).checked()
 
 
-def agreement(section: Values, source: str) -> Agreement:
+def site_policy(section: Values, source: str) -> SitePolicy:
     """The section [agree] of a site file, checked; keys of a spec may stand in quotes or in sections of their own."""
     flat: Values = {}
     for name, value in section.items():
@@ -191,7 +191,7 @@ def agreement(section: Values, source: str) -> Agreement:
             raise SpecError(f"{source}: agree.{name} is a whole number of at least 1.")
     if "queries" in plain:
         plain["queries"] = None if plain["queries"] == "*" else _queries(plain["queries"], source)
-    return Agreement(values, **plain)
+    return SitePolicy(values, **plain)
 
 
 def askable(preset_name: str = "sound", algorithm: str = "objt") -> tuple[SiteKey, ...]:
