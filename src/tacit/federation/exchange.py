@@ -40,8 +40,8 @@ AT_MOST = 1.0  # seconds that we wait for a message before we look at the clock,
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What a site was asked, and the broadcast of its round.
+class PendingQuestion:
+    """A question that a site has not answered, and the broadcast of its round.
 
     `since` is when it was first asked, `sent` when it was sent last. `refused` is set where the site has refused, or
     has sent what is no answer, again and again: it may still answer, but nobody waits for that.
@@ -69,7 +69,7 @@ class CollectedAnswers:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose answer was refused
 
-    def take(self, question: Question, answer: Answer) -> None:
+    def take(self, question: PendingQuestion, answer: Answer) -> None:
         """Take the answer of a site, and drop the reasons against what it sent before."""
         asked = question.asked.asked
         self.reasons = {name: why for name, why in self.reasons.items() if name not in asked}
@@ -105,7 +105,7 @@ class SiteMailbox:
     sites: Mapping[str, Sequence[str]]
     receipts: Mapping[str, Receipt]
     meet: Meet | None = None
-    out: dict[str, Question] = field(default_factory=dict)  # by site; a site that is not there has answered
+    out: dict[str, PendingQuestion] = field(default_factory=dict)  # by site; a site that is not there has answered
     seen: dict[str, float] = field(default_factory=dict)  # when a site was last heard of
     joined: dict[str, float] = field(default_factory=dict)  # when a site was last asked to join again
     there: set[str] = field(default_factory=set)  # sites that have met the others, or answered, since this was emptied
@@ -146,7 +146,7 @@ class SiteMailbox:
             watch()
         return heard
 
-    def _hear(self, site: str, question: Question, answer: Answer | str, heard: CollectedAnswers) -> None:
+    def _hear(self, site: str, question: PendingQuestion, answer: Answer | str, heard: CollectedAnswers) -> None:
         """Take the answer of a site, or note why it is none."""
         ask = question.asked
         if isinstance(answer, Answer) and (wrong := self.unfit(ask, answer)):
@@ -165,7 +165,7 @@ class SiteMailbox:
                 told = f"{_place_of(ask)}: agent {name}: {heard.reasons[name]}"
                 self.log(told, site=site, agent=name, t=ask.t)
 
-    def answers(self, seconds: float) -> Iterator[tuple[str, Question, Answer | str]]:
+    def answers(self, seconds: float) -> Iterator[tuple[str, PendingQuestion, Answer | str]]:
         """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""
         for site, header, body in self.transport.received(seconds):
             if site not in self.strays:
@@ -187,7 +187,7 @@ class SiteMailbox:
             elif (found := self._read(site, question, message)) is not None:
                 yield site, question, found
 
-    def _introduces(self, site: str, question: Question | None, message: Message) -> bool:
+    def _introduces(self, site: str, question: PendingQuestion | None, message: Message) -> bool:
         """Let a site meet the others, whether a question is out there or not; tell whether the message was about that.
 
         Met, or an answer of whatever age, is a sign of life.
@@ -211,7 +211,7 @@ class SiteMailbox:
         if self.meet is not None:
             self.transport.send(site, *messages.written(self.meet))
 
-    def _read(self, site: str, question: Question, message: Message) -> Answer | str | None:
+    def _read(self, site: str, question: PendingQuestion, message: Message) -> Answer | str | None:
         if isinstance(message, Answer) and _place(message) == _place(question.asked):
             return message
         if isinstance(message, Answer) and _place(message) > _place(question.asked):

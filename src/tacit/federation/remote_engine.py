@@ -16,7 +16,7 @@ import numpy as np
 from tacit.admm.messages import Broadcast
 from tacit.federation import receipts as kept_receipts
 from tacit.federation.attendance import Attendance, SumAttendance
-from tacit.federation.exchange import Question, SiteMailbox, unfit
+from tacit.federation.exchange import PendingQuestion, SiteMailbox, unfit
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Answer, Ask, Join, Meet, Receipt, Transport
 from tacit.federation.plan import Faults
@@ -96,14 +96,14 @@ class RemoteEngine:
 
     def question(
         self, msg: Broadcast, agents: Sequence[str], attempt: int = 0, peers: tuple[str, ...] = ()
-    ) -> Question:
+    ) -> PendingQuestion:
         """Return the question of a round to some agents of a site."""
         shared = self.deployment.first_agreement.at(msg.t).query.additive
         places = [0] if shared else [self.place[name] for name in agents]
         each = [self.program.parameters(msg, p) for p in places]
         rows = {part: np.stack([one[part] for one in each]) for part in each[0]}
         ask = Ask(self.join.run, self.join.agreed, msg.t, attempt, tuple(agents), peers, rows)
-        return Question(ask, msg, self.clock())
+        return PendingQuestion(ask, msg, self.clock())
 
     def mask(self, names: Collection[str]) -> Array:
         """Return for each agent whether it has one of these names."""
