@@ -38,7 +38,7 @@ from tacit.federation.rehearsal import free_ports
 from tests.distributed.conftest import until
 
 ASK = messages.Ask("r", "a" * 64, 3, 0, ("x", "y"), (), {"point": np.arange(6.0).reshape(1, 2, 3)})
-EMPTY = messages.Answer("r", 3, 0, (), ("x",), np.zeros((0, 6), np.uint64))
+EMPTY = messages.SiteAnswer("r", 3, 0, (), ("x",), np.zeros((0, 6), np.uint64))
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ from tacit.federation.messages import (
     REPLIES,
     REQUESTS,
     VERSION,
-    Answer,
     Ask,
     Close,
     Closed,
@@ -31,6 +30,7 @@ from tacit.federation.messages import (
     Receipt,
     Refusal,
     Signed,
+    SiteAnswer,
     Unjoined,
     read,
     written,
@@ -63,7 +63,7 @@ def answers(draw):
     half = len(names) // 2
     given = tuple(replace(draw(RECEIPTS), agent=who) for who in names[:half])
     words = np.array(draw(st.lists(WORDS, min_size=5 * half, max_size=5 * half)), np.uint64).reshape(half, 5)
-    return Answer(draw(NAMES), draw(ROUNDS), draw(ATTEMPTS), given, tuple(names[half:]), words)
+    return SiteAnswer(draw(NAMES), draw(ROUNDS), draw(ATTEMPTS), given, tuple(names[half:]), words)
 
 
 MESSAGES = st.one_of(
@@ -145,7 +145,7 @@ SIGN = Signed("a", "0" * 64, "1" * 128)
 SUMS = [
     Joined("r", ("a",), (SIGN,)), Meet("r", "0" * 64, (SIGN,)), Met("r"),
     replace(ASK, peers=("a", "b")),
-    Answer("r", 3, 1, (RECEIPT,), ("b",), np.zeros((1, 6), np.uint64)), Close("r", "0" * 64), Closed("r"),
+    SiteAnswer("r", 3, 1, (RECEIPT,), ("b",), np.zeros((1, 6), np.uint64)), Close("r", "0" * 64), Closed("r"),
 ]  # fmt: skip
 ROWS = [
     [{"agent": "a"}], [{"agent": "a", "key": "0" * 64, "signature": "1" * 128, "more": 1}], [None],
@@ -205,13 +205,13 @@ def test_words_pass_bit_for_bit_also_those_that_would_be_no_numbers():
     """A masked word is any of 2^64: also what a float64 would call NaN, signalling or not, or an infinity."""
     some = [0, 1, 2**63, 2**64 - 1, 0x7FF0000000000001, 0xFFF8000000000000, 0x7FF0000000000000, 0x8000000000000000]
     words = np.array([some, some[::-1]], np.uint64)
-    sent = Answer("r", 1, 0, (RECEIPT, replace(RECEIPT, agent="b")), (), words)
+    sent = SiteAnswer("r", 1, 0, (RECEIPT, replace(RECEIPT, agent="b")), (), words)
     header, body = written(sent)
     assert body == b"".join(word.to_bytes(8, "little") for row in words.tolist() for word in row)
     found = read(wire.parsed(json.dumps(header)), body, REPLIES)
     assert found.words.dtype == np.uint64
     assert found.words.tolist() == words.tolist()
-    turned = written(Answer("r", 1, 0, sent.given, (), np.asfortranarray(words)))
+    turned = written(SiteAnswer("r", 1, 0, sent.given, (), np.asfortranarray(words)))
     assert turned == (header, body)  # whatever the order in memory
 
 

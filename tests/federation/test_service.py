@@ -14,7 +14,7 @@ from tacit.data.schema import parse
 from tacit.errors import DataRenamed
 from tacit.federation import facts
 from tacit.federation import service as services
-from tacit.federation.messages import Answer, Ask, Refusal, Unjoined, written
+from tacit.federation.messages import Ask, Refusal, SiteAnswer, Unjoined, written
 from tacit.federation.service import Service
 from tacit.federation.site import read as read_site
 from tacit.privacy import lattice
@@ -112,7 +112,7 @@ def test_a_round_is_answered_by_every_agent_that_is_asked(tmp_path):
     with one:
         assert one.largest_body == 8 * 2 * np.prod(shape_of(one))  # a point for each of two agents
         found = told(one, ask(one, first))
-        assert isinstance(found, Answer)
+        assert isinstance(found, SiteAnswer)
         assert [each.agent for each in found.given] == ["north", "south"]
         assert (found.t, found.attempt, found.refused) == (1, 0, ())
         assert found.words.shape == (2, np.prod(shape_of(one)))

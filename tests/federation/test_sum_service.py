@@ -13,7 +13,7 @@ from tacit.cli import main
 from tacit.errors import DataError, SpecError
 from tacit.federation import facts, ledger_files
 from tacit.federation import service as services_module
-from tacit.federation.messages import Answer, Close, Closed, Meet, Met, Refusal, Signed, Unjoined, written
+from tacit.federation.messages import Close, Closed, Meet, Met, Refusal, Signed, SiteAnswer, Unjoined, written
 from tacit.federation.service import Service
 from tacit.federation.site import load
 from tacit.federation.site import read as read_site
@@ -49,7 +49,7 @@ def words_of(party, question) -> dict[str, np.ndarray]:
     found = {}
     for one in party.services.values():
         reply = told(one, replace(question, asked=one.own.agents))
-        if isinstance(reply, Answer):
+        if isinstance(reply, SiteAnswer):
             found |= {each.agent: row for each, row in zip(reply.given, reply.words, strict=True)}
     return found
 

@@ -18,7 +18,6 @@ from tacit.errors import Unfit
 from tacit.federation import messages
 from tacit.federation.log import Log, Reminder
 from tacit.federation.messages import (
-    Answer,
     Ask,
     Join,
     Joined,
@@ -27,6 +26,7 @@ from tacit.federation.messages import (
     Met,
     Receipt,
     Refusal,
+    SiteAnswer,
     Transport,
     Unjoined,
 )
@@ -69,7 +69,7 @@ class CollectedAnswers:
     receipts: dict[str, Receipt] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)  # of agents that refused or whose answer was refused
 
-    def take(self, question: PendingQuestion, answer: Answer) -> None:
+    def take(self, question: PendingQuestion, answer: SiteAnswer) -> None:
         """Take the answer of a site, and drop the reasons against what it sent before."""
         asked = question.asked.asked
         self.reasons = {name: why for name, why in self.reasons.items() if name not in asked}
@@ -84,7 +84,7 @@ class CollectedAnswers:
         del self.rows[name], self.msgs[name], self.receipts[name]
 
 
-Fits = Callable[[Ask, Answer], str | None]  # why an answer is none to its question; None if it is one
+Fits = Callable[[Ask, SiteAnswer], str | None]  # why an answer is none to its question; None if it is one
 
 
 @dataclass
@@ -146,10 +146,10 @@ class SiteMailbox:
             watch()
         return heard
 
-    def _hear(self, site: str, question: PendingQuestion, answer: Answer | str, heard: CollectedAnswers) -> None:
+    def _hear(self, site: str, question: PendingQuestion, answer: SiteAnswer | str, heard: CollectedAnswers) -> None:
         """Take the answer of a site, or note why it is none."""
         ask = question.asked
-        if isinstance(answer, Answer) and (wrong := self.unfit(ask, answer)):
+        if isinstance(answer, SiteAnswer) and (wrong := self.unfit(ask, answer)):
             if self.asks_again(site):
                 return
             answer = wrong
@@ -165,7 +165,7 @@ class SiteMailbox:
                 told = f"{_place_of(ask)}: agent {name}: {heard.reasons[name]}"
                 self.log(told, site=site, agent=name, t=ask.t)
 
-    def answers(self, seconds: float) -> Iterator[tuple[str, PendingQuestion, Answer | str]]:
+    def answers(self, seconds: float) -> Iterator[tuple[str, PendingQuestion, SiteAnswer | str]]:
         """Yield what came within so many seconds: the site, its question, and its answer or why it is none."""
         for site, header, body in self.transport.received(seconds):
             if site not in self.strays:
@@ -201,7 +201,7 @@ class SiteMailbox:
             if question is not None and not question.refused:
                 self._ask(site, self.clock())
         else:
-            if isinstance(message, Answer):
+            if isinstance(message, SiteAnswer):
                 self.there.add(site)
             return False
         return True
@@ -211,10 +211,10 @@ class SiteMailbox:
         if self.meet is not None:
             self.transport.send(site, *messages.written(self.meet))
 
-    def _read(self, site: str, question: PendingQuestion, message: Message) -> Answer | str | None:
-        if isinstance(message, Answer) and _place(message) == _place(question.asked):
+    def _read(self, site: str, question: PendingQuestion, message: Message) -> SiteAnswer | str | None:
+        if isinstance(message, SiteAnswer) and _place(message) == _place(question.asked):
             return message
-        if isinstance(message, Answer) and _place(message) > _place(question.asked):
+        if isinstance(message, SiteAnswer) and _place(message) > _place(question.asked):
             # an earlier one may be a double of an honest answer
             return None if self.asks_again(site) else "it answers a round that it was not asked"
         if isinstance(message, Refusal):
@@ -249,7 +249,7 @@ class SiteMailbox:
         self.out[site] = replace(self.out[site], sent=now)
 
 
-def _place(message: Ask | Answer) -> tuple[int, int]:
+def _place(message: Ask | SiteAnswer) -> tuple[int, int]:
     """Return round and attempt."""
     return message.t, message.attempt
 
@@ -258,7 +258,7 @@ def _place_of(ask: Ask) -> str:
     return f"round {ask.t}, attempt {ask.attempt}" if ask.peers else f"round {ask.t}"
 
 
-def unfit(ask: Ask, answer: Answer, dimension: int, bits: int = 64) -> str | None:
+def unfit(ask: Ask, answer: SiteAnswer, dimension: int, bits: int = 64) -> str | None:
     """Return why the answer of a site is none to its question, whose values have so many words; None if it is one."""
     gave, asked = [one.agent for one in answer.given], set(ask.asked)
     if not {*gave, *answer.refused} <= asked or set(gave) & set(answer.refused):

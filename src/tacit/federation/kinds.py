@@ -4,9 +4,9 @@
     Hello      ->   Introduction    who is here, and what is public of the records
     Join       ->   Joined          the run's name, its spec and its agents, agreed once
     Meet       ->   Met             a secure sum: the signed keys of all agents, which each site checks for itself
-    Ask        ->   Answer          a question: the parameters of its query; the covered values of the agents asked
+    Ask        ->   SiteAnswer      a question: the parameters of its query; the covered values of the agents asked
     Close      ->   Closed          the run has ended: its keys may go
-                    Unjoined        instead of an Answer, if the service was started again: join again
+                    Unjoined        instead of a SiteAnswer, if the service was started again: join again
                     Refusal         instead of any of them, without the reason
 
 tacit.federation.messages makes bytes of them, and reads bytes.
@@ -96,7 +96,7 @@ class Ask:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class SiteAnswer:
     """The covered values of the agents of a site, (n, d) uint64 with a row for each receipt, and who refuses.
 
     In a secure sum a word is a masked share; else it is the bits of a float64.
@@ -153,7 +153,7 @@ class Refusal:
 
 
 Message: TypeAlias = (
-    Hello | Introduction | Join | Joined | Ask | Answer | Meet | Met | Close | Closed | Unjoined | Refusal
+    Hello | Introduction | Join | Joined | Ask | SiteAnswer | Meet | Met | Close | Closed | Unjoined | Refusal
 )  # fmt: skip
 REQUESTS: tuple[type[Message], ...] = (Hello, Join, Meet, Ask, Close)
-REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Met, Answer, Closed, Unjoined, Refusal)
+REPLIES: tuple[type[Message], ...] = (Introduction, Joined, Met, SiteAnswer, Closed, Unjoined, Refusal)

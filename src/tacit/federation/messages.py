@@ -16,7 +16,6 @@ from tacit.federation import wire
 from tacit.federation.kinds import (
     REPLIES,
     REQUESTS,
-    Answer,
     Ask,
     Close,
     Closed,
@@ -30,15 +29,37 @@ from tacit.federation.kinds import (
     Met,
     Refusal,
     Signed,
+    SiteAnswer,
     Unjoined,
 )
 from tacit.privacy.receipt import Receipt
 from tacit.types import Array, is_unicode
 
 __all__ = [
-    "LONGEST_NAME", "REPLIES", "REQUESTS", "VERSION", "Answer", "Ask", "Close", "Closed", "Counts",
-    "Hello", "Introduction", "Join", "Joined", "Meet", "Message", "Met", "Receipt", "Refusal", "Signed", "Transport",
-    "Unjoined", "is_name", "read", "written",
+    "LONGEST_NAME",
+    "REPLIES",
+    "REQUESTS",
+    "VERSION",
+    "Ask",
+    "Close",
+    "Closed",
+    "Counts",
+    "Hello",
+    "Introduction",
+    "Join",
+    "Joined",
+    "Meet",
+    "Message",
+    "Met",
+    "Receipt",
+    "Refusal",
+    "Signed",
+    "SiteAnswer",
+    "Transport",
+    "Unjoined",
+    "is_name",
+    "read",
+    "written",
 ]  # fmt: skip
 
 VERSION = 2  # 1 had messages for steps of ADMM (tacit 0.2)

@@ -18,7 +18,7 @@ from tacit.federation import receipts as kept_receipts
 from tacit.federation.attendance import Attendance, SumAttendance
 from tacit.federation.exchange import PendingQuestion, SiteMailbox, unfit
 from tacit.federation.log import Log, silent
-from tacit.federation.messages import Answer, Ask, Join, Meet, Receipt, Transport
+from tacit.federation.messages import Ask, Join, Meet, Receipt, SiteAnswer, Transport
 from tacit.federation.plan import Faults
 from tacit.run.deployment import Deployment
 from tacit.types import Array
@@ -109,7 +109,7 @@ class RemoteEngine:
         """Return for each agent whether it has one of these names."""
         return np.array([name in names for name in self.names])
 
-    def _unfit(self, ask: Ask, answer: Answer) -> str | None:
+    def _unfit(self, ask: Ask, answer: SiteAnswer) -> str | None:
         bits = self.deployment.attempt(ask.t, len(ask.peers)).width if ask.peers else 64
         return unfit(ask, answer, self.deployment.first_agreement.at(ask.t).query.size, bits)
 

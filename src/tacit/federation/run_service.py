@@ -22,7 +22,6 @@ from tacit.errors import LedgerCorrupt, Unfit
 from tacit.federation import wire
 from tacit.federation.log import Log, reason
 from tacit.federation.messages import (
-    Answer,
     Ask,
     Close,
     Join,
@@ -31,6 +30,7 @@ from tacit.federation.messages import (
     Met,
     Refusal,
     Signed,
+    SiteAnswer,
     Unjoined,
 )
 from tacit.privacy.ledger import Ledger
@@ -224,7 +224,7 @@ class SiteRun:
         if not given:
             return Refusal(ask.run)
         words = np.stack([row.reshape(-1).view(np.uint64) for _, row in given])
-        return Answer(ask.run, ask.t, ask.attempt, tuple(one for one, _ in given), refused, words)
+        return SiteAnswer(ask.run, ask.t, ask.attempt, tuple(one for one, _ in given), refused, words)
 
     def _one(self, ask: Ask, name: str, row: int) -> tuple[Receipt, Array]:
         parameters = {part: rows[row if len(rows) > 1 else 0] for part, rows in ask.parameters.items()}
