@@ -33,7 +33,7 @@ from tacit.federation.messages import (
     Transport,
     Unjoined,
 )
-from tacit.federation.plan import Faults, Plan, Site
+from tacit.federation.plan import Faults, ListedSite, Plan
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -207,7 +207,7 @@ class JoinPhase:
                     yield name, reply
 
 
-def _agreeing(found: Mapping[str, tuple[Site, Introduction]], declared: str | None) -> Participants:
+def _agreeing(found: Mapping[str, tuple[ListedSite, Introduction]], declared: str | None) -> Participants:
     """Return who takes part; refuse sites whose agents are not those of the plan, or whose records are of two forms."""
     counts: dict[str, Counts] = {}
     for name, (site, said) in found.items():

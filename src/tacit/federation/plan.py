@@ -51,7 +51,7 @@ class Faults:
 
 
 @dataclass(frozen=True)
-class Site:
+class ListedSite:
     """An institution: its name, its agents, and the id of its Flower node, None where another transport knows it."""
 
     name: str
@@ -68,7 +68,7 @@ class Plan:
     """
 
     name: str
-    sites: tuple[Site, ...]
+    sites: tuple[ListedSite, ...]
     faults: Faults = Faults()
     most_records: Mapping[str, int] = field(default_factory=dict)
 
@@ -136,7 +136,7 @@ def _faults(found: Mapping[str, Any]) -> Faults:
     return Faults(**values)
 
 
-def _most_records(value: object, sites: tuple[Site, ...]) -> dict[str, int]:
+def _most_records(value: object, sites: tuple[ListedSite, ...]) -> dict[str, int]:
     """Return the limit of each agent that has one; a number is that of all."""
     each: dict[str, Any] = value if isinstance(value, dict) else {who: value for site in sites for who in site.agents}
     if not all(type(most) is int and most >= 1 for most in each.values()):
@@ -147,7 +147,7 @@ def _most_records(value: object, sites: tuple[Site, ...]) -> dict[str, int]:
     return each
 
 
-def _site(values: object) -> Site:
+def _site(values: object) -> ListedSite:
     if type(values) is not dict:
         raise SpecError(f"{FEDERATION}: write each site as [[site]], in two pairs of brackets.")
     for key in values:
@@ -160,7 +160,7 @@ def _site(values: object) -> Site:
         node = int(node)
     if node is not None and not (type(node) is int and 0 <= node < LARGEST_NODE):
         raise SpecError(f"{FEDERATION}: node of site {name} is the id of a Flower node, a whole number.")
-    return Site(str(name), tuple(agents), node)
+    return ListedSite(str(name), tuple(agents), node)
 
 
 def _is_name(value: object) -> bool:
