@@ -85,7 +85,7 @@ def join(one: Service, run: str = "r1", chosen=None, agents=None, **values) -> J
 
 def agreement_of(one: Service, run: str = "r1") -> Agreement:
     """The agreement of the first agent of a site in a run."""
-    return next(iter(one._runs[run].entrants.values())).agreement
+    return next(iter(one._runs[run].joining.values())).agreement
 
 
 def shape_of(one: Service, run: str = "r1") -> tuple[int, int]:

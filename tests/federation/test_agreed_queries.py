@@ -117,5 +117,5 @@ def test_every_query_has_a_name(tmp_path):
     with service(tmp_path) as one:
         told(one, join(one))
         assert isinstance(one, Service)
-        (entrant,) = one._runs["r1"].entrants.values()
+        (entrant,) = one._runs["r1"].joining.values()
         assert [name_of(query.query) for query in entrant.agreement.queries] == ["gradient"]

@@ -20,7 +20,7 @@ import pytest
 from tacit.agent.agreement import Agreement, Noise, NoisyQuery
 from tacit.federation import wire
 from tacit.federation.messages import REPLIES, Ask, Close, Join, Meet, Signed, read, written
-from tacit.federation.run_service import Entrant, ServiceContext, SiteRun
+from tacit.federation.run_service import JoiningAgent, ServiceContext, SiteRun
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
@@ -102,7 +102,7 @@ def joined(one, name, own, other):
 
     def entrant(who, held):
         queries = tuple(watched(listed.query, held) for listed in agreement.queries)
-        return Entrant(who, "data", queries, agreement, terms, books[who])
+        return JoiningAgent(who, "data", queries, agreement, terms, books[who])
 
     ids, threads = dict.fromkeys(AGENTS, "data"), SimpleNamespace(map=map)
     context = ServiceContext(books, ids, ReceiptKey(b"of both sites"), threads, one.log)

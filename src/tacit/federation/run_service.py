@@ -118,7 +118,7 @@ class ServiceContext:
         return True
 
 
-class Sum(Protocol):
+class KeyExchange(Protocol):
     """What the agents of a run behind a secure sum need of their site: keys, and the check of the others' keys."""
 
     @property
@@ -130,7 +130,7 @@ class Sum(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Entrant:
+class JoiningAgent:
     """An agent of a run: all of a deployed agent but its cover, which in a secure sum the keys of the others decide."""
 
     name: str
@@ -152,9 +152,9 @@ class SiteRun:
     """A run that agents of this site take part in. In a secure sum they answer once the keys of all agents were met."""
 
     join: Join
-    entrants: dict[str, Entrant]
+    joining: dict[str, JoiningAgent]
     context: ServiceContext
-    sum: Sum | None = None
+    sum: KeyExchange | None = None
     met: tuple[Signed, ...] = ()
     agents: dict[str, DeployedAgent] = field(default_factory=dict)
     ended: bool = False
@@ -165,13 +165,13 @@ class SiteRun:
         if self.sum is None:
             self.agents = {
                 name: one.covered(Alone(one.agreement, len(one.queries[0].records)))
-                for name, one in self.entrants.items()
+                for name, one in self.joining.items()
             }
 
     @property
     def names(self) -> tuple[str, ...]:
         """The agents of this site in the run."""
-        return tuple(self.entrants)
+        return tuple(self.joining)
 
     @property
     def signed(self) -> tuple[Signed, ...]:
@@ -181,8 +181,8 @@ class SiteRun:
     @property
     def largest_question(self) -> int:
         """The bytes of the largest parameters that a question of the run may have."""
-        queries = [one.query for entrant in self.entrants.values() for one in entrant.agreement.queries]
-        return wire.ITEM * len(self.entrants) * max(query.parameters.size for query in queries)
+        queries = [one.query for agent in self.joining.values() for one in agent.agreement.queries]
+        return wire.ITEM * len(self.joining) * max(query.parameters.size for query in queries)
 
     def end(self) -> None:
         """Answer no more: a message that waits for its turn finds the run ended."""
@@ -207,8 +207,8 @@ class SiteRun:
             if signed != self.met:
                 raise Unfit(f"other keys came for run {meet.run!r}, which has met: it keeps the keys that it has.")
             return Met(meet.run)
-        covers = self.sum.covers(meet, {name: one.agreement for name, one in self.entrants.items()})
-        self.agents = {name: one.covered(covers[name]) for name, one in self.entrants.items()}
+        covers = self.sum.covers(meet, {name: one.agreement for name, one in self.joining.items()})
+        self.agents = {name: one.covered(covers[name]) for name, one in self.joining.items()}
         self.met = signed
         return Met(meet.run)
 

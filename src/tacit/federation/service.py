@@ -33,7 +33,7 @@ from tacit.federation.messages import (
     read,
     written,
 )
-from tacit.federation.run_service import Entrant, ServiceContext, SiteRun
+from tacit.federation.run_service import JoiningAgent, ServiceContext, SiteRun
 from tacit.federation.site import Holding, Site, load
 from tacit.federation.site_policy import spec_of
 from tacit.machine import cores
@@ -46,7 +46,7 @@ from tacit.run.spec import Spec
 from tacit.types import Federation
 
 if TYPE_CHECKING:
-    from tacit.federation.sum_service import Sums
+    from tacit.federation.sum_service import SumService
 
 RUNS_KEPT = 4  # loaded at a time: whoever is asked for a run that was dropped says Unjoined, and joins it again
 
@@ -185,15 +185,17 @@ class Service:
             )
         self.site.agree.check_queries(deployment.first_agreement)
         facts.check_size(self.site.name, sum(shard.here for shard in federation.shards), deployment)
-        entrants = self._entrants(join, spec, federation, deployment)
+        joining = self._joining_agents(join, spec, federation, deployment)
         in_sum = deployment.in_sum
         if in_sum is None:
-            return SiteRun(join, entrants, self._context)
+            return SiteRun(join, joining, self._context)
         if self._sums is None or self.site.sum is None or in_sum.colluding < self.site.sum.colluding:
             raise Unfit("the run trusts a secure sum that the section [sum] of the site file does not allow.")
-        return SiteRun(join, entrants, self._context, self._sums.entered(join, entrants, in_sum))
+        return SiteRun(join, joining, self._context, self._sums.entered(join, joining, in_sum))
 
-    def _entrants(self, join: Join, spec: Spec, federation: Federation, deployment: Deployment) -> dict[str, Entrant]:
+    def _joining_agents(
+        self, join: Join, spec: Spec, federation: Federation, deployment: Deployment
+    ) -> dict[str, JoiningAgent]:
         """Return the agents of this site, with what they agree to. All of their ledgers are asked before one joins."""
         data_ids, found = self._context.data_ids, {}
         for p, (name, shard) in enumerate(zip(federation.agents, federation.shards, strict=True)):
@@ -202,7 +204,7 @@ class Service:
                 queries, ledger = deploy.queries_of(own, shard), self._ledgers[name]
                 ours = spec.with_values({"privacy.data_id": data_ids[name]})
                 deploy.check_ledger(name, ledger, data_ids[name], deployment, p, terms, ours, started=True)
-                found[name] = Entrant(name, data_ids[name], queries, own, terms, ledger)
+                found[name] = JoiningAgent(name, data_ids[name], queries, own, terms, ledger)
         for one in found.values():
             for query in one.queries:
                 _ = query.value  # made now, so that the first round takes no longer than the others
@@ -241,7 +243,7 @@ class Service:
             self.log(text, event="account", agent=one.name, entries=entries, head=head, epsilon=spent)
 
 
-def _sums(site: Site, context: ServiceContext) -> Sums:
-    from tacit.federation.sum_service import Sums  # needs the extra `secure`
+def _sums(site: Site, context: ServiceContext) -> SumService:
+    from tacit.federation.sum_service import SumService  # needs the extra `secure`
 
-    return Sums(site, context)
+    return SumService(site, context)

@@ -21,7 +21,7 @@ from tacit.federation.site import Site
 from tacit.privacy.summed import InSum
 
 
-class Sums:
+class SumService:
     """What a site needs for all of its sums: its signing keys, and those that it has pinned."""
 
     def __init__(self, site: Site, context: ServiceContext) -> None:
@@ -31,7 +31,7 @@ class Sums:
         self.signing = self.config.signing_keys(self.data_ids)
         self.pinned = self.config.pinned({name: key.public for name, key in self.signing.items()})
 
-    def entered(self, join: Join, agents: Iterable[str], asked: InSum) -> SiteSum:
+    def entered(self, join: Join, agents: Iterable[str], asked: InSum) -> SiteKeyExchange:
         """Let agents enter a run, each with a key of its own, which stays on disk until the run is closed."""
         threshold = max(self.config.threshold, asked.colluding + 2)
         if len(join.agents) < threshold:
@@ -42,7 +42,7 @@ class Sums:
                 raise Unfit(f"run {join.run!r} has ended for agent {name}: its key is deleted, and no other is drawn.")
             keys[name] = files.run_key(self.folder, join.run, name, self._budget(name))
         signed = tuple(_signed(self.signing[name], join, name, key) for name, key in keys.items())
-        return SiteSum(self, join, keys, signed, Terms(join.run, WIDEST, threshold, asked.colluding))
+        return SiteKeyExchange(self, join, keys, signed, Terms(join.run, WIDEST, threshold, asked.colluding))
 
     def _is_over(self, run: str, agent: str) -> bool:
         """Whether the agent has met the others of a run, as its ledger knows, and its key is gone."""
@@ -76,10 +76,10 @@ class Sums:
 
 
 @dataclass(frozen=True, eq=False)
-class SiteSum:
+class SiteKeyExchange:
     """The agents of a site in one run behind a secure sum: their keys, and the check of the keys of all others."""
 
-    sums: Sums
+    sums: SumService
     join: Join
     keys: Mapping[str, RunKey]
     signed: tuple[Signed, ...]
