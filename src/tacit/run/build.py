@@ -28,7 +28,7 @@ from tacit.run.compose import accounted_delta, composed
 from tacit.run.deployment import Deployment
 from tacit.run.noise import deployable, simulated
 from tacit.run.presets import check_loss, preset
-from tacit.run.setup import Hosted, Setup
+from tacit.run.setup import HostedMethod, Setup
 from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec, keys
 from tacit.types import Federation
@@ -105,7 +105,7 @@ def _built(entry: Entry, spec: Spec, federation: Federation, problem: Problem) -
         return asked_of(entry, method, task.facts)
 
     return Setup(
-        server, server.promise, problem, shape, federation.public_classes, asked, hosted=Hosted(server, task)
+        server, server.promise, problem, shape, federation.public_classes, asked, hosted=HostedMethod(server, task)
     )
 
 

@@ -24,8 +24,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import RecordBound
 from tacit.run import ranks
 from tacit.run.run import Run
-from tacit.run.setup import Hosted as HostedMethod
-from tacit.run.setup import Setup
+from tacit.run.setup import HostedMethod, Setup
 from tacit.types import Array, Federation, Shard
 
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials

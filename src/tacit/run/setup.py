@@ -20,7 +20,7 @@ from tacit.schedule import Schedule
 
 
 @dataclass(frozen=True, eq=False)
-class Hosted:
+class HostedMethod:
     """A method with the records of its agents: the host of simulated methods answers for them (tacit.run.hosted)."""
 
     server: Coordinator
@@ -48,7 +48,7 @@ class Setup:
     asked: Callable[[], Deployment]
     in_sum: InSum | None = None  # if a secure sum is trusted
     agents: tuple[Agent, ...] = ()
-    hosted: Hosted | None = None
+    hosted: HostedMethod | None = None
 
     @cached_property
     def deployment(self) -> Deployment:
