@@ -31,7 +31,7 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.run import build, deploy
-from tacit.run.asking import Lane, Taken, take_alone
+from tacit.run.asking import Lane, ReceivedAnswer, take_alone
 from tacit.run.plausible import threshold, why_implausible
 from tacit.run.presets import fitted_to, preset
 from tacit.run.run import Run
@@ -87,7 +87,7 @@ class Server:
         most = threshold(own.at(msg.t), own.adjacency, of.records[HOSTILE], len(of.records) * own.rounds)
         values[HOSTILE] = self.attack(values[HOSTILE], np.sum(values[1:], axis=0), most)
         taken = [
-            Taken(p, msg, value) for p, value in enumerate(values)
+            ReceivedAnswer(p, msg, value) for p, value in enumerate(values)
             if not (self.checks and why_implausible(of, p, msg.t, value))
         ]  # fmt: skip
         before, self.accepted[[one.p for one in taken]] = self.accepted.copy(), msg.t

@@ -27,7 +27,7 @@ from tacit.privacy.release import GaussianRelease, GeneralRelease
 from tacit.problem.sensitivity import Clipped
 from tacit.run import build, sweep
 from tacit.run.presets import preset
-from tacit.run.train import Patience
+from tacit.run.train import GracefulInterrupt
 from tacit.types import Norm
 
 DATA = {"data": "synthetic", "agents": 4, "data.records": 240, "data.features": 6}
@@ -266,7 +266,7 @@ def test_an_interruption_waits_for_the_round_and_the_rest_goes_on(rounds, record
     def stopping(_task, budget, choice):
         return Stopping(choice["sign"], budget.multiplier(rounds), rounds)
 
-    monkeypatch.setattr(Patience, "_hear", hear)
+    monkeypatch.setattr(GracefulInterrupt, "_hear", hear)
     monkeypatch.setattr(sweep, "LANES", 2)  # the first two seeds together, then the third
     monkeypatch.setitem(METHODS, "fake", entry(stopping, rounds=rounds))
     arguments = ["compare", *FLAGS, "--methods", "fake", "--seeds", "3", "--out", "o", "-q"]

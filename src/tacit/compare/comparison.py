@@ -31,7 +31,7 @@ from tacit.run.result import Result
 from tacit.run.run import Run
 from tacit.run.setup import Setup
 from tacit.run.spec import Spec
-from tacit.run.train import Patience
+from tacit.run.train import GracefulInterrupt
 from tacit.types import Federation
 
 Hear = Callable[[Values], None]  # called with each new record
@@ -119,7 +119,7 @@ def run_jobs(jobs: Sequence[Job], federation: Federation) -> Iterator[tuple[Job,
             yield job, Outcome(0, NOTHING, failed=str(error))
         else:
             lanes.append(((job, Outcome(spec.run.rounds, promise_of(spec, setup))), Run(spec, federation, setup)))
-    stop = Patience()
+    stop = GracefulInterrupt()
     for batch in sweep.in_lockstep(lanes):
         for (job, begun), found in train.settled(batch, partial(_quietly, stop)):
             if isinstance(found, Diverged):
@@ -138,7 +138,7 @@ def promise_of(spec: Spec, setup: Setup) -> Promise:
     return replace(setup.promise, caveats=tuple(guarantee.reasons(spec, setup)))
 
 
-def _quietly(stop: Patience, runs: Sequence[Run]) -> list[Result]:
+def _quietly(stop: GracefulInterrupt, runs: Sequence[Run]) -> list[Result]:
     """Run together. The table says which runs are not private, so no warning does."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)

@@ -22,7 +22,7 @@ from tacit.errors import Suspended
 from tacit.federation.attendance import Attendance
 from tacit.federation.exchange import CollectedAnswers
 from tacit.federation.log import counted
-from tacit.run.asking import Taken, take_alone
+from tacit.run.asking import ReceivedAnswer, take_alone
 from tacit.run.plausible import why_implausible
 from tacit.types import Array
 
@@ -92,7 +92,8 @@ class IndividualRounds:
                 heard.drop(name, why)
                 remote.log(f"round {msg.t}: agent {name}: {heard.reasons[name]}", agent=name, t=msg.t)
         taken = [
-            Taken(remote.place[name], heard.msgs[name], row.view(np.float64)) for name, row in heard.rows.items()
+            ReceivedAnswer(remote.place[name], heard.msgs[name], row.view(np.float64))
+            for name, row in heard.rows.items()
         ]
         accepted = self.accepted.copy()
         for one in taken:

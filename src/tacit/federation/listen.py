@@ -26,7 +26,7 @@ from tacit.federation.log import Log, silent
 from tacit.federation.messages import Refusal, written
 from tacit.federation.service import Service
 from tacit.federation.site import Site
-from tacit.run.train import Patience
+from tacit.run.train import GracefulInterrupt
 
 SECONDS = 20.0  # for a message to arrive, and for its reply to leave
 CONNECTIONS = 16  # attended at a time
@@ -39,7 +39,8 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
     """Answer on the socket of a site until SIGTERM, SIGINT or `stop`; an answer on its way is finished first."""
     allowed, stop = accounts.users(site), stop or threading.Event()
     accounts.group(site)  # which refuses one that is not there
-    with alone(site), Service(site, log) as service, listening(site, allowed) as listener, Patience() as patience:
+    interrupt = GracefulInterrupt()
+    with alone(site), Service(site, log) as service, listening(site, allowed) as listener, interrupt:
         for warning in accounts.warnings(site):
             service.log(warning, event="accounts")
         service.log_accounts("start")
@@ -47,7 +48,7 @@ def serve(site: Site, log: Log = silent, stop: threading.Event | None = None) ->
         service.log(f"listens at {site.socket} for {who}", event="listening")
         server = _ConnectionServer(service, allowed)
         try:
-            server.attend(listener, lambda: stop.is_set() or patience.asked)
+            server.attend(listener, lambda: stop.is_set() or interrupt.asked)
         finally:
             server.finish()
         service.log_accounts("end")

@@ -32,7 +32,7 @@ THREADS = 2  # per core: while one agent waits for the disk, another computes; m
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class ReceivedAnswer:
     """An answer of agent p, with the broadcast of its question: a late answer belongs to an older w and rho."""
 
     p: int
@@ -92,7 +92,7 @@ class AskingEngine:
             residues = np.add.reduce([answer.value for answer in answers], dtype=np.uint64)
             present = range(len(answers))
             return take_sum(lane.program, lane.deployment, msg, residues, present, {"answers": waited})
-        taken = [Taken(p, msg, answer.value) for p, answer in enumerate(answers)]
+        taken = [ReceivedAnswer(p, msg, answer.value) for p, answer in enumerate(answers)]
         spent = {part: sum(answer.seconds[part] for answer in answers) for part in answers[0].seconds}
         return take_alone(lane.program, lane.deployment, msg, taken, spent, self.pool)
 
@@ -110,8 +110,8 @@ class AskingEngine:
 
 
 def take_alone(
-    program: Program, deployment: Deployment, msg: Broadcast, taken: Sequence[Taken], seconds: Mapping[str, float],
-    pool: ThreadPoolExecutor | None = None, in_step: bool = True,
+    program: Program, deployment: Deployment, msg: Broadcast, taken: Sequence[ReceivedAnswer],
+    seconds: Mapping[str, float], pool: ThreadPoolExecutor | None = None, in_step: bool = True,
 ) -> Any:  # fmt: skip
     """Move every agent that has answered, and return what the method's server concludes the round with."""
     start = perf_counter()

@@ -28,7 +28,7 @@ from tacit.run.presets import fitted, preset
 from tacit.run.result import Result
 from tacit.run.run import Run, domain_digest
 from tacit.run.spec import Spec
-from tacit.run.train import K, Listener, Patience, nobody, settled, together
+from tacit.run.train import GracefulInterrupt, K, Listener, nobody, settled, together
 from tacit.types import Federation
 
 LANES = 16  # runs at most in a batch: a row of more models does not fit the first level cache
@@ -51,7 +51,7 @@ class Member:
     spec: Spec
 
 
-Lane = tuple[Member, Run]
+MemberRun = tuple[Member, Run]
 Load = Callable[[Spec], Federation]
 Start = Callable[[Member, Federation], Run]
 
@@ -125,8 +125,8 @@ def finish(
 
 
 def heard(
-    of: Iterable[list[Lane]], listener: Listener, before: int = 0
-) -> Iterator[tuple[list[Lane], Listener]]:
+    of: Iterable[list[MemberRun]], listener: Listener, before: int = 0
+) -> Iterator[tuple[list[MemberRun], Listener]]:
     """Yield each batch with a listener that adds the rounds `before` the batch to the rounds of the batch."""
     for batch in of:
         yield batch, partial(_hear, listener, before, len(batch))
@@ -137,13 +137,13 @@ def _hear(listener: Listener, before: int, size: int, done: int, row: Values | N
     listener(before + done * size, row)
 
 
-def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
+def _together(batch: Sequence[MemberRun], listener: Listener) -> Iterator[Values]:
     """Yield the records of a batch; the record of a run that diverges says so, and the other runs continue."""
-    patience = Patience()
+    interrupt = GracefulInterrupt()
 
     def all_of(runs: Sequence[Run]) -> list[Result]:
         try:
-            return together(runs, listener, patience)
+            return together(runs, listener, interrupt)
         except Interrupted as stop:
             raise Interrupted(f"{stop} of a batch of {len(runs)}; run the same command again to go on") from None
 
@@ -152,7 +152,7 @@ def _together(batch: Sequence[Lane], listener: Listener) -> Iterator[Values]:
             yield diverged(member, found)
         else:
             yield record_of(member, found.summary, found.rounds)
-    if patience.asked:  # the signal came in the last round: this batch is done, and no other batch begins
+    if interrupt.asked:  # the signal came in the last round: this batch is done, and no other batch begins
         raise Interrupted("stopped; run the same command again to go on")
 
 
@@ -163,7 +163,7 @@ def diverged(member: Member, lost: Diverged) -> Values:
     )
 
 
-def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[Lane]]:
+def batches(members: Sequence[Member], load: Load, start: Start) -> Iterator[list[MemberRun]]:
     """Yield batches of runs over the same data, of one length and at the same round, of a size that one pass serves."""
     by_data = itertools.groupby(sorted(members, key=data_key), key=data_key)
     for _, same_data in by_data:

@@ -43,14 +43,14 @@ Host = Callable[[Sequence[Run], ExitStack], Any]  # who builds the engine of som
 def nobody(_done: int, _row: dict[str, Any] | None) -> None: ...
 
 
-class Patience:
-    """A context in which the first Ctrl-C (or SIGTERM) only sets `asked`; the second one ends the process at once."""
+class GracefulInterrupt:
+    """Context manager: the first SIGINT or SIGTERM only sets `asked`, the second one ends the process at once."""
 
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Patience:
+    def __enter__(self) -> GracefulInterrupt:
         if threading.current_thread() is threading.main_thread():  # Python lets only the main thread handle signals
             self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
@@ -149,7 +149,7 @@ def engine_for(runs: Sequence[Run], open_files: ExitStack) -> Any:
 def together(
     runs: Sequence[Run],
     listener: Listener = nobody,
-    stop: Patience | None = None,
+    stop: GracefulInterrupt | None = None,
     host: Host = engine_for,
     save_every_round: bool = False,
 ) -> list[Result]:
@@ -173,7 +173,7 @@ def together(
             if run.setup.agents:
                 compatible.warn(run.setup.agents, run.setup.rho, run.spec.run.rounds)
         if left:
-            engine, stop = host(left, open_files), stop or Patience()
+            engine, stop = host(left, open_files), stop or GracefulInterrupt()
             with stop:  # before the first file changes: a signal then waits for the end of a round
                 try:
                     results = _lockstep(left, engine, listener, stop, save_every_round)
@@ -206,7 +206,7 @@ def settled(
 
 
 def _lockstep(
-    runs: Sequence[Run], engine: Any, listener: Listener, stop: Patience, save_every_round: bool = False
+    runs: Sequence[Run], engine: Any, listener: Listener, stop: GracefulInterrupt, save_every_round: bool = False
 ) -> list[Result]:
     first = runs[0]
     for r, run in enumerate(runs):
