@@ -116,7 +116,7 @@ def make_mnist(folder, draft):
         "data.class_names": "10", "data.low": 0.0, "data.high": 1.0, "data.label_column": "y", "data.test": "test.npz",
         "features.shape": "28x28", "run.rounds": ROUNDS,
     }  # fmt: skip
-    folders.make(folder, folders.Layout("digits", MNIST_SITES, values=values, base=draft, one_account=True))
+    folders.make(folder, folders.FolderLayout("digits", MNIST_SITES, values=values, base=draft, one_account=True))
     for n, (site, agent) in enumerate((site, agent) for site, agents in MNIST_SITES.items() for agent in agents):
         part = slice(n * DIGITS, (n + 1) * DIGITS)
         np.savez(folder / site / "agent" / "records" / f"{agent}.npz", x=digits.x[part], y=digits.y[part])

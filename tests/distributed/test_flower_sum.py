@@ -38,7 +38,7 @@ def make(folder, draft):
         "data.class_names": "10", "data.low": 0.0, "data.high": 1.0, "data.label_column": "y", "data.test": "test.npz",
         "features.shape": "28x28", "run.rounds": ROUNDS, "privacy.trust": "sum", "privacy.repetitions": REPETITIONS,
     }  # fmt: skip
-    folders.make(folder, folders.Layout("digits", SITES, values=values, base=draft, one_account=True))
+    folders.make(folder, folders.FolderLayout("digits", SITES, values=values, base=draft, one_account=True))
     size = len(digits.y) // len(AGENTS)
     for n, (site, agent) in enumerate((site, agent) for site, agents in SITES.items() for agent in agents):
         part = slice(n * size, (n + 1) * size)

@@ -400,7 +400,7 @@ def passed(short, *callers):
     scope = {"type": "http", "method": "POST", "raw_path": b"/v1/fleet/pull-messages", "headers": []}
 
     async def all_at_once():
-        one = door.Door(f"https://127.0.0.1:{port}", short / "ca.pem")
+        one = door.NodeProxy(f"https://127.0.0.1:{port}", short / "ca.pem")
 
         async def call(pieces):
             peer, pieces = pieces if isinstance(pieces, tuple) else ("192.0.2.1", pieces)

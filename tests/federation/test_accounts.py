@@ -97,7 +97,7 @@ def test_the_folder_of_init_names_the_commands_for_the_accounts_that_are_missing
     pytest.importorskip("cryptography")
     if "tacit-node" in {one.pw_name for one in pwd.getpwall()}:
         pytest.skip("this machine has the account")
-    folders.make(tmp_path / "f", folders.Layout("f", {"north": ("north",)}))
+    folders.make(tmp_path / "f", folders.FolderLayout("f", {"north": ("north",)}))
     site = read_site(tmp_path / "f" / "north" / "agent" / "site.toml", with_data=False)
     with pytest.raises(SpecError) as error:
         accounts.users(site)

@@ -12,7 +12,7 @@ import pytest
 from tacit.cli import main
 from tacit.errors import RunDirectoryError
 from tacit.federation import control, nodes, status
-from tacit.federation.control import State
+from tacit.federation.control import ServerAppState
 from tacit.lock import locked
 from tests.federation.room import folder
 
@@ -108,7 +108,7 @@ def told(where, capsys):
 def test_the_status_of_a_stopped_run_says_why(where, capsys):
     said = "the run does not begin: no word came from ohio"
     (where / status.FILE).write_text(json.dumps({"federation": "trial", "state": "waiting for sites"}))
-    State("7", control.STOPPED, said).write(where)
+    ServerAppState("7", control.STOPPED, said).write(where)
     lines, found = told(where, capsys)
     assert f"trial: stopped: {said} " in lines
     assert (found["state"], found["reason"], found["process"]) == ("stopped", said, "not running")
@@ -116,7 +116,7 @@ def test_the_status_of_a_stopped_run_says_why(where, capsys):
 
 def test_the_status_of_a_process_that_was_killed_says_so(where, capsys):
     (where / status.FILE).write_text(json.dumps({"federation": "trial", "state": "running"}))
-    State("7", control.RUNNING).write(where)
+    ServerAppState("7", control.RUNNING).write(where)
     lines, found = told(where, capsys)
     assert "trial: interrupted: its process ended without a word" in lines
     assert found["state"] == "interrupted"
@@ -127,7 +127,7 @@ def test_the_status_of_a_process_that_was_killed_says_so(where, capsys):
 
 
 def test_the_status_of_a_run_that_never_waited_says_why(where, capsys):
-    State("7", control.STOPPED, "the test records are not at test.csv", wrong=True).write(where)
+    ServerAppState("7", control.STOPPED, "the test records are not at test.csv", wrong=True).write(where)
     lines, found = told(where, capsys)
     assert "trial: stopped: the test records are not at test.csv" in lines
     assert found["federation"] == "trial"

@@ -75,7 +75,7 @@ def test_the_shipped_app_is_the_courier_as_it_is_here(tmp_path):
 
 def test_a_run_with_a_seed_is_refused_and_leaves_nothing(tmp_path):
     with pytest.raises(SpecError, match="follows no seed"):
-        folders.make(tmp_path / "study", folders.Layout("study", {"north": ("north",)}, values={"run.seed": 0}))
+        folders.make(tmp_path / "study", folders.FolderLayout("study", {"north": ("north",)}, values={"run.seed": 0}))
     assert not (tmp_path / "study").exists()
 
 

@@ -25,7 +25,7 @@ WORST = 40  # tenths of systemd's exposure
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     folder = tmp_path_factory.mktemp("units") / "study"
-    folders.make(folder, folders.Layout("study", {"ohio": ("ohio",)}))
+    folders.make(folder, folders.FolderLayout("study", {"ohio": ("ohio",)}))
     return {unit: folder / party / f"{unit}.service" for unit, party in UNITS.items()}
 
 

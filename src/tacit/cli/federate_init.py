@@ -13,7 +13,7 @@ from tacit.cli.options import finish
 from tacit.errors import SpecError
 
 if TYPE_CHECKING:
-    from tacit.federation.folders import Layout
+    from tacit.federation.folders import FolderLayout
 
 
 def add_action(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -60,7 +60,7 @@ def run_init(options: argparse.Namespace) -> int:
     given = {"privacy.trust": options.trust, "privacy.colluding": options.colluding}
     values |= {key: value for key, value in given.items() if value is not None}
     base = options.config.parent if options.config else Path()
-    layout = folders.Layout(
+    layout = folders.FolderLayout(
         options.name or options.folder.absolute().name, folders.parsed_sites(options.sites, options.agents),
         options.address, port("--port", options.port, folders.PORT),
         port("--control", options.control, folders.CONTROL), values, base, options.one_account,
@@ -79,7 +79,7 @@ def run_init(options: argparse.Namespace) -> int:
     return 0
 
 
-def _steps(layout: Layout, sums: bool) -> Iterator[str]:
+def _steps(layout: FolderLayout, sums: bool) -> Iterator[str]:
     """What each party does next, in order."""
     yield "The order of the start, each party in its own folder:"
     steps = [(who, f"tacit federate {what} .") for who, what in

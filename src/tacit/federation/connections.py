@@ -29,7 +29,7 @@ _BURST = 100  # peers turned away in a row, before requests get their turn again
 class _Counted(socket.socket):
     """A connection that says when it is closed."""
 
-    listener: Listener
+    listener: ListeningSocket
     who: str | None = None
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class _Counted(socket.socket):
             self.who = None
 
 
-class Listener(socket.socket):
+class ListeningSocket(socket.socket):
     """A listening socket that turns away peers who hold too many connections, and everyone once all are taken."""
 
     def prepare(self, per_address: int, log: AccessLog) -> None:
@@ -76,7 +76,7 @@ class Listener(socket.socket):
         return counted
 
 
-def listening(host: str, port: int, per_address: int, log: AccessLog) -> Listener:
+def listening(host: str, port: int, per_address: int, log: AccessLog) -> ListeningSocket:
     """Listen at an address of this machine."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -84,7 +84,7 @@ def listening(host: str, port: int, per_address: int, log: AccessLog) -> Listene
     except (OSError, UnicodeError) as error:
         why = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else error
         raise SpecError(f"cannot listen at {host}, port {port} ({why}): give another --host or --port.") from None
-    listener = Listener(fileno=plain.detach())
+    listener = ListeningSocket(fileno=plain.detach())
     listener.prepare(per_address, log)
     return listener
 

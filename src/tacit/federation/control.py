@@ -43,7 +43,7 @@ Show = Callable[[dict[str, Any]], None]
 
 
 @dataclass(frozen=True)
-class State:
+class ServerAppState:
     """How the ServerApp of a run of Flower's is doing."""
 
     flower: str
@@ -57,10 +57,10 @@ class State:
         write_whole(folder / "flower" / STATE, lambda file: file.write(text.encode()))
 
 
-def state_of(folder: Path) -> State | None:
+def state_of(folder: Path) -> ServerAppState | None:
     """What the last ServerApp said; None where there was none."""
     try:
-        return State(**json.loads((folder / "flower" / STATE).read_text()))
+        return ServerAppState(**json.loads((folder / "flower" / STATE).read_text()))
     except (OSError, ValueError, TypeError):
         return None
 
@@ -197,13 +197,13 @@ def _in_vain(folder: Path, flower: str, times: int, why: str) -> TacitError:
         f"owns {folder}. More is in {folder / LOG}, and said by: {nodes.log_command(folder, flower)}"
     )
     with suppress(OSError):  # the folder may be what is wrong
-        State(flower, STOPPED, text).write(folder)
+        ServerAppState(flower, STOPPED, text).write(folder)
     return RunDirectoryError(text)
 
 
 def _watched(
     folder: Path, flower: str, look: Callable[[], None], show: Show, control: int | None
-) -> State | None:  # fmt: skip
+) -> ServerAppState | None:  # fmt: skip
     """Wait until the ServerApp of a run has ended; None where it ended without a word, or never began.
 
     Before it has said anything, Flower is asked: a process that fails at once says why to nobody else.
@@ -222,7 +222,7 @@ def _watched(
             return None
         if not ours and now >= asked + ASKING:
             if why := _failure(folder, flower, control):
-                return State(flower, FAILED, why)
+                return ServerAppState(flower, FAILED, why)
             asked = time.monotonic()
         if not ours and now >= told + REMIND_EVERY:
             show({"text": f"waiting for Flower to start the process of the run, for {now - began:.0f} s"})

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 
 from tacit.federation import asked, folders, sum_files
-from tacit.federation.folders import COORDINATOR, Layout, records_name
+from tacit.federation.folders import COORDINATOR, FolderLayout, records_name
 from tacit.jsontext import Values
 from tacit.methods.registry import METHODS
 
@@ -52,7 +52,7 @@ def make(folder: Path, rounds: int | None = None, trust: str | None = None, algo
         usual = ROUNDS if "rounds" in METHODS[algorithm].grid[0] else 1
         values: Values = {"data.schema": "schema.toml", "data.test": "test.csv", "run.rounds": rounds or usual}
         values |= {"algorithm.name": algorithm} | ({"privacy.trust": trust} if trust else {})
-        folders.make(folder, Layout("hearts", sites, values=values, base=Path(draft), one_account=True))
+        folders.make(folder, FolderLayout("hearts", sites, values=values, base=Path(draft), one_account=True))
     for site, agents in sites.items():
         for agent in agents:
             kept = [row for n, row in enumerate(tables[agent], start=1) if n % HELD_OUT]

@@ -16,7 +16,7 @@ from pathlib import Path
 from tacit.errors import SpecError, TacitError
 from tacit.federation import accounts, certificates, commands, wire
 from tacit.federation.messages import Hello, written
-from tacit.federation.reach import NOTE, OK, PROBLEM, SKIPPED, STEPS, Check, steps
+from tacit.federation.reach import NOTE, OK, PROBLEM, SKIPPED, STEPS, CheckResult, steps
 
 SECONDS = 10.0  # that a service has to say who it is
 PAUSE = 5.0  # seconds between two looks for what may come by itself
@@ -36,14 +36,14 @@ def node_folder(folder: Path) -> Path:
     raise SpecError(f"{folder} is no node's folder (no {commands.NODE}): name SITE/node of what the coordinator sent.")
 
 
-def examine(folder: Path, starting: bool = False) -> Iterator[Check]:
+def examine(folder: Path, starting: bool = False) -> Iterator[CheckResult]:
     """Check all that a node needs. What its own machine lacks comes first; it is found without asking anybody."""
     node = commands.node(folder)
     mine = _key(folder)
     yield mine
     found = _heard(node.socket)
     told = f"{node.socket} answers account {_account()}" if found is None else found[0]
-    yield Check("socket", OK if found is None else PROBLEM, told, waits=found is not None and found[1])
+    yield CheckResult("socket", OK if found is None else PROBLEM, told, waits=found is not None and found[1])
     yield _port(node.port, starting)
     seen = set()
     if mine.state != PROBLEM:
@@ -52,7 +52,7 @@ def examine(folder: Path, starting: bool = False) -> Iterator[Check]:
             yield one
     for name in STEPS:
         if name not in seen:
-            yield Check(name, SKIPPED, "what stands above has to be right first")
+            yield CheckResult(name, SKIPPED, "what stands above has to be right first")
 
 
 def await_ready(folder: Path, show: Callable[[str], None], pause: float = PAUSE) -> None:
@@ -67,7 +67,7 @@ def await_ready(folder: Path, show: Callable[[str], None], pause: float = PAUSE)
         time.sleep(pause)
 
 
-def _hindrance(folder: Path, show: Callable[[str], None]) -> Check | None:
+def _hindrance(folder: Path, show: Callable[[str], None]) -> CheckResult | None:
     """The first thing that keeps a node from working; what does not is shown in passing."""
     notes = []
     for one in examine(folder, starting=True):
@@ -79,29 +79,29 @@ def _hindrance(folder: Path, show: Callable[[str], None]) -> Check | None:
     return None
 
 
-def _key(folder: Path) -> Check:
+def _key(folder: Path) -> CheckResult:
     path = folder / "node.key"
     try:
         mark = certificates.fingerprint(path)
     except SpecError as error:
-        return Check("node.key", PROBLEM, str(error))
+        return CheckResult("node.key", PROBLEM, str(error))
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        return Check("node.key", NOTE, f"{_described(path)}: others may read it; chmod 600 it.")
-    return Check("node.key", OK, f"{mark}")
+        return CheckResult("node.key", NOTE, f"{_described(path)}: others may read it; chmod 600 it.")
+    return CheckResult("node.key", OK, f"{mark}")
 
 
-def _port(port: int, starting: bool) -> Check:
+def _port(port: int, starting: bool) -> CheckResult:
     """Check that Flower can listen on its port of loopback."""
     try:
         with socket.create_server((commands.LOOPBACK, port)):
-            return Check("port", OK, f"{port} of {commands.LOOPBACK} is free")
+            return CheckResult("port", OK, f"{port} of {commands.LOOPBACK} is free")
     except OSError as error:
         text = f"{port} of {commands.LOOPBACK} cannot be taken ({os.strerror(error.errno or 0)})"
     if starting:
         text += ": another node may run on this machine; give each its own node.port in node.toml."
-        return Check("port", PROBLEM, text)
+        return CheckResult("port", PROBLEM, text)
     text += ": that is well if the node of this folder is running; else change node.port in node.toml."
-    return Check("port", NOTE, text)
+    return CheckResult("port", NOTE, text)
 
 
 def socket_problem(path: Path) -> str | None:

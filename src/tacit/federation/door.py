@@ -50,7 +50,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class Door:
+class NodeProxy:
     """An ASGI app that passes the requests of nodes on to `behind`."""
 
     def __init__(self, behind: str, trusted: Path, keys: KeyStatus | None = None, log: AccessLog | None = None) -> None:
@@ -194,7 +194,7 @@ def serve(host: str, port: int, behind: str, folder: Path, per_address: int, lis
         log.tick()
 
     config = uvicorn.Config(
-        Door(behind, folder / "ca.pem", KeyStatus(folder, listens), log), http=connections.timed(H11Protocol, log),
+        NodeProxy(behind, folder / "ca.pem", KeyStatus(folder, listens), log), http=connections.timed(H11Protocol, log),
         ws="none", loop="asyncio", lifespan="on", log_level="error", access_log=False, proxy_headers=False,
         server_header=False, date_header=False, timeout_keep_alive=connections.KEPT, timeout_graceful_shutdown=END,
         callback_notify=tick, timeout_notify=TICK, ssl_certfile=str(folder / "server.pem"),

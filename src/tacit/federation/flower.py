@@ -165,19 +165,20 @@ def main(grid: Any, context: Any) -> None:
         if not ours:
             raise RunDirectoryError(f"{folder} is in use: another process runs there.")
         log = to(file, as_json=True)
-        control.State(flower, control.RUNNING, pid=os.getpid()).write(folder)
+        control.ServerAppState(flower, control.RUNNING, pid=os.getpid()).write(folder)
         try:
             name = str(context.run_config.get("run") or control.next_name(folder))
             if RunDirectory(folder / RUNS / name).finished:
                 close_all(folder, _transport(folder, grid), log)
             else:
                 _train(folder, grid, name, log)
-            ended = control.State(flower, control.FINISHED)
+            ended = control.ServerAppState(flower, control.FINISHED)
         except TacitError as error:
             log(f"stopped: {error}")
-            ended = control.State(flower, control.STOPPED, str(error), isinstance(error, InputError))
+            ended = control.ServerAppState(flower, control.STOPPED, str(error), isinstance(error, InputError))
         except RunNotRunningException:
-            ended = control.State(flower, control.STOPPED, "the run was stopped with flwr stop; run it again to go on")
+            why = "the run was stopped with flwr stop; run it again to go on"
+            ended = control.ServerAppState(flower, control.STOPPED, why)
         ended.write(folder)
 
 

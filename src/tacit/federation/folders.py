@@ -42,7 +42,7 @@ _Sites: TypeAlias = Mapping[str, tuple[str, ...]]  # agents by site
 
 
 @dataclass(frozen=True)
-class Layout:
+class FolderLayout:
     """What `init` is asked for."""
 
     name: str
@@ -80,7 +80,7 @@ def parsed_sites(sites: str, agents: str | None) -> dict[str, tuple[str, ...]]:
     return {name: found.get(name, (name,)) for name in names}
 
 
-def make(folder: Path, layout: Layout) -> None:
+def make(folder: Path, layout: FolderLayout) -> None:
     """Write all folders; `folder` must be new or empty. Nothing is left where something is wrong."""
     values = sum_files.completed(DEFAULTS | dict(layout.values), layout.sites)
     sum_files.check(_check(values), layout.sites)
@@ -134,7 +134,7 @@ def plan_text(name: str, sites: _Sites, nodes: Mapping[str, int], rest: str = ""
     return "\n".join(lines) + "\n"
 
 
-def _coordinator(folder: Path, layout: Layout, values: Values) -> None:
+def _coordinator(folder: Path, layout: FolderLayout, values: Values) -> None:
     (folder / "nodes").mkdir(parents=True)
     folder.chmod(0o700)
     told = {key: value for key, value in values.items() if key.partition(".")[0] != "data" or key in _OF_RUN}
@@ -152,7 +152,7 @@ def _coordinator(folder: Path, layout: Layout, values: Values) -> None:
                    "door.service": "door.service", "compose.yaml": "coordinator.yaml"}, **words)  # fmt: skip
 
 
-def _site(folder: Path, site: str, agents: tuple[str, ...], layout: Layout, values: Values) -> None:
+def _site(folder: Path, site: str, agents: tuple[str, ...], layout: FolderLayout, values: Values) -> None:
     for name in ("agent/records", "agent/ledger", "node", "socket"):
         (folder / name).mkdir(parents=True)
     for name in ("agent", "node"):  # the two accounts of a site see nothing of each other but the socket
@@ -220,7 +220,7 @@ def _check(values: Values) -> Spec:
     return spec
 
 
-def _copied(folder: Path, layout: Layout, values: Values, key: str) -> Values:
+def _copied(folder: Path, layout: FolderLayout, values: Values, key: str) -> Values:
     """Copy the file that a key names into a folder, and return the key with its new value; {} where it names none."""
     if key not in values or values[key] in NAMED:
         return {}

@@ -1,6 +1,6 @@
 """Reach the coordinator as the node of a site will: address, TCP, TLS, certificate, clock, key, version, in this order.
 
-Each step is a Check, and the first that leaves nothing to go on with is the last. Nothing here trusts what an
+Each step is a CheckResult, and the first that leaves nothing to go on with is the last. Nothing here trusts what an
 unverified peer says: without TLS there are no further steps.
 """
 
@@ -32,7 +32,7 @@ NTP = "synchronise this machine with NTP (timedatectl set-ntp true, or chrony), 
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckResult:
     """What was checked, how it is, and what to do. `waits`: it may be well later, without anybody here."""
 
     name: str
@@ -48,14 +48,14 @@ def parsed(superlink: str) -> tuple[str, int] | None:
     return (host, int(port)) if host and port.isdecimal() and port.isascii() and 0 < int(port) < 2**16 else None
 
 
-def steps(superlink: str, ca: Path, key: Path, starting: bool = False) -> Iterator[Check]:
+def steps(superlink: str, ca: Path, key: Path, starting: bool = False) -> Iterator[CheckResult]:
     """Check one step after the other. `superlink` is host:port, `ca` the certificate that the coordinator sent.
 
     Where the node is `starting`, its key must not be in use.
     """
     found = parsed(superlink)
     if found is None:
-        yield Check("address", PROBLEM, f"{superlink!r} is no address: node.superlink in node.toml is HOST:PORT.")
+        yield CheckResult("address", PROBLEM, f"{superlink!r} is no address: node.superlink in node.toml is HOST:PORT.")
         return
     host, _ = found
     try:
@@ -63,16 +63,16 @@ def steps(superlink: str, ca: Path, key: Path, starting: bool = False) -> Iterat
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or error
         text = f"{host} has no address here ({why}): correct node.superlink in node.toml, or this machine's DNS."
-        yield Check("address", PROBLEM, text, waits=True)
+        yield CheckResult("address", PROBLEM, text, waits=True)
         return
-    yield Check("address", OK, f"{superlink} is {', '.join(dict.fromkeys(str(one[4][0]) for one in places))}")
+    yield CheckResult("address", OK, f"{superlink} is {', '.join(dict.fromkeys(str(one[4][0]) for one in places))}")
     try:
         stream = socket.create_connection(found, SECONDS)
     except OSError as error:
-        yield Check("tcp", PROBLEM, _unreached(superlink, error), waits=True)
+        yield CheckResult("tcp", PROBLEM, _unreached(superlink, error), waits=True)
         return
     with stream:
-        yield Check("tcp", OK, f"{superlink} is open")
+        yield CheckResult("tcp", OK, f"{superlink} is open")
         yield from _over_tls(stream, superlink, host, ca, key, starting)
 
 
@@ -92,12 +92,12 @@ def _unreached(superlink: str, error: OSError) -> str:
 
 def _over_tls(
     stream: socket.socket, superlink: str, host: str, ca: Path, key: Path, starting: bool
-) -> Iterator[Check]:
+) -> Iterator[CheckResult]:
     try:
         context = ssl.create_default_context(cafile=str(ca))
     except OSError as error:  # ssl.SSLError is one
         why = error.strerror or "no certificate in it"
-        yield Check("tls", PROBLEM, f"cannot use {ca} ({why}): put the ca.pem there that the coordinator sent.")
+        yield CheckResult("tls", PROBLEM, f"cannot use {ca} ({why}): put the ca.pem there that the coordinator sent.")
         return
     try:
         tls = context.wrap_socket(stream, server_hostname=host)
@@ -108,56 +108,56 @@ def _over_tls(
             f"{superlink} ended the connection before TLS: this address may have too many connections to the door "
             "(flower.per_address in flower.toml), or node.superlink in node.toml is not the address of a door."
         )
-        yield Check("tls", PROBLEM, text, waits=True)
+        yield CheckResult("tls", PROBLEM, text, waits=True)
     except ssl.SSLError as error:
         text = (
             f"{superlink} is open and does not speak TLS ({error.reason}): correct node.superlink in node.toml, or "
             "whatever stands between."
         )
-        yield Check("tls", PROBLEM, text)
+        yield CheckResult("tls", PROBLEM, text)
     except OSError as error:
         text = f"{superlink} is open and does not answer TLS ({error}): another service may listen there."
-        yield Check("tls", PROBLEM, text, waits=True)
+        yield CheckResult("tls", PROBLEM, text, waits=True)
     else:
         with tls:
-            yield Check("tls", OK, f"{tls.version()}, signed by the authority of {ca.name}")
+            yield CheckResult("tls", OK, f"{tls.version()}, signed by the authority of {ca.name}")
             yield _days(tls, host)
             yield from _asked(tls, key, starting)
 
 
-def _unverified(error: ssl.SSLCertVerificationError, superlink: str, host: str, ca: Path) -> Check:
+def _unverified(error: ssl.SSLCertVerificationError, superlink: str, host: str, ca: Path) -> CheckResult:
     """Say why a certificate was refused, by OpenSSL's X509_V_ERR codes."""
     now = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     if error.verify_code in (62, 64):  # HOSTNAME_MISMATCH, IP_ADDRESS_MISMATCH
-        return Check("certificate", PROBLEM, (
+        return CheckResult("certificate", PROBLEM, (
             f"the certificate at {superlink} is not for {host}: use the name of --address in node.superlink "
             "(node.toml), or ask the coordinator for a certificate with this name (flower.address, then renew)."
         ))  # fmt: skip
     if error.verify_code == 9:  # CERT_NOT_YET_VALID
-        return Check("clock", PROBLEM, (
+        return CheckResult("clock", PROBLEM, (
             f"the certificate at {superlink} is not valid yet by this machine's clock, which says {now}: {NTP}."
         ))  # fmt: skip
     if error.verify_code == 10:  # CERT_HAS_EXPIRED
-        return Check("certificate", PROBLEM, (
+        return CheckResult("certificate", PROBLEM, (
             f"the certificate at {superlink} has expired by this machine's clock, which says {now}: ask the "
             "coordinator for tacit federate renew, or set the clock."
         ))  # fmt: skip
-    return Check("tls", PROBLEM, (
+    return CheckResult("tls", PROBLEM, (
         f"the certificate at {superlink} is not signed by the authority in {ca} ({error.verify_message}): take ca.pem "
         "from the coordinator again, by a way that both trust; if it is the right one, somebody else answers there."
     ))  # fmt: skip
 
 
-def _days(tls: ssl.SSLSocket, host: str) -> Check:
+def _days(tls: ssl.SSLSocket, host: str) -> CheckResult:
     end = str((tls.getpeercert() or {}).get("notAfter", ""))
     left = int((ssl.cert_time_to_seconds(end) - time.time()) // 86400)
     if left < FEW_DAYS:
         text = f"of {host} is valid for {left} more days: ask the coordinator for tacit federate renew."
-        return Check("certificate", NOTE, text)
-    return Check("certificate", OK, f"of {host}, valid for {left} more days")
+        return CheckResult("certificate", NOTE, text)
+    return CheckResult("certificate", OK, f"of {host}, valid for {left} more days")
 
 
-def _asked(tls: ssl.SSLSocket, key: Path, starting: bool) -> Iterator[Check]:
+def _asked(tls: ssl.SSLSocket, key: Path, starting: bool) -> Iterator[CheckResult]:
     """Ask the door for its time, and for what is known of the key, which proves itself by a signature."""
     line = http.client.HTTPConnection("coordinator")  # on the connection that is there
     line.sock = tls
@@ -167,8 +167,8 @@ def _asked(tls: ssl.SSLSocket, key: Path, starting: bool) -> Iterator[Check]:
         yield clock(date, before, time.time())
         if status == 404:
             text = "the coordinator's door cannot say: it has an older version of tacit than this machine."
-            yield Check("key", SKIPPED, text)
-            yield Check("version", PROBLEM, f"older than {__version__}: install the same version at both.")
+            yield CheckResult("key", SKIPPED, text)
+            yield CheckResult("version", PROBLEM, f"older than {__version__}: install the same version at both.")
             return
         challenge = told.get("challenge")
         if type(challenge) is str and len(challenge) <= 200 and status == 200:
@@ -177,7 +177,7 @@ def _asked(tls: ssl.SSLSocket, key: Path, starting: bool) -> Iterator[Check]:
             status, _, told = _post(line, {"challenge": challenge, "key": public, "signature": signature})
     except (OSError, http.client.HTTPException) as error:
         text = f"the door did not finish its answer ({type(error).__name__}): its log may say why."
-        yield Check("key", PROBLEM, text, waits=True)
+        yield CheckResult("key", PROBLEM, text, waits=True)
         return
     yield from _known(status, told, key, starting)
 
@@ -195,68 +195,69 @@ def _post(line: http.client.HTTPConnection, asked: dict[str, str] | None) -> tup
     return answer.status, answer.headers.get("Date", ""), told if type(told) is dict else {}
 
 
-def clock(date: str, before: float, after: float) -> Check:
+def clock(date: str, before: float, after: float) -> CheckResult:
     """Compare the clock here, read before and after a question, with the Date of the answer."""
     try:
         theirs = email.utils.parsedate_to_datetime(date).timestamp() + _TICK
     except (ValueError, TypeError, OverflowError):
-        return Check("clock", NOTE, "the coordinator does not say the time: is an old door, or a proxy, in between?")
+        text = "the coordinator does not say the time: is an old door, or a proxy, in between?"
+        return CheckResult("clock", NOTE, text)
     ahead, late = (before + after) / 2 - theirs, (after - before) / 2
     said = f"this machine's clock is {_spelled(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} the coordinator's"
     if ahead - late > AHEAD - _TICK or ahead + late < _TICK - BEHIND:
-        return Check("clock", PROBLEM, (
+        return CheckResult("clock", PROBLEM, (
             f"{said}: Flower refuses what is signed {AHEAD:g} s ahead or {BEHIND:g} s ago, and ends without an error. "
             f"{NTP[0].upper()}{NTP[1:]}."
         ))  # fmt: skip
     if abs(ahead) - late > DRIFT:
-        return Check("clock", NOTE, f"{said}, which Flower still takes: {NTP}.")
-    return Check("clock", OK, "as the coordinator's, to the second")
+        return CheckResult("clock", NOTE, f"{said}, which Flower still takes: {NTP}.")
+    return CheckResult("clock", OK, "as the coordinator's, to the second")
 
 
 def _spelled(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 600 else f"{seconds / 60:.0f} min"
 
 
-def _known(status: int, told: dict[str, Any], key: Path, starting: bool) -> Iterator[Check]:
+def _known(status: int, told: dict[str, Any], key: Path, starting: bool) -> Iterator[CheckResult]:
     """Say what the door knows of the key, and whether it is of our version. What it says is text of somebody else."""
     state, mark = told.get("state"), certificates.fingerprint(key)
     if told.get("link") is False:
         text = "the SuperLink behind the door is not running: ask the coordinator to start it (tacit federate link)."
-        yield Check("key", PROBLEM, text, waits=True)
+        yield CheckResult("key", PROBLEM, text, waits=True)
     elif status != 200 or state not in _STATES:
         why = {200: "it cannot look into Flower's database", 429: "it was asked too often"}
         text = f"the door did not say whether it knows this key: {why.get(status, f'it answered {status}')}."
-        yield Check("key", NOTE, text)
+        yield CheckResult("key", NOTE, text)
     elif state == key_status.UNKNOWN:
-        yield Check("key", PROBLEM, (
+        yield CheckResult("key", PROBLEM, (
             f"the coordinator does not know the key of this node ({mark}): send it node.pub, and ask for tacit "
             "federate register. There, ssh-keygen -lf nodes/SITE.pub shows whether it has this key."
         ))  # fmt: skip
     elif state == key_status.REVOKED:
-        yield Check("key", PROBLEM, (
+        yield CheckResult("key", PROBLEM, (
             f"the coordinator has revoked the key of this node ({mark}), and Flower never takes it again: make another "
             '(ssh-keygen -t ecdsa -b 384 -N "" -f node.key), send node.key.pub, and ask for tacit federate register.'
         ))  # fmt: skip
     elif state == key_status.ONLINE:
         yield _in_use(told, starting)
     else:
-        yield Check("key", OK, f"registered for site {_shown(told.get('site'))} ({mark})")
+        yield CheckResult("key", OK, f"registered for site {_shown(told.get('site'))} ({mark})")
     if "version" in told:
         theirs = _shown(told["version"])
         same = theirs == __version__
         text = f"tacit {theirs}, as the coordinator" if same else (
             f"this machine has tacit {__version__} and the coordinator {theirs}: install the same version at both."
         )  # fmt: skip
-        yield Check("version", OK if same else PROBLEM, text)
+        yield CheckResult("version", OK if same else PROBLEM, text)
 
 
-def _in_use(told: dict[str, Any], starting: bool) -> Check:
+def _in_use(told: dict[str, Any], starting: bool) -> CheckResult:
     seconds, site = told.get("seconds"), _shown(told.get("site"))
     left = f"{seconds} s" if type(seconds) is int else "a minute"
     if not starting:
         text = f"registered for site {site}, and its node is connected: well, if that is the node of this folder."
-        return Check("key", OK, text)
-    return Check("key", PROBLEM, (
+        return CheckResult("key", OK, text)
+    return CheckResult("key", PROBLEM, (
         f"the key of site {site} is in use. If this node was killed just now, Flower lets it in again in {left}; else "
         "stop the other node, which has a copy of node.key, or make a key of its own for each."
     ))  # fmt: skip
