@@ -16,7 +16,7 @@ import threading
 import time
 from pathlib import Path
 
-from tacit.federation import coordinator, demonstration, wire
+from tacit.federation import coordinator, local_demo, wire
 
 PATIENCE = 60.0  # seconds for one answer
 LARGEST = 1 << 24  # bytes of an answer
@@ -54,10 +54,10 @@ class Sockets:
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        demonstration.make(folder)  # as `tacit federate init`, with the hospitals of heart: a folder for each party
-        paths = {site: folder / site / "socket" / "agent.sock" for site in demonstration.SITES}
+        local_demo.make(folder)  # as `tacit federate init`, with the hospitals of heart: a folder for each party
+        paths = {site: folder / site / "socket" / "agent.sock" for site in local_demo.SITES}
         agent = [sys.executable, "-m", "tacit", "agent"]
-        files = [str(folder / site / "agent" / "site.toml") for site in demonstration.SITES]
+        files = [str(folder / site / "agent" / "site.toml") for site in local_demo.SITES]
         for file in files:
             subprocess.run([*agent, "init", file], check=True, stdout=subprocess.DEVNULL)
         services = [subprocess.Popen([*agent, "serve", file], stderr=subprocess.DEVNULL) for file in files]

@@ -15,7 +15,7 @@ import pytest
 
 from tacit.errors import Interrupted
 from tacit.federation import commands, control
-from tacit.federation.rehearsal import Rehearsal
+from tacit.federation.local_demo import LocalFederation
 from tacit.privacy.ledger import Ledger
 from tacit.run.deployment import ledger_file_name, price
 from tacit.run.directory import RunDirectory
@@ -23,7 +23,7 @@ from tacit.run.directory import RunDirectory
 ROOT = Path(__file__).parents[2]
 
 
-class Federation(Rehearsal):
+class Federation(LocalFederation):
     """The processes of all parties: superlink, door, SITE-agent, SITE-node; and those that Flower starts."""
 
     def __init__(self, folder: Path, seeded: bool = False) -> None:

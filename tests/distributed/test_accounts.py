@@ -13,7 +13,7 @@ pytest.importorskip("flwr")
 
 from tacit.cli import main
 from tacit.errors import Interrupted
-from tacit.federation import commands, control, demonstration, ledger_files, nodes
+from tacit.federation import commands, control, ledger_files, local_demo, nodes
 from tacit.federation.site import read
 from tests.distributed.accounts import LINK, accounts_differ, as_user, give
 from tests.distributed.conftest import Federation, until
@@ -22,7 +22,7 @@ from tests.distributed.conftest import Federation, until
 def test_a_file_that_is_closed_to_the_coordinators_process_is_named_at_once(short):
     """Step 22: link ran under the account of its unit, and run as root: ten minutes of silence, and no reason."""
     folder = short / "f"
-    demonstration.make(folder, 2)
+    local_demo.make(folder, 2)
     short.chmod(0o755)
     if not accounts_differ(short / "spare"):
         pytest.skip("accounts cannot be told apart here, which needs root, unshare and setpriv")
@@ -70,7 +70,7 @@ def ended(words):
 def test_who_is_missing_is_named_while_the_coordinator_waits_and_by_the_status_after_it(short, capsys):
     """Fault 13: nothing for ten minutes, and a status that says "waiting for sites" of a run that has stopped."""
     folder = short / "f"
-    demonstration.make(folder, 2)
+    local_demo.make(folder, 2)
     with Federation(folder) as federation:
         plan = federation.coordinator / "federation.toml"
         plan.write_text(plan.read_text().replace("resend = 20.0", "resend = 5.0\nstart_deadline = 38.0"))

@@ -20,8 +20,8 @@ import pytest
 pytest.importorskip("flwr")
 
 from tacit._version import __version__
-from tacit.federation import certificates, demonstration, ledger_files, nodes
-from tacit.federation.rehearsal import free_ports
+from tacit.federation import certificates, ledger_files, local_demo, nodes
+from tacit.federation.local_demo import free_ports
 from tacit.federation.site import read
 from tests.distributed.conftest import Federation, until
 
@@ -33,7 +33,7 @@ ELSEWHERE = "127.0.0.2"  # another address of this machine
 def running():
     """SuperLink, door and the agent service of one site, whose node is registered; the node is not started."""
     folder = Path(tempfile.mkdtemp(prefix="tacit-", dir="/tmp"))
-    demonstration.make(folder / "f", 3)
+    local_demo.make(folder / "f", 3)
     with Federation(folder / "f") as federation:
         for site, port in zip(federation.sites, federation.runtime, strict=True):
             address(federation, site, f"localhost:{federation.port}", port)

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("flwr")
 
 from tacit.data.mnist import read as read_mnist
-from tacit.federation import asked, certificates, demonstration, folders, ledger_files, nodes, status
+from tacit.federation import asked, certificates, folders, ledger_files, local_demo, nodes, status
 from tacit.federation.plan import read_plan
 from tacit.federation.site import load, read
 from tacit.privacy import lattice
@@ -84,7 +84,7 @@ def seconds_of(run):
 
 
 def test_the_hospitals_of_heart_over_three_nodes_train_what_one_process_trains(short, tmp_path, monkeypatch):
-    demonstration.make(short / "f", ROUNDS)
+    local_demo.make(short / "f", ROUNDS)
     with Federation(short / "f", seeded=True) as federation:
         federation.begin(federation.show)
         run = federation.result()
@@ -94,7 +94,7 @@ def test_the_hospitals_of_heart_over_three_nodes_train_what_one_process_trains(s
 
 
 def test_with_noise_of_the_operating_system_each_ledger_is_what_the_server_counts(short):
-    demonstration.make(short / "f", ROUNDS)
+    local_demo.make(short / "f", ROUNDS)
     with Federation(short / "f") as federation:
         federation.begin(federation.show)
         run = federation.result()
@@ -143,8 +143,8 @@ FAULTS = "[faults]\ndeadline = 12.0\nresend = 8.0\nmost_missed = 1000\n\n"
 def test_whatever_is_killed_the_run_finishes_and_no_round_is_paid_twice(short):
     """kill -9 of every kind of process, at twenty random moments of a run, and of another where it ends too soon."""
     folder, rng = short / "f", random.Random(17)
-    demonstration.make(folder, LONG)
-    for site in demonstration.SITES:
+    local_demo.make(folder, LONG)
+    for site in local_demo.SITES:
         path = folder / site / "agent" / "site.toml"
         path.write_text(path.read_text().replace("epsilon = 1.0", "epsilon = 9.0", 1))
     plan = folder / "coordinator" / "federation.toml"
@@ -208,7 +208,7 @@ def ended(federation, name):
 def test_strangers_are_refused_and_a_hostile_app_reaches_nothing(short):
     """An unregistered node, a node that trusts another CA, and an app of an attacker's in place of the courier."""
     folder = short / "f"
-    demonstration.make(folder, ROUNDS)
+    local_demo.make(folder, ROUNDS)
     short.chmod(0o755)
     apart = accounts_differ(short / "spare")
     ledger_files.init(read(folder / "ohio" / "agent" / "site.toml"))

@@ -32,9 +32,9 @@ from tacit.cli import main
 from tacit.errors import SpecError
 from tacit.federation import certificates, courier, door, flower, folders, messages, nodes, wire
 from tacit.federation.flower import GridTransport
+from tacit.federation.local_demo import free_ports
 from tacit.federation.nodes import listens
 from tacit.federation.plan import read_plan
-from tacit.federation.rehearsal import free_ports
 from tests.distributed.conftest import until
 
 ASK = messages.Ask("r", "a" * 64, 3, 0, ("x", "y"), (), {"point": np.arange(6.0).reshape(1, 2, 3)})

@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("flwr")
 
-from tacit.federation import demonstration
+from tacit.federation import local_demo
 from tests.distributed.conftest import Federation
 
 CAGE = Path(__file__).with_name("caged.py")
@@ -50,7 +50,7 @@ def caged(unit, folder, words):
 
 def test_a_federation_trains_with_what_its_units_allow(short):
     folder = short / "f"
-    demonstration.make(folder, 2)
+    local_demo.make(folder, 2)
     with Federation(folder) as federation:
         for name in federation.commands():
             site, _, kind = name.rpartition("-")
@@ -62,7 +62,7 @@ def test_a_federation_trains_with_what_its_units_allow(short):
 
 def test_what_the_unit_of_the_agent_refuses_is_refused(short):
     folder = short / "f"
-    demonstration.make(folder, 2)
+    local_demo.make(folder, 2)
     words = caged(folder / "ohio" / "agent.service", folder, [sys.executable, "-c", PROBE, str(folder / "ohio")])
     found = json.loads(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
     assert found.pop("unix") == found.pop("ledger") == "allowed"

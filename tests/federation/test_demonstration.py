@@ -8,14 +8,14 @@ import pytest
 from tacit import toml
 from tacit.cli import main
 from tacit.errors import OwnerWarning
-from tacit.federation import demonstration, ledger_files
+from tacit.federation import ledger_files, local_demo
 from tacit.federation.plan import read_plan
 from tacit.federation.service import Service
 from tacit.federation.site import read
 from tests.federation import room as rooms
 from tests.federation.room import Room
 
-ROUNDS = {"fedgd": demonstration.ROUNDS, "onemessage": 1}
+ROUNDS = {"fedgd": local_demo.ROUNDS, "onemessage": 1}
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def test_a_demonstration_runs_the_method_that_it_is_made_for_and_its_ledgers_equ
     """As `tacit federate init` writes the folders, rounds and faults included."""
     if trust:
         pytest.importorskip("cryptography")
-    demonstration.make(demo, trust=trust, algorithm=name)
-    assert demonstration.algorithm_of(demo) == name
+    local_demo.make(demo, trust=trust, algorithm=name)
+    assert local_demo.algorithm_of(demo) == name
     room = Room(services(demo))
     try:
         fields = rooms.go(demo / "coordinator", room).summary["guarantee_fields"]
@@ -76,6 +76,6 @@ def test_what_is_done_about_missing_agents_is_read_as_it_is_written(tmp_path, mi
 
 
 def test_try_refuses_another_method_than_that_of_the_federation(demo, capsys):
-    demonstration.make(demo, algorithm="fedgd")
+    local_demo.make(demo, algorithm="fedgd")
     assert main(["federate", "try", str(demo), "--algorithm", "onemessage"]) == 2
     assert "holds a federation that runs fedgd" in capsys.readouterr().err

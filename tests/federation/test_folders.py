@@ -7,7 +7,7 @@ import pytest
 from tacit import toml
 from tacit.cli import main
 from tacit.errors import SpecError
-from tacit.federation import certificates, demonstration, folders
+from tacit.federation import certificates, folders, local_demo
 from tacit.federation.asked import read_run
 from tacit.federation.plan import Faults, read_plan
 from tacit.federation.site import read
@@ -167,8 +167,8 @@ def test_a_demonstration_of_a_secure_sum_pins_at_every_site_the_keys_of_all_othe
     pytest.importorskip("cryptography")
     from tacit.agent.masks import files
 
-    demonstration.make(tmp_path / "f", 3, "sum")
-    listed = demonstration.sites_of("sum")
+    local_demo.make(tmp_path / "f", 3, "sum")
+    listed = local_demo.sites_of("sum")
     assert {len(agents) for agents in listed.values()} == {1}  # of which colluding = 1 says the truth
     sites = {name: read(tmp_path / "f" / name / "agent" / "site.toml") for name in listed}
     drawn = {
@@ -197,7 +197,7 @@ def test_try_does_not_change_the_trust_of_a_federation_that_is_there(tmp_path, c
     def begin(_folder):
         raise Begun("it begins")
 
-    monkeypatch.setattr("tacit.federation.rehearsal.Rehearsal", begin)
+    monkeypatch.setattr("tacit.federation.local_demo.LocalFederation", begin)
     assert main(["federate", "try", str(tmp_path), "--trust", asked]) == 2
     assert (says or "it begins") in capsys.readouterr().err
 

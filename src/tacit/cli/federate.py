@@ -215,21 +215,21 @@ def run_try(options: argparse.Namespace) -> int:
 
     Without DIR, or with an empty one, the hospitals of the bundled heart data are the sites of a demonstration.
     """
-    from tacit.federation import demonstration
-    from tacit.federation.rehearsal import LOGS, Rehearsal
+    from tacit.federation import local_demo
+    from tacit.federation.local_demo import LOGS, LocalFederation
 
     folder, show = options.folder, _shown(options)
-    was = demonstration.is_one(folder)
+    was = local_demo.is_one(folder)
     if not was:
-        demonstration.make(folder, options.rounds, options.trust, options.algorithm or "objt")
-        show({"text": f"made a demonstration in {folder}: {len(demonstration.sites_of(options.trust))} sites"})
+        local_demo.make(folder, options.rounds, options.trust, options.algorithm or "objt")
+        show({"text": f"made a demonstration in {folder}: {len(local_demo.sites_of(options.trust))} sites"})
     elif options.rounds:
         raise SpecError(f"{folder} holds a federation: set run.rounds in its coordinator/run.toml, and drop --rounds.")
-    elif options.trust and (found := demonstration.trust_of(folder)) != options.trust:
+    elif options.trust and (found := local_demo.trust_of(folder)) != options.trust:
         raise SpecError(f"{folder} holds a federation that trusts {found}: name a new folder, or drop --trust.")
-    elif options.algorithm and (found := demonstration.algorithm_of(folder)) != options.algorithm:
+    elif options.algorithm and (found := local_demo.algorithm_of(folder)) != options.algorithm:
         raise SpecError(f"{folder} holds a federation that runs {found}: name a new folder, or drop --algorithm.")
-    with Rehearsal(folder) as rehearsal:
+    with LocalFederation(folder) as rehearsal:
         rehearsal.begin(show)
         out = rehearsal.train(show)
     _result(out, options.json)

@@ -29,6 +29,5 @@ folders       what `tacit federate init` writes for the coordinator and for each
 commands      the processes of a federation as commands, stock Flower among them
 nodes         which keys of nodes Flower knows, and which sites they stand for
 control       start a run and see it through, by Flower's own command line
-rehearsal     the whole federation on one machine, in real processes
-demonstration the hospitals of heart at three sites, or four
+local_demo    a whole federation on one machine, in real processes: the hospitals of heart, or a folder
 """
