@@ -229,9 +229,9 @@ def run_try(options: argparse.Namespace) -> int:
         raise SpecError(f"{folder} holds a federation that trusts {found}: name a new folder, or drop --trust.")
     elif options.algorithm and (found := local_demo.algorithm_of(folder)) != options.algorithm:
         raise SpecError(f"{folder} holds a federation that runs {found}: name a new folder, or drop --algorithm.")
-    with LocalFederation(folder) as rehearsal:
-        rehearsal.begin(show)
-        out = rehearsal.train(show)
+    with LocalFederation(folder) as local:
+        local.begin(show)
+        out = local.train(show)
     _result(out, options.json)
     if not options.json:
         say(f"ledgers     {folder}/SITE/agent/ledger: they keep what this run cost; logs in {folder / LOGS}")
