@@ -16,7 +16,7 @@ import numpy as np
 from tacit import toml
 from tacit.errors import DataError, IncompatibleError, Unfit
 from tacit.federation import wire
-from tacit.federation.messages import Counts
+from tacit.federation.messages import RecordCounts
 from tacit.federation.wire import Malformed, parsed
 from tacit.privacy.chain import canonical
 from tacit.run import build
@@ -45,7 +45,7 @@ def public(federation: Federation) -> str:
     return canonical(facts | {"target": federation.target and asdict(federation.target)})
 
 
-def hollow(name: str, text: str, agents: Counts, test: Shard | None = None) -> Federation:
+def hollow(name: str, text: str, agents: RecordCounts, test: Shard | None = None) -> Federation:
     """The federation as its coordinator knows it: public facts (of `public`), no records but those of a test set."""
     try:
         facts = parsed(text)
@@ -67,7 +67,7 @@ def hollow(name: str, text: str, agents: Counts, test: Shard | None = None) -> F
         raise Unfit("what a site says of its records is not of the form that this version of tacit knows.") from error
 
 
-def among(own: Federation, agents: Counts) -> Federation:
+def among(own: Federation, agents: RecordCounts) -> Federation:
     """The federation as a site knows it: its own agents' records, and how many the others have, in the run's order."""
     mine = dict(zip(own.agents, own.shards, strict=True))
     for who, count in agents:
@@ -84,7 +84,7 @@ class MappedRecords:
         self.own = own
         self._kept: OrderedDict[str, tuple[Shard, ...]] = OrderedDict()
 
-    def of(self, spec: Spec, agents: Counts) -> Federation:
+    def of(self, spec: Spec, agents: RecordCounts) -> Federation:
         """The federation of a run: its map is chosen by public facts, and records that have passed it are kept."""
         whole = among(self.own, agents)
         away = tuple(Shard.elsewhere(len(shard), whole.n_features) for shard in whole.shards)
@@ -113,7 +113,7 @@ def check_size(site: str, n_agents: int, deployment: Deployment) -> None:
         )
 
 
-def agreed(spec: Spec, text: str, agents: Counts, federation: Federation, deployment: Deployment) -> str:
+def agreed(spec: Spec, text: str, agents: RecordCounts, federation: Federation, deployment: Deployment) -> str:
     """Return the hash of what all parties agree on: spec, public facts, agents, feature map, and the agreements.
 
     `federation` is the one that has passed the feature map, and `deployment` is made of it.

@@ -18,7 +18,7 @@ from typing import Any
 from tacit.errors import IncompatibleError, InputError, Refused, Unfit
 from tacit.federation import facts
 from tacit.federation.log import reason
-from tacit.federation.messages import Counts
+from tacit.federation.messages import RecordCounts
 from tacit.federation.site import Holding, Site
 from tacit.federation.site_policy import AT_MOST, DEFAULTS, SitePolicy, usual_repetitions
 from tacit.methods.registry import METHODS
@@ -138,7 +138,7 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
     if "rounds" not in METHODS[values["algorithm.name"]].grid[0]:
         chosen.pop("run.rounds", None)  # the method has a number of its own
     chosen |= {} if epsilon is None else {"privacy.epsilon": epsilon}
-    agents: Counts = tuple(zip(own.agents, map(len, own.shards), strict=True))
+    agents: RecordCounts = tuple(zip(own.agents, map(len, own.shards), strict=True))
     spec = preset(values["run.preset"], values["algorithm.name"], GIVEN + site.name).with_values(
         {key: value for key, value in chosen.items() if key != "privacy.repetitions"}
     )

@@ -19,7 +19,6 @@ from tacit.federation import facts, messages
 from tacit.federation.differences import MOST, in_words, schema_of
 from tacit.federation.log import Log, Reminder, counted
 from tacit.federation.messages import (
-    Counts,
     Hello,
     Introduction,
     Join,
@@ -28,6 +27,7 @@ from tacit.federation.messages import (
     Message,
     Met,
     Receipt,
+    RecordCounts,
     Refusal,
     Signed,
     Transport,
@@ -51,11 +51,11 @@ Waiting = Callable[[Sequence[str]], None]  # is told which sites have not answer
 class Participants:
     """Who takes part in a run, in order, and what is public of all records; kept in the run's directory."""
 
-    sites: dict[str, Counts]
+    sites: dict[str, RecordCounts]
     public: str
 
     @property
-    def agents(self) -> Counts:
+    def agents(self) -> RecordCounts:
         """All agents, site by site."""
         return tuple(pair for agents in self.sites.values() for pair in agents)
 
@@ -209,7 +209,7 @@ class JoinPhase:
 
 def _agreeing(found: Mapping[str, tuple[ListedSite, Introduction]], declared: str | None) -> Participants:
     """Return who takes part; refuse sites whose agents are not those of the plan, or whose records are of two forms."""
-    counts: dict[str, Counts] = {}
+    counts: dict[str, RecordCounts] = {}
     for name, (site, said) in found.items():
         theirs = dict(said.agents)
         if set(theirs) != set(site.agents):

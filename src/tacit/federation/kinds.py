@@ -21,7 +21,7 @@ from typing import ClassVar, TypeAlias
 from tacit.privacy.receipt import Receipt
 from tacit.types import Array
 
-Counts: TypeAlias = tuple[tuple[str, int], ...]  # agents by name, with the number of their records
+RecordCounts: TypeAlias = tuple[tuple[str, int], ...]  # agents by name, with the number of their records
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Introduction:
     """Who is here. `public` is JSON (tacit.federation.facts) of what may be known of the records."""
 
     site: str
-    agents: Counts
+    agents: RecordCounts
     public: str
     kind: ClassVar[str] = "introduction"
 
@@ -49,7 +49,7 @@ class Join:
     run: str
     spec: str
     agreed: str
-    agents: Counts
+    agents: RecordCounts
     receipts: tuple[Receipt, ...] = field(default=(), compare=False)
     kind: ClassVar[str] = "join"
 

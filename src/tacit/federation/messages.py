@@ -19,7 +19,6 @@ from tacit.federation.kinds import (
     Ask,
     Close,
     Closed,
-    Counts,
     Hello,
     Introduction,
     Join,
@@ -27,6 +26,7 @@ from tacit.federation.kinds import (
     Meet,
     Message,
     Met,
+    RecordCounts,
     Refusal,
     Signed,
     SiteAnswer,
@@ -43,7 +43,6 @@ __all__ = [
     "Ask",
     "Close",
     "Closed",
-    "Counts",
     "Hello",
     "Introduction",
     "Join",
@@ -52,6 +51,7 @@ __all__ = [
     "Message",
     "Met",
     "Receipt",
+    "RecordCounts",
     "Refusal",
     "Signed",
     "SiteAnswer",
@@ -175,7 +175,7 @@ def _names(name: str, value: object) -> tuple[str, ...]:
     return found
 
 
-def _counts(name: str, value: object) -> Counts:
+def _counts(name: str, value: object) -> RecordCounts:
     pairs = _items(name, value)
     if any(type(pair) is not list or len(pair) != 2 for pair in pairs):
         raise Unfit(f"{name} is a list of pairs: an agent and the number of its records.")

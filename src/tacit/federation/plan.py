@@ -18,7 +18,7 @@ from typing import Any
 
 from tacit import toml
 from tacit.errors import DataError, SpecError, unknown
-from tacit.federation.messages import LONGEST_NAME, Counts
+from tacit.federation.messages import LONGEST_NAME, RecordCounts
 from tacit.types import is_unicode
 
 FEDERATION, RUN = "federation.toml", "run.toml"
@@ -88,7 +88,7 @@ class Plan:
             if agent not in listed:
                 raise unknown("agent of federation.most_records", agent, listed)
 
-    def check_records(self, sites: Mapping[str, Counts]) -> None:
+    def check_records(self, sites: Mapping[str, RecordCounts]) -> None:
         """Refuse an agent that declares more records than it may have."""
         for site, agents in sites.items():
             for who, count in agents:

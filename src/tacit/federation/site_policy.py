@@ -23,7 +23,7 @@ from tacit.agent.agreement import Agreement
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, Unfit, unknown
 from tacit.federation.log import counted
-from tacit.federation.messages import Counts
+from tacit.federation.messages import RecordCounts
 from tacit.federation.site_keys import SiteKey, names, of_spec
 from tacit.jsontext import Values
 from tacit.query.registry import QUERIES
@@ -83,7 +83,7 @@ class SitePolicy:
         usual = {name: getattr(SitePolicy(), name) for name in found}
         return {name: _in_words(value) for name, value in found.items() if value != usual[name]}
 
-    def check_run(self, run: str, own: Iterable[str], agents: Counts) -> None:
+    def check_run(self, run: str, own: Iterable[str], agents: RecordCounts) -> None:
         """Refuse a run by its name, or by who takes part in it; `own` are the agents of the site."""
         if self.runs is not None and run not in self.runs:
             raise Unfit(f"a run of another name than those of agree.runs: {run!r}.")
