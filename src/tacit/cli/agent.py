@@ -21,7 +21,7 @@ NOT_RESTARTED = 78  # the units that tacit writes do not start a service again t
 if TYPE_CHECKING:
     from tacit.agent.agreement import Agreement
     from tacit.federation.headroom import AgreedRun, Headroom
-    from tacit.federation.site import Holding, Site
+    from tacit.federation.site import Site, SiteAgent
     from tacit.privacy.ledger import Ledger
     from tacit.types import Federation
 
@@ -267,7 +267,7 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
             return spent, {}, str(error)
 
 
-def _ledger(site: Site, holding: Holding, opened: ExitStack) -> Ledger | None:
+def _ledger(site: Site, holding: SiteAgent, opened: ExitStack) -> Ledger | None:
     """Return the ledger of an agent, until `opened` ends; None if neither it nor its witness has been made."""
     from tacit.federation.ledger_files import beside, ledger_file, witness_of
 

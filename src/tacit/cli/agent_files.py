@@ -14,7 +14,7 @@ from tacit.cli.ledger import add_law
 from tacit.cli.options import finish
 
 if TYPE_CHECKING:
-    from tacit.federation.ledger_files import Done
+    from tacit.federation.ledger_files import LedgerReport
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -81,7 +81,7 @@ def run_restore(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(done: Sequence[Done], as_json: bool) -> None:
+def _show(done: Sequence[LedgerReport], as_json: bool) -> None:
     if as_json:
         print(jsontext.dumps([asdict(one) for one in done]))
         return

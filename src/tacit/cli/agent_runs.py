@@ -14,7 +14,7 @@ from tacit.errors import DataError
 from tacit.jsontext import Values
 
 if TYPE_CHECKING:
-    from tacit.federation.site import Holding, Site
+    from tacit.federation.site import Site, SiteAgent
 
 
 def add_actions(actions: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -55,7 +55,7 @@ def run_status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _account(site: Site, holding: Holding) -> Values:
+def _account(site: Site, holding: SiteAgent) -> Values:
     """Return the account of an agent: `held` is the total once its open runs have made all their releases."""
     from tacit.federation.ledger_files import beside
 

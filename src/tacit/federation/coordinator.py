@@ -22,7 +22,7 @@ from tacit.federation.closing import ClosingState, close, close_finished, read_m
 from tacit.federation.join_phase import FILE, JoinPhase, Participants
 from tacit.federation.log import Log, silent
 from tacit.federation.messages import Join, Meet, Receipt, Transport
-from tacit.federation.plan import RUN, Plan, read_plan
+from tacit.federation.plan import RUN, FederationConfig, read_plan
 from tacit.federation.remote_engine import RemoteEngine
 from tacit.federation.status import StatusWriter
 from tacit.jsontext import Values
@@ -67,7 +67,7 @@ def train(
 
 
 def _trained(
-    folder: Path, plan: Plan, values: Values, joining: JoinPhase, listener: Listener, status: StatusWriter
+    folder: Path, plan: FederationConfig, values: Values, joining: JoinPhase, listener: Listener, status: StatusWriter
 ) -> Result:
     """Gather the sites for a new run, or find those of the one that was started; train, and close the run."""
     log, known = joining.log, receipts.read(folder)
@@ -158,7 +158,7 @@ def next_run(folder: Path, name: str) -> Path:
 class CoordinatedRun:
     """A run as its coordinator has it: without records, except those of a test set."""
 
-    plan: Plan
+    plan: FederationConfig
     participants: Participants
     spec: Spec
     federation: Federation
@@ -184,8 +184,9 @@ class CoordinatedRun:
 
 
 def _joint(
-    plan: Plan, values: Values, participants: Participants, test: Federation | None, started: Spec | None = None
-) -> CoordinatedRun:
+    plan: FederationConfig, values: Values, participants: Participants, test: Federation | None,
+    started: Spec | None = None,
+) -> CoordinatedRun:  # fmt: skip
     """Build the run from public facts; refuse a run.toml that is not that of a run which was started."""
     shard: Shard | None = asked.shard_of(test, participants.public)
     hollow = facts.hollow(plan.name, participants.public, participants.agents, shard)

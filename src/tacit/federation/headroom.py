@@ -19,7 +19,7 @@ from tacit.errors import IncompatibleError, InputError, Refused, Unfit
 from tacit.federation import facts
 from tacit.federation.log import reason
 from tacit.federation.messages import RecordCounts
-from tacit.federation.site import Holding, Site
+from tacit.federation.site import Site, SiteAgent
 from tacit.federation.site_policy import AT_MOST, DEFAULTS, SitePolicy, usual_repetitions
 from tacit.methods.registry import METHODS
 from tacit.privacy.budget import upward
@@ -91,7 +91,7 @@ def headrooms(
         return {one.name: headroom(site, one, ledgers[one.name] or new, run, own) for one in site.agents}
 
 
-def headroom(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
+def headroom(site: Site, holding: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
     """Return what an agent's ledger has left for the largest agreed run."""
     of_now, held = ledger.totals(holding.data_id, site.limit.dp_delta)
     why = refusal(holding, ledger, run)
@@ -99,7 +99,7 @@ def headroom(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: 
     return Headroom(of_now, held, site.limit, run.cost, run.terms.dp_delta, why, room)
 
 
-def refusal(holding: Holding, ledger: Ledger, run: AgreedRun) -> str:
+def refusal(holding: SiteAgent, ledger: Ledger, run: AgreedRun) -> str:
     """Return why an agent's ledger would refuse a new run, "" if it would admit it."""
     spec = run.spec.with_values({"privacy.data_id": holding.data_id})
     try:
@@ -161,7 +161,7 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
     return AgreedRun(spec, deployment, deployment.terms(spec, 0, "an estimate"))
 
 
-def _room(site: Site, holding: Holding, ledger: Ledger, run: AgreedRun, own: Federation) -> float:
+def _room(site: Site, holding: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> float:
     """Return what the largest run like this one that would be admitted costs, to three digits; 0 if there is none."""
     values, low, room = run.spec.values(), 0.0, 0.0
     high = min(run.spec.privacy.epsilon, 2 * site.limit.epsilon)  # what fits is below; halving from there is finer

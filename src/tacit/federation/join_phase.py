@@ -33,7 +33,7 @@ from tacit.federation.messages import (
     Transport,
     Unjoined,
 )
-from tacit.federation.plan import Faults, ListedSite, Plan
+from tacit.federation.plan import Faults, FederationConfig, ListedSite
 from tacit.machine import write_whole
 from tacit.run.directory import RunDirectory
 
@@ -74,7 +74,7 @@ class Participants:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise RunDirectoryError(f"{path / FILE} is damaged ({error}): restore it, or start anew.") from None
 
-    def check(self, plan: Plan) -> None:
+    def check(self, plan: FederationConfig) -> None:
         """Refuse to resume a run with other agents than it was started with."""
         listed = {site.name: set(site.agents) for site in plan.sites}
         for site, agents in self.sites.items():
@@ -95,7 +95,7 @@ class JoinPhase:
     waiting: Waiting
     clock: Callable[[], float] = time.monotonic
 
-    def gathered(self, plan: Plan, declared: str | None = None) -> Participants:
+    def gathered(self, plan: FederationConfig, declared: str | None = None) -> Participants:
         """Say Hello until every site has introduced itself; refuse what federation.toml does not list.
 
         `declared` are public facts with the schema of the coordinator, if it has one.

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tacit import toml
 from tacit.errors import DataError, DataRenamed, IncompatibleError, LedgerCorrupt, LedgerMissing
-from tacit.federation.site import Holding, Site
+from tacit.federation.site import Site, SiteAgent
 from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.privacy.history import History
@@ -40,7 +40,7 @@ RECEIPT_KEY = "receipts.key"  # beside the ledgers, and in a backup
 
 
 @dataclass(frozen=True)
-class Done:
+class LedgerReport:
     """What was done with the files of one agent or of the whole site, in words, and the ledger as it is now."""
 
     agent: str
@@ -83,7 +83,7 @@ def _damaged(key: Path, why: str) -> LedgerCorrupt:
     )
 
 
-def opened(site: Site, holding: Holding) -> Ledger:
+def opened(site: Site, holding: SiteAgent) -> Ledger:
     """Open an agent's ledger, with its witness; refuse one that knows the records by another name."""
     file = ledger_file(site, holding.name)
     if not file.is_file():
@@ -102,7 +102,7 @@ def opened(site: Site, holding: Holding) -> Ledger:
 
 
 @contextmanager
-def beside(site: Site, holding: Holding, changes: bool = False) -> Iterator[Ledger]:
+def beside(site: Site, holding: SiteAgent, changes: bool = False) -> Iterator[Ledger]:
     """Open an agent's ledger for a command beside the service, compared with the witness.
 
     The witness is written only by a command that `changes` the ledger while no service runs.
@@ -116,7 +116,7 @@ def beside(site: Site, holding: Holding, changes: bool = False) -> Iterator[Ledg
         yield held.enter_context(Ledger.open(file, deployment.price, create=False, witness=witness))
 
 
-def check_data_id(holding: Holding, history: History) -> None:
+def check_data_id(holding: SiteAgent, history: History) -> None:
     """Refuse a data_id without releases beside others that have some: the same records would have a second budget."""
     others = sorted(set(history.spent) - {holding.data_id, *holding.apart})
     if others and holding.data_id not in history.spent:
@@ -150,7 +150,7 @@ def make_directories(site: Site) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def init(site: Site) -> list[Done]:
+def init(site: Site) -> list[LedgerReport]:
     """Make the ledger, the witness and the signing key of each agent that has none; check those that are there.
 
     Make the site's key of receipts if there is none.
@@ -160,7 +160,7 @@ def init(site: Site) -> list[Done]:
         done = [_begun(site, one) for one in site.agents]
         if not (key := site.ledger / RECEIPT_KEY).exists():
             write_secret(key, secrets.token_hex(KEY_BYTES).encode() + b"\n")
-            done.append(Done(site.name, f"new key of receipts {key}"))
+            done.append(LedgerReport(site.name, f"new key of receipts {key}"))
         receipt_key(site)  # which refuses a damaged one
     if site.sum is not None:
         from tacit.agent.masks import files  # needs the extra `secure`
@@ -168,11 +168,11 @@ def init(site: Site) -> list[Done]:
         for one in site.agents:
             if not (path := site.sum.key_file(one.name)).exists():
                 files.new_signing_key(path)
-                done.append(Done(one.name, f"new signing key {path}"))
+                done.append(LedgerReport(one.name, f"new signing key {path}"))
     return done
 
 
-def _begun(site: Site, one: Holding) -> Done:
+def _begun(site: Site, one: SiteAgent) -> LedgerReport:
     file, witness = ledger_file(site, one.name), witness_of(site, one.name)
     new, unwitnessed = not file.exists(), not witness.path.exists()
     if new and not unwitnessed:
@@ -188,10 +188,10 @@ def _begun(site: Site, one: Holding) -> Done:
         if unwitnessed:
             ledger.attest(witness)
     made = "new ledger and witness" if new else "ledger as before, new witness" if unwitnessed else "ledger as before"
-    return Done(one.name, f"{made}: {file}", found)
+    return LedgerReport(one.name, f"{made}: {file}", found)
 
 
-def _check_unused(site: Site, one: Holding) -> None:
+def _check_unused(site: Site, one: SiteAgent) -> None:
     """Refuse a new ledger for data that another ledger of the site has counted: its limit would be spent twice."""
     for file in sorted(site.ledger.glob("*.ledger")):
         with Ledger.open(file, deployment.price, create=False) as ledger:
@@ -204,7 +204,7 @@ def _check_unused(site: Site, one: Holding) -> None:
             )
 
 
-def backup(site: Site, to: Path) -> list[Done]:
+def backup(site: Site, to: Path) -> list[LedgerReport]:
     """Copy ledgers and keys into a new directory, which appears whole or not at all."""
     if to.exists():
         raise DataError(f"{to} exists already: name a new directory for the backup.")
@@ -216,13 +216,13 @@ def backup(site: Site, to: Path) -> list[Done]:
         done = [_copied(site, one, draft) for one in site.agents]
         if (key := site.ledger / RECEIPT_KEY).exists():  # a site of an earlier version has none
             copy_secret(key, draft / key.name)
-            done.append(Done(site.name, f"key of receipts {key.name}"))
+            done.append(LedgerReport(site.name, f"key of receipts {key.name}"))
         if site.sum is not None:
             (draft / KEYS).mkdir(mode=0o700)
             for one in site.agents:
                 if (path := site.sum.key_file(one.name)).exists():
                     copy_secret(path, draft / KEYS / path.name)
-                    done.append(Done(one.name, f"signing key {path.name}"))
+                    done.append(LedgerReport(one.name, f"signing key {path.name}"))
         os.rename(draft, to)
         sync_folder(to.parent)
     finally:
@@ -230,13 +230,13 @@ def backup(site: Site, to: Path) -> list[Done]:
     return done
 
 
-def _copied(site: Site, one: Holding, to: Path) -> Done:
+def _copied(site: Site, one: SiteAgent, to: Path) -> LedgerReport:
     """Copy one ledger by SQLite's backup interface, and check the copy. The service may write meanwhile."""
     copy = to / ledger_file_name(one.name)
     with beside(site, one) as ledger:
         ledger.backup(copy)
     with Ledger.open(copy, deployment.price, create=False) as found:
-        return Done(one.name, f"ledger {copy.name}", found.verify())
+        return LedgerReport(one.name, f"ledger {copy.name}", found.verify())
 
 
 def copy_secret(path: Path, to: Path) -> None:

@@ -36,30 +36,9 @@ from tacit.privacy.receipt import Receipt
 from tacit.types import Array, is_unicode
 
 __all__ = [
-    "LONGEST_NAME",
-    "REPLIES",
-    "REQUESTS",
-    "VERSION",
-    "Ask",
-    "Close",
-    "Closed",
-    "Hello",
-    "Introduction",
-    "Join",
-    "Joined",
-    "Meet",
-    "Message",
-    "Met",
-    "Receipt",
-    "RecordCounts",
-    "Refusal",
-    "Signed",
-    "SiteAnswer",
-    "Transport",
-    "Unjoined",
-    "is_name",
-    "read",
-    "written",
+    "LONGEST_NAME", "REPLIES", "REQUESTS", "VERSION", "Ask", "Close", "Closed", "Hello", "Introduction", "Join",
+    "Joined", "Meet", "Message", "Met", "Receipt", "RecordCounts", "Refusal", "Signed", "SiteAnswer", "Transport",
+    "Unjoined", "is_name", "read", "written",
 ]  # fmt: skip
 
 VERSION = 2  # 1 had messages for steps of ADMM (tacit 0.2)

@@ -60,7 +60,7 @@ class ListedSite:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FederationConfig:
     """The content of federation.toml.
 
     `most_records` is the largest number of records that an agent may declare, for agents that have such a limit. The
@@ -99,7 +99,7 @@ class Plan:
                     )
 
 
-def read_plan(folder: Path) -> Plan:
+def read_plan(folder: Path) -> FederationConfig:
     """Read federation.toml; refuse keys that it does not have."""
     path = folder / FEDERATION
     found = toml.loads(toml.text_of(path), str(path))
@@ -113,7 +113,7 @@ def read_plan(folder: Path) -> Plan:
     if type(sites) is not list:
         raise SpecError(f"{path}: write each site as [[site]], in two pairs of brackets.")
     listed = tuple(map(_site, sites))
-    return Plan(own["name"], listed, _faults(found), _most_records(own.get("most_records", {}), listed))
+    return FederationConfig(own["name"], listed, _faults(found), _most_records(own.get("most_records", {}), listed))
 
 
 def _section(found: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tacit.errors import DataError, LedgerCorrupt, LedgerMissing
 from tacit.federation.ledger_files import (
     KEYS,
     RECEIPT_KEY,
-    Done,
+    LedgerReport,
     alone,
     copy_secret,
     ledger_file,
@@ -24,14 +24,14 @@ from tacit.federation.ledger_files import (
     opened,
     witness_of,
 )
-from tacit.federation.site import Holding, Site
+from tacit.federation.site import Site, SiteAgent
 from tacit.machine import sync_folder
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Release
 from tacit.run import deployment
 
 
-def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str | None = None) -> list[Done]:
+def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str | None = None) -> list[LedgerReport]:
     """Put back the ledgers that are missing, damaged or older than their witness, and missing keys.
 
     A ledger that has all entries of the backup is kept: only its witness was lost. In both cases, every run that the
@@ -62,7 +62,7 @@ def restore(site: Site, source: Path, lost: Sequence[Release] = (), agent: str |
         return done + _restored_keys(site, source)
 
 
-def _is_whole(site: Site, one: Holding) -> bool:
+def _is_whole(site: Site, one: SiteAgent) -> bool:
     try:
         opened(site, one).close()
     except (LedgerMissing, LedgerCorrupt, DataError):
@@ -70,7 +70,7 @@ def _is_whole(site: Site, one: Holding) -> bool:
     return True
 
 
-def _draft_of(site: Site, one: Holding) -> Path:
+def _draft_of(site: Site, one: SiteAgent) -> Path:
     file = ledger_file(site, one.name)
     return file.with_name(f".{file.name}.restored")
 
@@ -80,7 +80,7 @@ def _clear(draft: Path) -> None:
         Path(f"{draft}{end}").unlink(missing_ok=True)
 
 
-def _draft(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> str:
+def _draft(site: Site, one: SiteAgent, source: Path, lost: Sequence[Release]) -> str:
     """Write the restored ledger beside the present one; return what was taken for it, in words."""
     file, draft = ledger_file(site, one.name), _draft_of(site, one)
     _clear(draft)  # of a process that was killed here
@@ -109,7 +109,7 @@ def _draft(site: Site, one: Holding, source: Path, lost: Sequence[Release]) -> s
     return taken
 
 
-def _witnessed(site: Site, one: Holding) -> list[str]:
+def _witnessed(site: Site, one: SiteAgent) -> list[str]:
     """Return heads that the ledger is known to have had; none if its witness is missing or damaged."""
     try:
         position = witness_of(site, one.name).read()
@@ -127,7 +127,7 @@ def _present(file: Path) -> tuple[str, set[str]] | None:
         return None
 
 
-def _restored(site: Site, one: Holding, taken: str) -> Done:
+def _restored(site: Site, one: SiteAgent, taken: str) -> LedgerReport:
     file = ledger_file(site, one.name)
     set_aside = _set_aside(file)
     os.rename(_draft_of(site, one), file)
@@ -135,7 +135,7 @@ def _restored(site: Site, one: Holding, taken: str) -> Done:
     with Ledger.open(file, deployment.price, create=False) as ledger:
         ledger.attest(witness_of(site, one.name))
         kept = f"; what was there is now {set_aside.name}" if set_aside else ""
-        return Done(one.name, f"restored {file} {taken}{kept}", ledger.verify())
+        return LedgerReport(one.name, f"restored {file} {taken}{kept}", ledger.verify())
 
 
 def _set_aside(file: Path) -> Path | None:
@@ -154,7 +154,7 @@ def _forget_run_keys(site: Site) -> None:
         path.unlink(missing_ok=True)
 
 
-def _restored_keys(site: Site, source: Path) -> list[Done]:
+def _restored_keys(site: Site, source: Path) -> list[LedgerReport]:
     """Put back the keys that are missing and in the backup."""
     keys = [(site.name, "key of receipts", source / RECEIPT_KEY, site.ledger / RECEIPT_KEY)]
     for one in site.agents if site.sum is not None else ():
@@ -166,5 +166,5 @@ def _restored_keys(site: Site, source: Path) -> list[Done]:
         if not path.exists() and kept.is_file():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             copy_secret(kept, path)
-            done.append(Done(whose, f"restored {kind} {path}"))
+            done.append(LedgerReport(whose, f"restored {kind} {path}"))
     return done

@@ -34,7 +34,7 @@ from tacit.federation.messages import (
     written,
 )
 from tacit.federation.run_service import JoiningAgent, ServiceContext, SiteRun
-from tacit.federation.site import Holding, Site, load
+from tacit.federation.site import Site, SiteAgent, load
 from tacit.federation.site_policy import spec_of
 from tacit.machine import cores
 from tacit.privacy.budget import upward
@@ -221,7 +221,7 @@ class Service:
                 self._runs.move_to_end(name)
             return self._runs.get(name)
 
-    def _ledger(self, one: Holding) -> Ledger:
+    def _ledger(self, one: SiteAgent) -> Ledger:
         ledger = self._files.enter_context(ledger_files.opened(self.site, one))
         others = sorted(set(ledger.history().spent) - {one.data_id})
         if others:

@@ -38,7 +38,7 @@ LONGEST_PACE = 60.0
 
 
 @dataclass(frozen=True)
-class Holding:
+class SiteAgent:
     """One agent of a site: its name, where its records are, and their name in its ledger.
 
     `apart` are earlier names of data in this ledger that share no record with these.
@@ -63,7 +63,7 @@ class Site:
     pace: float
     limit: Limit
     data: DataSpec
-    agents: tuple[Holding, ...]
+    agents: tuple[SiteAgent, ...]
     agree: SitePolicy
     sum: SumConfig | None = None  # of a site that takes part in secure sums
 
@@ -119,7 +119,7 @@ def load(site: Site) -> Federation:
     return replace(first, shards=shards, agents=tuple(one.name for one in site.agents), name=site.name)
 
 
-def _loaded(site: Site, holding: Holding) -> Federation:
+def _loaded(site: Site, holding: SiteAgent) -> Federation:
     named = site.data.agent_column != DataSpec().agent_column
     if site.data.schema is not None:
         named = read_schema(site.data.schema).agent is not None
@@ -151,7 +151,7 @@ def _data(source: str, folder: Path, section: Values, there: bool) -> DataSpec:
     return replace(found, schema=str(schema))
 
 
-def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[Holding, ...]:
+def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[SiteAgent, ...]:
     if not isinstance(listed, list) or not listed or any(not isinstance(one, dict) for one in listed):
         raise SpecError(f"{source} needs one section [[agent]] for each agent of the site.")
     found = []
@@ -164,7 +164,7 @@ def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[Hold
         apart = _texts(source, f"agent.{key}", one[key]) if key in one else ()
         if data_id in apart:
             raise SpecError(f"{source}: agent.{key} of agent {name} lists its own data_id: list earlier ones only.")
-        found.append(Holding(name, folder / data, data_id, apart))
+        found.append(SiteAgent(name, folder / data, data_id, apart))
     for key in ("name", "data", "data_id"):  # one data set with two ledgers would have two budgets
         values = [getattr(one, key).resolve() if key == "data" else getattr(one, key) for one in found]
         if len(set(values)) != len(values):

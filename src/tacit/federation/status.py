@@ -12,7 +12,7 @@ from typing import Any
 from tacit import jsontext
 from tacit.errors import RunDirectoryError
 from tacit.federation.log import counted
-from tacit.federation.plan import Plan
+from tacit.federation.plan import FederationConfig
 from tacit.federation.remote_engine import RemoteEngine
 from tacit.jsontext import Values
 from tacit.machine import write_whole
@@ -30,7 +30,7 @@ OFTEN = 1.0  # seconds between two writings
 class StatusWriter:
     """Write the status file. It never stops a run: if the file cannot be written, the run goes on without it."""
 
-    def __init__(self, folder: Path, plan: Plan) -> None:
+    def __init__(self, folder: Path, plan: FederationConfig) -> None:
         self.path, self.plan = folder / FILE, plan
         self.said: Values = {"federation": plan.name, "state": "waiting for sites"}
         self.written = -float("inf")

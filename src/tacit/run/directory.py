@@ -28,7 +28,7 @@ from tacit.npz import read_arrays
 from tacit.run.spec import Spec
 from tacit.types import Array
 
-Layout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu", and a shape; None is any length
+ArrayLayout = tuple[str, tuple[int | None, ...]]  # the kinds of a dtype, such as "iu", and a shape; None is any length
 
 # a list of numbers over many lines, which a person reads better in one; no string of JSON holds the end of a line
 _LISTS = re.compile(r"\[\n([-+.\deE,\s]+)\]")
@@ -138,13 +138,13 @@ class RunDirectory:
             with rounds.open("rb+") as file:
                 os.fsync(file.fileno())
 
-    def saved(self, layout: Mapping[str, Layout] | None = None) -> dict[str, Array] | None:
+    def saved(self, layout: Mapping[str, ArrayLayout] | None = None) -> dict[str, Array] | None:
         """Return the last checkpoint, or None; refuse arrays that are not as `layout` says."""
         path = self.path / "checkpoint.npz"
         return fitting(path, load_npz(path), {"t": ("iu", ())} | dict(layout or {})) if path.exists() else None
 
     def restore(
-        self, layout: Mapping[str, Layout] | None = None, hidden: Collection[str] = ()
+        self, layout: Mapping[str, ArrayLayout] | None = None, hidden: Collection[str] = ()
     ) -> dict[str, Array] | None:
         """Return the last checkpoint and cut rounds.jsonl back to it; if there is no checkpoint, None and no rows.
 
@@ -196,7 +196,7 @@ def load_npz(path: Path) -> dict[str, Array]:
         raise _damaged(path, error) from None
 
 
-def fitting(path: Path, arrays: dict[str, Array], layout: Mapping[str, Layout]) -> dict[str, Array]:
+def fitting(path: Path, arrays: dict[str, Array], layout: Mapping[str, ArrayLayout]) -> dict[str, Array]:
     """Return `arrays`, after a check that every array of `layout` is there with its kind and shape."""
     for name, (kinds, shape) in layout.items():
         if name not in arrays:

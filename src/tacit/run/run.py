@@ -23,7 +23,7 @@ from tacit.privacy.guarantee import Ledgers
 from tacit.rounds import Info, State
 from tacit.run import deploy, evaluation, ranks
 from tacit.run.deployment import ledger_folder
-from tacit.run.directory import Layout, RunDirectory
+from tacit.run.directory import ArrayLayout, RunDirectory
 from tacit.run.guarantee import stated
 from tacit.run.model import Model
 from tacit.run.model_noise import gathered_noise, prospects
@@ -137,7 +137,7 @@ class Run:
     def restore(self, engine: dict[str, Array]) -> dict[str, Array] | None:
         """Go back to the last checkpoint, whose arrays must have the shapes of `engine`; return the engine's arrays."""
         arrays = self._arrays(engine)
-        layout: dict[str, Layout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
+        layout: dict[str, ArrayLayout] = {name: (array.dtype.kind, array.shape) for name, array in arrays.items()}
         layout |= {"t": ("iu", ()), "clock_names": ("U", (None,)), "clock_seconds": ("f", (None,))}
         self.check_data()
         hidden = () if measures_training(self.spec) else ("objective",)
