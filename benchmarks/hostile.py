@@ -31,7 +31,7 @@ import numpy as np
 
 from tacit.admm.messages import Broadcast
 from tacit.run import build, deploy
-from tacit.run.asking import Lane, ReceivedAnswer, take_alone
+from tacit.run.asking import Lane, ReceivedAnswer, apply_answers
 from tacit.run.plausible import threshold, why_implausible
 from tacit.run.presets import fitted_to, preset
 from tacit.run.run import Run
@@ -92,7 +92,7 @@ class Server:
         ]  # fmt: skip
         before, self.accepted[[one.p for one in taken]] = self.accepted.copy(), msg.t
         in_step = bool((self.accepted == msg.t).all() and (before == msg.t - 1).all())
-        return [take_alone(lane.program, of, msg, taken, {}, in_step=in_step)]
+        return [apply_answers(lane.program, of, msg, taken, {}, in_step=in_step)]
 
     def save(self, _r: int) -> dict[str, Array]:
         """Return what `load` needs."""

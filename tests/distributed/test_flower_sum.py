@@ -13,7 +13,7 @@ from tacit.data.mnist import read as read_mnist
 from tacit.federation import folders, status, sum_files
 from tacit.privacy.summed import Attempt
 from tacit.run import build, deploy
-from tacit.run.asking import take_sum
+from tacit.run.asking import apply_sum
 from tacit.run.directory import load_npz
 from tacit.run.run import Run
 from tacit.run.train import together as run_together
@@ -70,7 +70,7 @@ class Replay:
         attempt, asked = self.deployment.attempt(msg.t, len(present)), self.program.parameters(msg, 0)
         shares = [attempt.share(self.values[p](asked)).ravel() for p in present]
         residues = np.add.reduce(shares, dtype=np.uint64)
-        return [take_sum(self.program, self.deployment, msg, residues, present, {})]
+        return [apply_sum(self.program, self.deployment, msg, residues, present, {})]
 
     def save(self, _r):
         return {}

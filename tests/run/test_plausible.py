@@ -215,8 +215,8 @@ def test_a_run_ends_with_the_name_of_an_agent_that_sends_what_no_honest_agent_se
 
 
 def test_no_model_moves_by_a_round_with_such_an_answer_and_its_answers_are_paid_for(tmp_path, hostile, monkeypatch):
-    moved, calm = [], asking.take_alone
-    monkeypatch.setattr(asking, "take_alone", lambda *given: moved.append(given[2].t) or calm(*given))
+    moved, calm = [], asking.apply_answers
+    monkeypatch.setattr(asking, "apply_answers", lambda *given: moved.append(given[2].t) or calm(*given))
     hostile(since=3)
     with pytest.raises(Implausible, match="round 3: agent 1"):
         train(spec(tmp_path), out=tmp_path / "run")

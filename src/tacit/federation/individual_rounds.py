@@ -22,7 +22,7 @@ from tacit.errors import Suspended
 from tacit.federation.attendance import Attendance
 from tacit.federation.exchange import CollectedAnswers
 from tacit.federation.log import counted
-from tacit.run.asking import ReceivedAnswer, take_alone
+from tacit.run.asking import ReceivedAnswer, apply_answers
 from tacit.run.plausible import why_implausible
 from tacit.types import Array
 
@@ -107,7 +107,7 @@ class IndividualRounds:
             said = heard.reasons.get(name, "no answer came in time")
             remote.log(f"round {msg.t} goes on without agent {name}: {said}", agent=name, t=msg.t)
         in_step = bool(fresh.all()) and bool((self.accepted == msg.t - 1).all())
-        replies = take_alone(remote.program, remote.deployment, msg, taken, {"exchange": seconds}, in_step=in_step)
+        replies = apply_answers(remote.program, remote.deployment, msg, taken, {"exchange": seconds}, in_step=in_step)
         self.attendance = attendance
         remote.receipts |= heard.receipts
         for name in heard.rows:

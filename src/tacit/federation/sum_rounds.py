@@ -24,7 +24,7 @@ from tacit.federation.attendance import SumAttendance
 from tacit.federation.exchange import AT_MOST, CollectedAnswers
 from tacit.federation.log import counted
 from tacit.privacy.summed import InSum
-from tacit.run.asking import take_sum
+from tacit.run.asking import apply_sum
 from tacit.types import Array
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class SumRounds:
         back = self._returning(attendance, msg.t + 1)
         present = [remote.place[name] for name in peers]
         spent = {"exchange": remote.clock() - began}
-        replies = take_sum(remote.program, remote.deployment, msg, residues, present, spent)
+        replies = apply_sum(remote.program, remote.deployment, msg, residues, present, spent)
         for name in back:
             self._log(f"agent {name} is back, and takes part from the next round on", agent=name)
         for name in {*back, *peers}:

@@ -4,7 +4,7 @@ A round asks all agents side by side, each on a thread, and ends when every agen
 that is on record is still on its way then. If an agent refuses, no model has moved, and the first refusal is raised.
 If no honest agent sends an answer that has come (tacit.run.plausible), no model has moved either, and the run ends.
 
-`take_alone` and `take_sum` move the models, one for each cover of an answer. A federation
+`apply_answers` and `apply_sum` move the models, one for each cover of an answer. A federation
 (tacit.federation) brings answers from sites and uses the same two.
 """
 
@@ -91,10 +91,10 @@ class AskingEngine:
         if lane.deployment.in_sum is not None:
             residues = np.add.reduce([answer.value for answer in answers], dtype=np.uint64)
             present = range(len(answers))
-            return take_sum(lane.program, lane.deployment, msg, residues, present, {"answers": waited})
+            return apply_sum(lane.program, lane.deployment, msg, residues, present, {"answers": waited})
         taken = [ReceivedAnswer(p, msg, answer.value) for p, answer in enumerate(answers)]
         spent = {part: sum(answer.seconds[part] for answer in answers) for part in answers[0].seconds}
-        return take_alone(lane.program, lane.deployment, msg, taken, spent, self.pool)
+        return apply_answers(lane.program, lane.deployment, msg, taken, spent, self.pool)
 
     def save(self, r: int) -> dict[str, Array]:
         """Return all that the next round of run r needs."""
@@ -109,7 +109,7 @@ class AskingEngine:
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-def take_alone(
+def apply_answers(
     program: Program, deployment: Deployment, msg: Broadcast, taken: Sequence[ReceivedAnswer],
     seconds: Mapping[str, float], pool: ThreadPoolExecutor | None = None, in_step: bool = True,
 ) -> Any:  # fmt: skip
@@ -121,7 +121,7 @@ def take_alone(
     return program.replies(msg, deployment.spreads(msg.t), spent, in_step)
 
 
-def take_sum(
+def apply_sum(
     program: Program, deployment: Deployment, msg: Broadcast, residues: Array, present: Sequence[int],
     seconds: Mapping[str, float],
 ) -> Any:  # fmt: skip
