@@ -60,8 +60,8 @@ def test_check_admits_the_runs_that_a_service_admits_and_no_others(tmp_path, bef
     path = make(tmp_path, agree=agreeing(50.0), limit=1.5)
     charged(path, BEFORE[before])
     with service(tmp_path, agree=agreeing(50.0), limit=1.5, ledgers=False) as one:
-        ledger, holding = one._ledgers["north"], one.site.agents[0]
-        edge = headroom(one.site, holding, ledger, largest(one.site, one.own), one.own).room
+        ledger, agent = one._ledgers["north"], one.site.agents[0]
+        edge = headroom(one.site, agent, ledger, largest(one.site, one.own), one.own).room
         assert 0 < edge <= 1.5
         low, high, decided = edge, 1.6, set()
         for n in range(20):  # the edge as the service has it, to more digits than check shows
@@ -72,7 +72,7 @@ def test_check_admits_the_runs_that_a_service_admits_and_no_others(tmp_path, bef
             epsilon = round(low * factor, 9)
             agree = agreeing(epsilon, f'"algorithm.name" = "{algorithm}"')
             site = read_site(make(tmp_path, agree=agree, limit=1.5, ledgers=False))
-            why = refusal(holding, ledger, largest(site, one.own))
+            why = refusal(agent, ledger, largest(site, one.own))
             admitted = joins(one, f"at {n}", **{"privacy.epsilon": epsilon}, algorithm=algorithm)
             assert admitted == (why == ""), (factor, why)
             decided.add(admitted)

@@ -267,12 +267,12 @@ def _accounts(site: Site, own: Federation) -> tuple[dict[str, str], dict[str, He
             return spent, {}, str(error)
 
 
-def _ledger(site: Site, holding: SiteAgent, opened: ExitStack) -> Ledger | None:
+def _ledger(site: Site, agent: SiteAgent, opened: ExitStack) -> Ledger | None:
     """Return the ledger of an agent, until `opened` ends; None if neither it nor its witness has been made."""
     from tacit.federation.ledger_files import beside, ledger_file, witness_of
 
-    if not ledger_file(site, holding.name).exists() and not witness_of(site, holding.name).path.exists():
+    if not ledger_file(site, agent.name).exists() and not witness_of(site, agent.name).path.exists():
         return None
-    ledger = opened.enter_context(beside(site, holding))
+    ledger = opened.enter_context(beside(site, agent))
     ledger.check_limit(site.limit)
     return ledger

@@ -55,21 +55,21 @@ def run_status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _account(site: Site, holding: SiteAgent) -> Values:
+def _account(site: Site, agent: SiteAgent) -> Values:
     """Return the account of an agent: `held` is the total once its open runs have made all their releases."""
     from tacit.federation.ledger_files import beside
 
-    with beside(site, holding) as ledger:
+    with beside(site, agent) as ledger:
         (entries, head), runs = ledger.history().tip, ledger.runs()
-        spent, held = ledger.totals(holding.data_id, site.limit.dp_delta)
+        spent, held = ledger.totals(agent.data_id, site.limit.dp_delta)
     return {
-        "data_id": holding.data_id,
+        "data_id": agent.data_id,
         "entries": entries,
         "head": head,
         "spent": spent,
         "held": held,
         "left": max(0.0, site.limit.epsilon - held),
-        "runs": [asdict(run) for run in runs if run.data_id == holding.data_id],
+        "runs": [asdict(run) for run in runs if run.data_id == agent.data_id],
     }
 
 

@@ -91,19 +91,19 @@ def headrooms(
         return {one.name: headroom(site, one, ledgers[one.name] or new, run, own) for one in site.agents}
 
 
-def headroom(site: Site, holding: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
+def headroom(site: Site, agent: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> Headroom:
     """Return what an agent's ledger has left for the largest agreed run."""
-    of_now, held = ledger.totals(holding.data_id, site.limit.dp_delta)
-    why = refusal(holding, ledger, run)
-    room = _room(site, holding, ledger, run, own) if why else run.cost
+    of_now, held = ledger.totals(agent.data_id, site.limit.dp_delta)
+    why = refusal(agent, ledger, run)
+    room = _room(site, agent, ledger, run, own) if why else run.cost
     return Headroom(of_now, held, site.limit, run.cost, run.terms.dp_delta, why, room)
 
 
-def refusal(holding: SiteAgent, ledger: Ledger, run: AgreedRun) -> str:
+def refusal(agent: SiteAgent, ledger: Ledger, run: AgreedRun) -> str:
     """Return why an agent's ledger would refuse a new run, "" if it would admit it."""
-    spec = run.spec.with_values({"privacy.data_id": holding.data_id})
+    spec = run.spec.with_values({"privacy.data_id": agent.data_id})
     try:
-        deploy.check_ledger(holding.name, ledger, holding.data_id, run.deployment, 0, run.terms, spec, True)
+        deploy.check_ledger(agent.name, ledger, agent.data_id, run.deployment, 0, run.terms, spec, True)
     except (Refused, InputError) as error:
         return reason(error)
     return ""
@@ -161,14 +161,14 @@ def _run(site: Site, own: Federation, values: dict[str, Any], epsilon: float | N
     return AgreedRun(spec, deployment, deployment.terms(spec, 0, "an estimate"))
 
 
-def _room(site: Site, holding: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> float:
+def _room(site: Site, agent: SiteAgent, ledger: Ledger, run: AgreedRun, own: Federation) -> float:
     """Return what the largest run like this one that would be admitted costs, to three digits; 0 if there is none."""
     values, low, room = run.spec.values(), 0.0, 0.0
     high = min(run.spec.privacy.epsilon, 2 * site.limit.epsilon)  # what fits is below; halving from there is finer
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         smaller = _run(site, own, values, middle)
-        if refusal(holding, ledger, smaller):
+        if refusal(agent, ledger, smaller):
             high = middle
         else:
             low, room = middle, smaller.cost

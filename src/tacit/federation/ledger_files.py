@@ -83,17 +83,17 @@ def _damaged(key: Path, why: str) -> LedgerCorrupt:
     )
 
 
-def opened(site: Site, holding: SiteAgent) -> Ledger:
+def opened(site: Site, agent: SiteAgent) -> Ledger:
     """Open an agent's ledger, with its witness; refuse one that knows the records by another name."""
-    file = ledger_file(site, holding.name)
+    file = ledger_file(site, agent.name)
     if not file.is_file():
         raise LedgerMissing(
-            f"the ledger of agent {holding.name} is not at {file}. It counts what was released before, so that no new "
+            f"the ledger of agent {agent.name} is not at {file}. It counts what was released before, so that no new "
             f"one is made here: {_AFTER_LOSS}"
         )
-    ledger = Ledger.open(file, deployment.price, site.limit, create=False, witness=witness_of(site, holding.name))
+    ledger = Ledger.open(file, deployment.price, site.limit, create=False, witness=witness_of(site, agent.name))
     try:
-        check_data_id(holding, ledger.history())
+        check_data_id(agent, ledger.history())
         ledger.settle()  # after a crash, the witness may be behind
     except BaseException:
         ledger.close()
@@ -102,29 +102,29 @@ def opened(site: Site, holding: SiteAgent) -> Ledger:
 
 
 @contextmanager
-def beside(site: Site, holding: SiteAgent, changes: bool = False) -> Iterator[Ledger]:
+def beside(site: Site, agent: SiteAgent, changes: bool = False) -> Iterator[Ledger]:
     """Open an agent's ledger for a command beside the service, compared with the witness.
 
     The witness is written only by a command that `changes` the ledger while no service runs.
     """
-    file = ledger_file(site, holding.name)
+    file = ledger_file(site, agent.name)
     if not file.is_file():
-        raise LedgerMissing(f"the ledger of agent {holding.name} is not at {file}: {_AFTER_LOSS}")
+        raise LedgerMissing(f"the ledger of agent {agent.name} is not at {file}: {_AFTER_LOSS}")
     with ExitStack() as held:
         ours = changes and held.enter_context(locked(site.ledger, wait=False))
-        witness = witness_of(site, holding.name, writes=ours)
+        witness = witness_of(site, agent.name, writes=ours)
         yield held.enter_context(Ledger.open(file, deployment.price, create=False, witness=witness))
 
 
-def check_data_id(holding: SiteAgent, history: History) -> None:
+def check_data_id(agent: SiteAgent, history: History) -> None:
     """Refuse a data_id without releases beside others that have some: the same records would have a second budget."""
-    others = sorted(set(history.spent) - {holding.data_id, *holding.apart})
-    if others and holding.data_id not in history.spent:
+    others = sorted(set(history.spent) - {agent.data_id, *agent.apart})
+    if others and agent.data_id not in history.spent:
         known = ", ".join(map(repr, others))
-        listed = toml.literal([*holding.apart, *others])
+        listed = toml.literal([*agent.apart, *others])
         raise DataRenamed(
-            f"the ledger of agent {holding.name} has answered for {known}, and the site file has data_id = "
-            f"{toml.literal(holding.data_id)}, which would start with the whole limit. If any record is in both, write "
+            f"the ledger of agent {agent.name} has answered for {known}, and the site file has data_id = "
+            f"{toml.literal(agent.data_id)}, which would start with the whole limit. If any record is in both, write "
             f"the earlier data_id again. If none is, say so in its [[agent]]: shares_no_record_with = {listed}"
         )
 

@@ -99,7 +99,7 @@ def read(path: str | Path, with_data: bool = True) -> Site:
         pace=_number(source, "site.pace", site.get("pace", default("site", "pace")), LONGEST_PACE),
         limit=Limit(*(_number(source, f"limit.{key}", limit.get(key)) for key in names("limit"))),
         data=_data(source, folder, _section(source, document, "data", names("data")), with_data),
-        agents=_holdings(source, folder, document.get("agent"), with_data),
+        agents=_agents(source, folder, document.get("agent"), with_data),
         agree=agree,
         sum=config,
     )  # fmt: skip
@@ -119,18 +119,18 @@ def load(site: Site) -> Federation:
     return replace(first, shards=shards, agents=tuple(one.name for one in site.agents), name=site.name)
 
 
-def _loaded(site: Site, holding: SiteAgent) -> Federation:
+def _loaded(site: Site, agent: SiteAgent) -> Federation:
     named = site.data.agent_column != DataSpec().agent_column
     if site.data.schema is not None:
         named = read_schema(site.data.schema).agent is not None
-    asked = replace(site.data, source=str(holding.data), test_fraction=0.0)
+    asked = replace(site.data, source=str(agent.data), test_fraction=0.0)
     try:
         found = sources.load(asked if named else replace(asked, agents=1, partition="contiguous"))
     except InputError as error:
-        raise type(error)(f"agent {holding.name}: {error}") from None
+        raise type(error)(f"agent {agent.name}: {error}") from None
     if found.n_agents != 1:
-        several = f"{holding.data} names {found.n_agents} agents"
-        raise DataError(f"agent {holding.name}: {several}: give each agent a file of its own.")
+        several = f"{agent.data} names {found.n_agents} agents"
+        raise DataError(f"agent {agent.name}: {several}: give each agent a file of its own.")
     return found
 
 
@@ -151,7 +151,7 @@ def _data(source: str, folder: Path, section: Values, there: bool) -> DataSpec:
     return replace(found, schema=str(schema))
 
 
-def _holdings(source: str, folder: Path, listed: Any, there: bool) -> tuple[SiteAgent, ...]:
+def _agents(source: str, folder: Path, listed: Any, there: bool) -> tuple[SiteAgent, ...]:
     if not isinstance(listed, list) or not listed or any(not isinstance(one, dict) for one in listed):
         raise SpecError(f"{source} needs one section [[agent]] for each agent of the site.")
     found = []
