@@ -22,7 +22,7 @@ from tacit.data import load
 from tacit.data.encoded_table import count, read_encoded
 from tacit.data.feature_table import read_numbers
 from tacit.data.file_layout import FileLayout
-from tacit.data.formats import chunk, lines, lines_python, read_raw
+from tacit.data.formats import chunk, lines_python, read_raw
 from tacit.data.schema import parse
 from tacit.errors import DataError, OwnerWarning, SpecError
 
@@ -129,9 +129,9 @@ def test_a_line_of_any_bytes_leaves_every_other_record_as_it_is(
         (b'"1,red,a,site0', "an open quote"),
         (b'1,"red"x,a,site0', "text behind a quote"),
         (b"1,red,a\xff,site0", "bytes that are not UTF-8"),
-        (b"x" * (lines.LIMIT + 1) + b",red,a,site0", "a cell beyond the limit"),
-        (b'"' + b"x" * (lines.LIMIT + 1) + b'",red,a,site0', "a quoted cell beyond the limit"),
-        (b"x" * (4 * lines.LIMIT + 100), "a line that no record can be as long as"),
+        (b"x" * (lines_python.LIMIT + 1) + b",red,a,site0", "a cell beyond the limit"),
+        (b'"' + b"x" * (lines_python.LIMIT + 1) + b'",red,a,site0', "a quoted cell beyond the limit"),
+        (b"x" * (4 * lines_python.LIMIT + 100), "a line that no record can be as long as"),
         (b" ", "one blank"),
     ],
 )
@@ -223,7 +223,7 @@ def test_both_readers_give_the_same_whatever_the_bytes_the_chunks_and_the_limits
         places = [raw.place(i) for raw in tables for i in raw.unreadable]
         return cells, [line for raw in tables for line in raw.lines], places
 
-    with mock.patch.object(lines, "LIMIT", limit), mock.patch.object(lines_python, "LIMIT", limit):
+    with mock.patch.object(lines_python, "LIMIT", limit):
         assert outcome("compiled", size) == outcome("python", size) == outcome("python", 1 << 20)
 
 

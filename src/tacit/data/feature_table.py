@@ -190,7 +190,7 @@ def read_numbers(
 def _matrix(raw: RawTable, features: tuple[str, ...]) -> Array:
     """Return the features as one matrix (n, J) of float32; a cell that is no finite number is refused."""
     with np.errstate(over="ignore"):  # beyond float32 becomes inf, refused with its cell
-        found = raw.matrix(features)
+        found = raw.matrix(features) if raw.matrix else None
         if found is not None:
             x = found.astype(np.float32, copy=False)
         else:

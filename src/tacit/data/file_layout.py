@@ -6,7 +6,7 @@
     decimal = ","        the decimal sign of numbers; default: a point
     newlines = true      a quoted cell may hold line ends; default: false, a line is a record
 
-The table is public, and it alone decides how a file is read (`formats.lines`). Files that are no text have no layout.
+The table is public, and it alone decides how a file is read (`formats.csv`). Files that are no text have no layout.
 """
 
 from __future__ import annotations

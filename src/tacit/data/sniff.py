@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tacit.data.file_layout import FileLayout
-from tacit.data.formats import BY_LAYOUT, lines, lines_python, suffix_of, table_files
+from tacit.data.formats import TEXT, lines_python, suffix_of, table_files
 from tacit.data.formats.chunk import is_utf8
-from tacit.data.formats.text_file import opened, readable, separator_of
+from tacit.data.formats.text_file import columns_of, first_line, opened, readable, separator_of
 from tacit.data.table import MARKS
 from tacit.errors import DataError
 
@@ -48,7 +48,7 @@ class _Guess:
 
 def sniff(path: Path) -> Sniffed | None:
     """Return how the file, or the first text file of a directory, is written; None where there is no text file."""
-    file = next((file for file in table_files(path) if suffix_of(file) in BY_LAYOUT), None)
+    file = next((file for file in table_files(path) if suffix_of(file) in TEXT), None)
     if file is None:
         return None
     with readable(file):
@@ -94,18 +94,16 @@ def _guesses(sample: bytes, whole: bool) -> Iterator[_Guess]:
 def _guess(sample: bytes, whole: bool, layout: FileLayout) -> _Guess | None:
     """Read the sample by a layout; None where that gives no header of two columns."""
     try:
-        header, end, text = lines.first_line(sample, layout)
-        width = len(lines.names(header, layout.separator or ",", layout.quote))
+        header, end, text = first_line(sample, layout)
+        _, rules = columns_of(header, end, ",", layout)
     except (DataError, UnicodeDecodeError, csv.Error):
         return None
-    if width < 2:
+    if rules.width < 2:
         return None
-    separator, quote = (layout.separator or ",").encode(), layout.quote.encode()
-    rules = lines_python.Rules(end, separator, quote, layout.newlines, width, lines.longest(width))
     found = lines_python.split(text, 0, whole, rules, len(text))
     good = [row for row in found.rows if row is not None]
     n_lines = max(1, found.lines)
-    return _Guess(layout, good, (n_lines - len(found.rows) + len(good)) / n_lines, width)
+    return _Guess(layout, good, (n_lines - len(found.rows) + len(good)) / n_lines, rules.width)
 
 
 def _has_quoted(guess: _Guess, sample: bytes) -> bool:

@@ -25,8 +25,8 @@ class RawTable:
     lines: Sequence[int] | Array = ()  # the line of each record, where the format has lines
     first: int = 0  # records of the source before these
     roles: tuple[str, str] | None = None  # the columns of labels and of agents, where the format names them itself
-    # names of columns -> their numbers (n, J), where the format has these at hand; None where a cell holds no number
-    matrix: Callable[[Sequence[str]], Array | None] = lambda _: None
+    # names of columns -> their numbers (n, J), if the format has these at hand; gives None if a cell holds no number
+    matrix: Callable[[Sequence[str]], Array | None] | None = None
     unreadable: Sequence[int] | Array = ()  # the records that are not well-formed: all their cells are empty
     not_numbers: Mapping[str, str] = field(default_factory=dict)  # column -> type, where the format has other types
 

@@ -3,8 +3,8 @@
 A new format is one file, with a function from a path to `RawTable`s, and one line here. A file may come as several
 raw tables: runs of its records, so that a long file need not be held as text, or one table for each agent.
 
-A text file has two readers. With a schema it is read by the layout that the schema declares, and no record changes how
-another is read; without one it is read strictly, and a bad row is refused with its line.
+A text file is read by the layout that a schema declares, and no record changes how another is read. Without a schema it
+is read strictly, and a bad row is refused with its line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tacit.errors import DataError
 from tacit.registry import Registry
 
 # how a file name ends -> its reader, imported on first use
-FORMATS: Registry[Callable[[Path], Iterator[RawTable]]] = Registry("table format", {
+FORMATS: Registry[Callable[..., Iterator[RawTable]]] = Registry("table format", {
     ".csv": "tacit.data.formats.csv:read",
     ".tsv": "tacit.data.formats.csv:read",
     ".csv.gz": "tacit.data.formats.csv:read",
@@ -27,25 +27,14 @@ FORMATS: Registry[Callable[[Path], Iterator[RawTable]]] = Registry("table format
     ".parquet": "tacit.data.formats.parquet:read",
     ".npz": "tacit.data.formats.npz:read",
 })  # fmt: skip
-
-
-# formats of text -> the reader by a layout
-BY_LAYOUT: Registry[Callable[[Path, FileLayout], Iterator[RawTable]]] = Registry("text format", {
-    ".csv": "tacit.data.formats.lines:read",
-    ".tsv": "tacit.data.formats.lines:read",
-    ".csv.gz": "tacit.data.formats.lines:read",
-    ".tsv.gz": "tacit.data.formats.lines:read",
-})  # fmt: skip
+TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")  # the formats whose reader takes a layout too
 
 
 def read_raw(path: str | Path, layout: FileLayout | None = None) -> Iterator[RawTable]:
     """Read the columns of a file, or of every file of a directory, as they are: text by a layout if there is one."""
     for file in table_files(Path(path)):
         suffix = suffix_of(file)
-        if layout is not None and suffix in BY_LAYOUT:
-            yield from BY_LAYOUT[suffix](file, layout)
-        else:
-            yield from FORMATS[suffix](file)
+        yield from FORMATS[suffix](file, layout) if suffix in TEXT else FORMATS[suffix](file)
 
 
 def table_files(path: Path) -> list[Path]:

@@ -3,7 +3,7 @@
    These loops read what is plain and leave everything else to Python. split stops in front of a record that is not
    plain, and csv.reader goes on from there; numbers gives NaN for a cell that is not plainly a number, and float()
    looks at it. So Python alone decides what is refused, how it is worded, and what a number in doubt is.
-   split_lines reads by a declared layout (formats/lines.py): it refuses nothing, and no line changes another.
+   split_lines reads by a declared layout (formats/csv.py): it refuses nothing, and no line changes another.
 
    A span is two uint32, where a cell begins and ends; DOUBLED is set in the end of a quoted cell that holds quotes,
    each written twice. Spans are (records, columns, 2). Every function releases the GIL and writes to no argument but

@@ -1,8 +1,8 @@
-"""Whole records of a text file with the places of their cells, as the compiled reader (_csv.c) finds them."""
+"""Columns of text: records of a text file with the places of their cells, as _csv.c finds them, or lists of cells."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -71,6 +71,10 @@ class Chunk:
     quote: str = '"'
     decimal: str = "."
 
+    def columns(self) -> list[Column | Texts]:
+        """Return all columns, none if there is no record."""
+        return [Column(self, j) for j in range(self.spans.shape[1])] if len(self.spans) else []
+
     def cells(self, spans: Array) -> list[str]:
         """Return the cells at some spans (m, 2)."""
         doubled, quote = self.kernels.DOUBLED, self.quote
@@ -86,9 +90,15 @@ class Chunk:
         wanted, table, decimal = np.array(columns, np.int32), powers(self.kernels.MOST), self.decimal.encode()
         return out, self.kernels.numbers(self.text, self.spans, self.spans.shape[1], wanted, decimal, table, out)
 
-    def matrix(self, known: Mapping[str, Column], names: Sequence[str]) -> Array | None:
-        """Return the numbers in columns as float32, None where a cell holds none."""
-        columns = [known[name].j for name in names]
+    def matrix_of(self, names: Sequence[str]) -> Callable[[Sequence[str]], Array | None]:
+        """Return what gives the numbers in columns, if these are the names of all, as float32.
+
+        It gives None if a cell holds no number.
+        """
+        places = {name: j for j, name in enumerate(names)}
+        return lambda wanted: self._matrix([places[name] for name in wanted])
+
+    def _matrix(self, columns: list[int]) -> Array | None:
         x, odd = self.numbers(columns, np.float32)
         if odd:
             i, j = np.nonzero(np.isnan(x))
@@ -124,3 +134,27 @@ class Column:
         text, spans = self.chunk.text, self.chunk.spans
         n = self.chunk.kernels.intern(text, spans, spans.shape[1], self.j, codes, firsts)
         return codes, self.chunk.cells(spans[firsts[:n], self.j])
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A column of the Python reader."""
+
+    cells: list[str]
+    decimal: str = "."
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def tolist(self) -> list[str]:
+        return self.cells
+
+    def take(self, rows: Array) -> list[str]:
+        found = [self.cells[i] for i in rows.tolist()]
+        return found if self.decimal == "." else list(map(with_point, found))
+
+    def numbers(self) -> Array:
+        return np.full(len(self.cells), np.nan)
+
+    def coded(self) -> tuple[Array, list[str]]:
+        return np.arange(len(self.cells)), self.cells

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 LIMIT = 1 << 17  # bytes of a cell, at most
+LARGEST = 1 << 29  # bytes of a record, or of one reading, at most: places of cells have 31 bits
 
 
 @dataclass(frozen=True)
