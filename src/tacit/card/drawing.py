@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tacit.report.chart import Chart, Line
+from tacit.report.chart import Chart, Line, shortened
 from tacit.report.markup import Raw, html
 
 WIDTH, HEIGHT = 260, 150
@@ -60,7 +60,7 @@ def _curve(chart: Chart) -> Raw:
             parts.append(f'<circle class="apart" cx="{at}" cy="{up(own):.1f}" r="3"{_stroke(line)}/>')
     if beside:
         parts.append(_text(WIDTH - RIGHT - 8, floor + 12, "missing", "end"))
-    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, _cut(chart.x_label, 2 * LONGEST)))
+    parts.append(_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, shortened(chart.x_label, 2 * LONGEST)))
     return _svg(chart, HEIGHT, parts)
 
 
@@ -75,7 +75,7 @@ def _levels(chart: Chart) -> Raw:
         parts.append(f'<path class="{kind}" d="M{right(tick):.1f} {TOP}V{height - BOTTOM + 3}"/>')
         parts.append(_text(right(tick), height - BOTTOM + 13, f"{tick:g}"))
     for place, name in enumerate(chart.levels):
-        parts.append(_text(NAMES - 6, TOP + row * (place + 0.5) + 3, _cut(name), "end"))
+        parts.append(_text(NAMES - 6, TOP + row * (place + 0.5) + 3, shortened(name, LONGEST), "end"))
     for k, line in enumerate(chart.lines):
         for n, (level, y) in enumerate(zip(line.x, line.y, strict=True)):
             at = TOP + row * (level + 0.5) + 5 * (k - (len(chart.lines) - 1) / 2)
@@ -84,7 +84,7 @@ def _levels(chart: Chart) -> Raw:
                 parts.append(f'<path class="whisker" d="M{ends[0]:.1f} {at:.1f}H{ends[1]:.1f}"{_stroke(line)}/>')
             parts.append(f'<path class="stem" d="M{right(0):.1f} {at:.1f}H{right(y):.1f}"{_stroke(line)}/>')
             parts.append(f'<circle cx="{right(y):.1f}" cy="{at:.1f}" r="3"{_fill(line)}/>')
-    parts.append(_text((NAMES + WIDTH - RIGHT) / 2, height - 4, _cut(chart.y_label, 2 * LONGEST)))
+    parts.append(_text((NAMES + WIDTH - RIGHT) / 2, height - 4, shortened(chart.y_label, 2 * LONGEST)))
     return _svg(chart, height, parts)
 
 
@@ -95,10 +95,6 @@ def _svg(chart: Chart, height: float, parts: Sequence[str]) -> Raw:
 
 def _text(x: float, y: float, words: str, anchor: str = "middle") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{html(words)}</text>'
-
-
-def _cut(name: str, most: int = LONGEST) -> str:
-    return name if len(name) <= most else name[: most - 1] + "\u2026"
 
 
 def _points(pairs: Sequence[tuple[float, float]], across: Place, up: Place) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -50,6 +50,7 @@ KNOWN = {
     "consensus_violation": Quantity("Consensus violation", "sum of |w - z| (parameter units)", log=True),
 }
 AVERAGED = {one.key: one.averaged for one in MEASURES}  # what the averaged iterate is measured by
+CHARTED = tuple(name for name in KNOWN if name not in AVERAGED.values())  # each has a chart over rounds
 
 
 def factor(quantity: str) -> float:
@@ -130,6 +131,11 @@ class Chart:
     def empty(self) -> bool:
         return not self.visible(self.lines, False)
 
+    @property
+    def blank(self) -> bool:
+        """Whether there is no line, or zeros alone: so is the noise of a run without noise."""
+        return self.empty or not any(y for line in self.lines for y in line.y)
+
     def description(self) -> dict[str, Any]:
         """Return the chart as chart.js reads it."""
         lines, averaged = ([line.description() for line in lines] for lines in (self.lines, self.averaged))
@@ -156,6 +162,21 @@ class DotChart:
     rows: tuple[Dot, ...]
     full_means: str
     hollow_means: str
+
+
+def over_rounds(quantity: str, lines: Callable[[str, float], tuple[Line, ...]]) -> Chart:
+    """Return the chart of a quantity over rounds; `lines` makes the lines of a name in records, times a factor."""
+    known = KNOWN[quantity]
+    averaged = lines(AVERAGED[quantity], known.factor) if quantity in AVERAGED else ()
+    return Chart(
+        quantity.replace("_", "-"), known.title, "round", known.label, lines(quantity, known.factor), averaged,
+        log_y=known.log, note=known.note,
+    )  # fmt: skip
+
+
+def shortened(name: str, most: int) -> str:
+    """Cut a name that has more letters than there is room for."""
+    return name if len(name) <= most else name[: most - 1] + "\u2026"
 
 
 def banded(name: str, x: Sequence[float], points: Sequence[Spread], style: int, factor: float = 1.0,

@@ -14,7 +14,7 @@ from tacit.errors import RecordError
 from tacit.privacy.budget import total
 from tacit.privacy.release import events_of
 from tacit.report.artefact_file import ArtefactFile, Panel, alike, chosen
-from tacit.report.chart import AVERAGED, KNOWN, MOST, Chart, Line, banded, factor
+from tacit.report.chart import AVERAGED, CHARTED, MOST, Chart, Line, banded, factor, over_rounds
 from tacit.report.runs import Group, Recorded, gathered, grouped, label, telling
 
 PRICED = 24  # rounds at most at which a budget is composed
@@ -22,15 +22,14 @@ PRICED = 24  # rounds at most at which a budget is composed
 
 def standard(runs: Sequence[Recorded]) -> list[Chart]:
     """Return charts of measures, objective, budget, noise and consensus; several of each where lines are many."""
-    quantities = [quantity for quantity in KNOWN if quantity not in AVERAGED.values()]
-    makers: list[Callable[[Sequence[Group]], Chart]] = [partial(_measured, quantity) for quantity in quantities]
-    makers.insert(quantities.index("objective") + 1, _budget)
+    makers: list[Callable[[Sequence[Group]], Chart]] = [partial(_measured, quantity) for quantity in CHARTED]
+    makers.insert(CHARTED.index("objective") + 1, _budget)
     parts = facets(grouped(runs))
     found = []
     for make in makers:
         for n, (name, groups) in enumerate(parts, 1):
             chart = make(groups)
-            if not chart.empty and any(y for line in chart.lines for y in line.y):  # a run without noise has zeros
+            if not chart.blank:
                 named = replace(chart, title=f"{chart.title}, {name}", key=f"{chart.key}-{n}")
                 found.append(named if name else chart)
     return found
@@ -57,14 +56,11 @@ def facets(groups: Sequence[Group]) -> list[tuple[str, list[Group]]]:
 
 def _measured(quantity: str, groups: Sequence[Group]) -> Chart:
     """Draw one quantity against rounds, one line a group."""
-    known = KNOWN[quantity]
 
-    def lines(name: str) -> tuple[Line, ...]:
-        return tuple(banded(group.label, *group.curve(name), n, known.factor) for n, group in enumerate(groups))
+    def lines(name: str, factor: float) -> tuple[Line, ...]:
+        return tuple(banded(group.label, *group.curve(name), n, factor) for n, group in enumerate(groups))
 
-    averaged = lines(AVERAGED[quantity]) if quantity in AVERAGED else ()
-    key = quantity.replace("_", "-")
-    return Chart(key, known.title, "round", known.label, lines(quantity), averaged, log_y=known.log, note=known.note)
+    return over_rounds(quantity, lines)
 
 
 def _budget(groups: Sequence[Group]) -> Chart:

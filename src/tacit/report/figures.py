@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import missing_extra
-from tacit.report.chart import COLOURS, Chart, DotChart, Line
+from tacit.report.chart import COLOURS, Chart, DotChart, Line, shortened
 
 try:
     import matplotlib
@@ -47,21 +47,25 @@ def draw(charts: Sequence[Chart], stem: Path, columns: int = 1) -> list[Path]:
     shown = [chart for chart in charts if not chart.empty]
     if not shown:
         return []
-    written = _draw([(chart, chart.lines) for chart in shown], stem, columns, "")
-    if any(chart.averaged for chart in shown):
-        lines = [(chart, chart.averaged or chart.lines) for chart in shown]
-        written += _draw(lines, stem.with_name(f"{stem.name}-averaged"), columns, ", averaged iterate")
+    written = []
+    for averaged in (False, True) if any(chart.averaged for chart in shown) else (False,):
+        with _style():
+            figure = figure_of(shown, columns, averaged)
+            for kind in UNDATED:
+                written.append(stem.with_name(f"{stem.name}{'-averaged' * averaged}.{kind}"))
+                _save(figure, written[-1], kind)
     return written
 
 
-def figure_of(charts: Sequence[Chart], columns: int) -> Figure:
+def figure_of(charts: Sequence[Chart], columns: int, averaged: bool = False) -> Figure:
     """Return the charts as one figure, `columns` wide; charts without a line are left out."""
     shown = [chart for chart in charts if not chart.empty]
     columns = max(1, min(columns, len(shown)))
     rows = max(1, math.ceil(len(shown) / columns))
     with _figure(PANEL[0] * columns, PANEL[1] * rows) as figure:
         for n, chart in enumerate(shown, 1):
-            _panel(figure.add_subplot(rows, columns, n), chart, chart.lines, "")
+            lines, suffix = (chart.averaged, ", averaged iterate") if averaged and chart.averaged else (chart.lines, "")
+            _panel(figure.add_subplot(rows, columns, n), chart, lines, suffix)
     return figure
 
 
@@ -104,29 +108,23 @@ def draw_records(rows: Sequence[Sequence[tuple[NDArray[np.float64], str]]], path
 
 
 @contextmanager
-def _figure(width: float, height: float) -> Iterator[Figure]:
-    """Open an empty figure of so many inches in the style of tacit: a reader's own style would change the bytes."""
+def _style() -> Iterator[None]:
+    """Draw and write in the style of tacit: a reader's own style would change the bytes."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(STYLE)
+        yield
+
+
+@contextmanager
+def _figure(width: float, height: float) -> Iterator[Figure]:
+    """Open an empty figure of so many inches."""
+    with _style():
         yield Figure(figsize=(width, height), layout="constrained")
 
 
 def _save(figure: Figure, path: Path, kind: str) -> None:
     figure.savefig(path, format=kind, dpi=160, metadata=UNDATED[kind])
-
-
-def _draw(shown: Sequence[tuple[Chart, Sequence[Line]]], stem: Path, columns: int, suffix: str) -> list[Path]:
-    """Write the given lines of each chart as one figure."""
-    columns = min(columns, len(shown))
-    rows = math.ceil(len(shown) / columns)
-    paths = [stem.with_name(f"{stem.name}.{kind}") for kind in UNDATED]
-    with _figure(PANEL[0] * columns, PANEL[1] * rows) as figure:
-        for n, (chart, lines) in enumerate(shown, 1):
-            _panel(figure.add_subplot(rows, columns, n), chart, lines, suffix if chart.averaged else "")
-        for path, kind in zip(paths, UNDATED, strict=True):
-            _save(figure, path, kind)
-    return paths
 
 
 def _panel(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> None:
@@ -182,8 +180,7 @@ def _levels(place: Any, chart: Chart, lines: Sequence[Line], suffix: str) -> Non
         place.hlines(rows, 0, line.y, linewidth=1.6, **look)
         place.plot(line.y, rows, "o", markersize=4, label=line.name, **look)
     place.axvline(0, color=INK, linewidth=0.8)
-    names = [name if len(name) <= LONGEST else name[: LONGEST - 1] + "\u2026" for name in chart.levels]
-    place.set_yticks(range(len(names)), names)
+    place.set_yticks(range(len(chart.levels)), [shortened(name, LONGEST) for name in chart.levels])
     place.set(title=chart.title + suffix, xlabel=chart.y_label, xlim=chart.y_ends, ylim=(len(chart.levels) - 0.5, -0.5))
     place.tick_params(axis="y", length=0)
     place.grid(visible=False, axis="y")

@@ -11,6 +11,7 @@ from collections import defaultdict
 from html import escape
 
 from tacit import jsontext
+from tacit.report.chart import shortened
 from tacit.report.markup import Raw, html, table
 from tacit.report.tested import Confusion
 
@@ -76,7 +77,7 @@ def _names(found: Confusion, cell: float, top: float) -> str:
              f'<g transform="translate(11 {top + len(found.classes) * cell / 2:.1f}) rotate(-90)">'
              f"{_text(0, 0, 'true', 'axis')}</g>"]  # fmt: skip
     for k in range(0, len(found.classes), every):
-        name, middle = _shortened(found.classes[k]), (k + 0.5) * cell
+        name, middle = shortened(found.classes[k], LONGEST), (k + 0.5) * cell
         whole = f"<title>{html(found.classes[k])}</title>"
         parts.append(f'<text x="{LEFT - 6}" y="{top + middle + 4:.1f}" text-anchor="end">{html(name)}{whole}</text>')
         place = f'x="{LEFT + middle:.1f}" y="{top - 6:.1f}" text-anchor="middle"'
@@ -92,15 +93,11 @@ def _cell(n: int) -> float:
 def _top(found: Confusion) -> float:
     """Return the height of the names of columns."""
     upright = _upright(found, _cell(len(found.classes)))
-    return 36.0 if upright else 26.0 + 6.2 * max(len(_shortened(name)) for name in found.classes)
+    return 36.0 if upright else 26.0 + 6.2 * max(min(len(name), LONGEST) for name in found.classes)
 
 
 def _upright(found: Confusion, cell: float) -> bool:
-    return all(6.5 * len(_shortened(name)) < cell for name in found.classes)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "\u2026"
+    return all(6.5 * min(len(name), LONGEST) < cell for name in found.classes)
 
 
 def _text(x: float, y: float, words: str, kind: str) -> str:

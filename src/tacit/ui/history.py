@@ -1,4 +1,4 @@
-"""The recorded rounds of a run as columns: what a file gains is read, and no line is trusted."""
+"""The recorded rounds of a run as columns and as charts: what a file gains is read, and no line is trusted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tacit.report.chart import KNOWN
+from tacit.report.chart import CHARTED, KNOWN, Chart, Line, over_rounds
 from tacit.ui.place import Parts, Place, Stamp
 from tacit.ui.said import finite, parsed
 
@@ -78,6 +78,17 @@ class Histories:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return known
+
+
+def charts(histories: Sequence[tuple[str, History]]) -> list[Chart]:
+    """Return a chart for each quantity that a run has recorded, with a line for each run, by name."""
+
+    def lines(key: str, factor: float) -> tuple[Line, ...]:
+        columns = [(name, *history.line(key)) for name, history in histories]
+        return tuple(Line(name, tuple(x), tuple(factor * value for value in y), style=style)
+                     for style, (name, x, y) in enumerate(columns) if x)  # fmt: skip
+
+    return [chart for chart in (over_rounds(quantity, lines) for quantity in CHARTED) if not chart.blank]
 
 
 def thinned(x: Sequence[float], y: Sequence[float], points: int = POINTS) -> tuple[list[float], list[float]]:

@@ -12,10 +12,10 @@ from tacit.report.chart import MOST
 from tacit.report.privacy_text import EARLIER, RENDERED, PrivacyText
 from tacit.report.runs import short
 from tacit.report.runs import text as spelled
-from tacit.ui import charts, index, rows
+from tacit.ui import index, rows
 from tacit.ui.details import LISTED, Details
 from tacit.ui.gauges import Gauges, of_status
-from tacit.ui.history import Histories
+from tacit.ui.history import Histories, charts
 from tacit.ui.index import Index, Item
 from tacit.ui.place import Parts, Place, Stamp, Unreadable, shown
 from tacit.ui.rows import FINISHED, RUNNING, STOPPING, Rows
@@ -71,7 +71,7 @@ class Views:
         state = row.state
         result, spec = self.rows.result(parts) if state == FINISHED else {}, self.rows.spec(parts)
         history = self.histories.of(parts)
-        drawn = [chart.description() for chart in charts.drawn([("this run", history)])]
+        drawn = [chart.description() for chart in charts([("this run", history)])]
         agents = result.get("agents") or spec.get("data.agents")
         said = rows.privacy_of(spec, result) if state == FINISHED else None
         facts = [(key.replace("_", " "), _spelled(value)) for key, value in result.items() if key not in REST]
@@ -141,7 +141,7 @@ class Views:
         keys = dict.fromkeys(key for spec in specs for key in spec)
         apart = [[short(key), *(_spelled(spec.get(key)) for spec in specs)] for key in keys
                  if len({repr(spec.get(key)) for spec in specs}) > 1]  # fmt: skip
-        drawn = charts.drawn([(label, self.histories.of(item.parts)) for label, item in zip(labels, runs, strict=True)])
+        drawn = charts([(label, self.histories.of(item.parts)) for label, item in zip(labels, runs, strict=True)])
         return {"rows": [asdict(row) for row in told], "labels": labels, "apart": apart[:LISTED],
                 "charts": [chart.description() for chart in drawn]}  # fmt: skip
 
