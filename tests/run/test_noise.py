@@ -80,7 +80,7 @@ def test_what_an_earlier_version_wrote_or_what_asks_for_a_simulation_is_simulate
     assert (found.privacy.noise, found.run.seed) == ("simulated", 0)
 
 
-@pytest.mark.parametrize("name", set(PRESETS) - {"sound"})
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"sound"}))
 def test_presets_that_reproduce_are_simulated_from_seed_zero(name):
     found = with_noise(preset(name, "objt").with_values({"privacy.sensitivity": "clip"}))
     assert deployable(found)
