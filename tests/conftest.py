@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+
+# BLAS reads these when NumPy is imported: workers that run side by side would compete for the cores with its threads
+os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
 import pytest
@@ -16,12 +21,64 @@ from hypothesis import settings
 from tacit.engine.kernels import compiled
 from tacit.types import Federation, Shard, Target
 
-settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("tacit")
+settings.register_profile("full", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("quick", settings.get_profile("full"), max_examples=10)  # by --hypothesis-profile
+settings.load_profile("full")
+# The quick profile holds for these folders only: tests of privacy, conformance and hostile input keep all examples.
+QUICK = ("admm", "engine", "paper")
+FIRST = ("test_docs_blocks.py", "test_examples.py")  # the longest files: begun last, one worker would wait for another
 
 # pytest loads readline, which sets COLUMNS = 80 for child processes behind Python's back: their lines would be folded
 os.environ.pop("COLUMNS", None)
 os.unsetenv("COLUMNS")
+
+_TEMPORARY = pytest.StashKey[str]()
+
+
+def _short_folder() -> str:
+    """Create a folder of this user whose path leaves room for the path of a Unix socket, about 100 bytes."""
+    system = tempfile.gettempdir()
+    parents = [system] if len(system) <= 16 else ["/tmp", system]
+    usable = [path for path in parents if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)]
+    return tempfile.mkdtemp(prefix=f"t{os.getuid()}-" if hasattr(os, "getuid") else "t-", dir=next(iter(usable), None))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep temporary files below a short path, unless --basetemp names another; workers of xdist are given theirs."""
+    if config.option.basetemp is None:
+        config.option.basetemp = config.stash[_TEMPORARY] = _short_folder()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> None:
+    """Load the Hypothesis profile of a module before pytest imports it, which fixes the settings of its tests."""
+    if isinstance(collector, pytest.Module):
+        chosen = collector.config.getoption("hypothesis_profile", None) if collector.path.parent.name in QUICK else None
+        settings.load_profile(chosen or "full")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files."""
+    items.sort(key=lambda item: item.path.name not in FIRST)
+
+
+def examples(full: int) -> settings:
+    """Return settings with this number of examples in the full profile, and in proportion in the quick one."""
+    return settings(max_examples=full * settings.default.max_examples // settings.get_profile("full").max_examples)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Keep the temporary files of a session with a failed test: they may explain the failure."""
+    if exitstatus == pytest.ExitCode.TESTS_FAILED and _TEMPORARY in session.config.stash:
+        del session.config.stash[_TEMPORARY]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the temporary files of every other session."""
+    if _TEMPORARY in config.stash:
+        shutil.rmtree(config.stash[_TEMPORARY], ignore_errors=True)
 
 
 def federation(

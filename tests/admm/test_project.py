@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.admm.project import RAY_STEPS, TrustRegion, dykstra, project
@@ -16,6 +16,7 @@ from tacit.problem.domain import Ball, Box, Everywhere
 from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
 from tacit.types import Norm
+from tests.conftest import examples
 from tests.problem.domains import SETS, SHAPE
 
 NORMS = (Norm.INF, Norm.L2)
@@ -52,7 +53,7 @@ every_pair_there_is = pairs_of((*KNOWN, HalfSpace(0.5), *MORE))  # of models (3,
 
 
 def for_all(**strategies):
-    return lambda test: settings(derandomize=True, deadline=None, max_examples=25)(given(**strategies)(test))
+    return lambda test: examples(25)(given(**strategies)(test))
 
 
 # quarters meet each other, zero and the faces of the box; the other entries are in general position

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.engine import evaluate
@@ -10,7 +10,7 @@ from tacit.engine.evaluate import auc, loss_and_errors, measures, rmse_and_r2
 from tacit.engine.kernels import compiled
 from tacit.problem.loss import Softmax, Squared
 from tacit.types import Shard, Target
-from tests.conftest import instructions
+from tests.conftest import examples, instructions
 
 
 def twin(w, shard, loss):
@@ -27,7 +27,7 @@ def instance(n, features, classes, seed):
 
 @pytest.mark.skipif(compiled() is None, reason="kernels were not built")
 @pytest.mark.parametrize("name", ["avx512", "avx2", "plain"])
-@settings(max_examples=60)
+@examples(60)
 @given(
     n=st.integers(0, 400), features=st.sampled_from([1, 7, 8, 9, 30, 100]), classes=st.integers(2, 40),
     seed=st.integers(0, 10**6),

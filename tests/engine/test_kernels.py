@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.engine.kernels import aligned, compiled, filled, filled_counts, grouped, of_run, patches, tiled, width
@@ -14,7 +14,7 @@ from tacit.machine import cores
 from tacit.privacy import noise
 from tacit.problem.loss import Softmax, Squared
 from tacit.types import Norm, Shard
-from tests.conftest import instructions
+from tests.conftest import examples, instructions
 
 WORD = st.integers(0, 2**63 - 1)
 
@@ -92,7 +92,7 @@ def compiled_sums(kernels, records, points, classes, squared, clips, norm, dtype
 @BUILT
 @SETS
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60)
+@examples(60)
 @given(
     n=st.integers(0, 300), features=st.sampled_from([1, 2, 7, 8, 9, 16, 30, 67, 520, 1100]),
     classes=st.integers(2, 21), runs=st.integers(1, 6), density=st.sampled_from([0, 0.02, 0.3, 1]),

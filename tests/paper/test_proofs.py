@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.admm.updates import ascent, consensus, prox_center, trust_center
@@ -21,7 +21,7 @@ from tacit.problem.objective import Problem
 from tacit.problem.sensitivity import Adjacency
 from tacit.schedule import Constant, Power, Staircase
 from tacit.types import Federation
-from tests.conftest import federation
+from tests.conftest import examples, federation
 
 TINY = 1e-9
 RHOS = {"static": Constant(0.3), "root": Power(0.02, 0.5), "stairs": Staircase(0.1, 0.0, period=3, epsilon=1.0)}
@@ -107,7 +107,7 @@ def lemma(path, t, w, z, dual):
 
 
 paths = given(seed=st.integers(0, 10**4), rho=st.sampled_from(sorted(RHOS)))
-few = settings(max_examples=15, deadline=None)
+few = examples(15)
 
 
 @few
@@ -199,7 +199,7 @@ def best_of(seed, box):
     return Merit.of(path.problem, path.over), optimum(path.problem, path.over)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 10**4), rho=st.sampled_from(sorted(RHOS)), proximal=st.booleans(),
     gamma=st.sampled_from([0.0, 0.1, 1.0]), rounds=st.sampled_from([1, 2, 30]),

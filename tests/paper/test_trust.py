@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import record
@@ -76,7 +76,6 @@ def test_a_region_is_wide_if_it_holds_the_set_in_every_round(rule, domain, round
     assert holds_set(rule, domain, 6, rounds) is wide
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**4), a=st.sampled_from([0.05, 0.1, 0.3]), spread=st.sampled_from([0.0, 0.1, 1.0]))
 def test_no_point_in_reach_has_a_merit_below_the_floor(seed, a, spread):
     least, nearest, reach = floor_and_nearest(a, 50)
