@@ -18,8 +18,8 @@ from tacit.data.column_kinds import KINDS
 from tacit.data.file_layout import FileLayout
 from tacit.data.schema import parse
 from tacit.errors import IncompatibleError
+from tacit.features.map import FeatureSpec
 from tacit.features.registry import FEATURES
-from tacit.features.spec import FeatureSpec
 from tacit.methods.registry import METHODS
 from tacit.paper.archive import Archive
 from tacit.paper.artefact import Scale, read_all

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.admm.asked import agreement_of
+from tacit.admm.compatible import agreement_of
 from tacit.admm.messages import Broadcast
 from tacit.agent.agent import Answer
 from tacit.agent.agreement import DELTA_FOR_THE_GRID, Agreement, Noise, NoisyQuery
@@ -28,9 +28,8 @@ from tacit.privacy.summed import InSum
 from tacit.privacy.terms import Key, Memory, Terms
 from tacit.problem.loss import Softmax
 from tacit.problem.sensitivity import Adjacency, Clipped
-from tacit.query.gradient import Gradient, evaluator
+from tacit.query.gradient import Gradient, evaluator, numpy_sums
 from tacit.query.records import InMemory, Reader, Reads, View
-from tacit.query.sums import numpy_sums
 from tacit.run import deploy, deployment
 from tacit.types import LARGEST, Norm, Shard
 from tests.agent.agents import (

@@ -21,8 +21,7 @@ from tacit.errors import Refused
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.terms import Memory, Terms
-from tacit.query.gradient import evaluator
-from tacit.query.sums import numpy_sums
+from tacit.query.gradient import evaluator, numpy_sums
 from tacit.run import build, deploy
 from tacit.run.compose import asked_of
 from tacit.run.presets import preset

@@ -14,11 +14,11 @@ from tacit import record
 from tacit.cli import main
 from tacit.compare import comparison, tune
 from tacit.compare.job import Job, guarantee
-from tacit.compare.markdown import markdown
 from tacit.compare.plan import plan, read
 from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.leaderboard import table
+from tacit.leaderboard.table import markdown
 from tacit.methods.method import TRIALS, Budget, Curated, Entry
 from tacit.methods.promise import Promise, Trusted, Unit, gaussian_releases, no_privacy
 from tacit.methods.registry import METHODS

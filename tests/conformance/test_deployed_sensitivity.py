@@ -15,8 +15,7 @@ from tacit.privacy import lattice
 from tacit.privacy.exact import Law
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import Memory
-from tacit.query.gradient import evaluator
-from tacit.query.sums import numpy_sums
+from tacit.query.gradient import evaluator, numpy_sums
 from tacit.run import build, deploy
 from tacit.run.compose import asked_of
 from tacit.run.presets import preset

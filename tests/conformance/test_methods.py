@@ -14,11 +14,10 @@ from tacit.audit import mechanism
 from tacit.audit import methods as audit
 from tacit.errors import IncompatibleError
 from tacit.methods.appfl import ICEADMM
-from tacit.methods.constants import own_constants
 from tacit.methods.gradient_descent import FedGD
 from tacit.methods.method import TRIALS, Budget, Coordinator, Curated, simulate
 from tacit.methods.promise import Unit
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, own_constants
 from tacit.methods.task import Facts
 from tacit.rounds import rounds
 from tacit.run.presets import preset

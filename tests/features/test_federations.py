@@ -14,9 +14,8 @@ import tacit
 from tacit.cli import main
 from tacit.data import synthetic
 from tacit.errors import IncompatibleError, OwnerWarning, RunDirectoryError
-from tacit.features.map import PublicFacts
+from tacit.features.map import FeatureSpec, PublicFacts
 from tacit.features.registry import chosen, name_of
-from tacit.features.spec import FeatureSpec
 from tacit.run import build, rules
 from tacit.run.presets import preset
 from tacit.types import Federation, Shard

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import registry
-from tacit.features.map import BLOCK, FeatureMap, PublicFacts, apply, rows_of_a_block
+from tacit.features.map import BLOCK, FeatureMap, FeatureSpec, PublicFacts, apply, rows_of_a_block
 from tacit.features.registry import FEATURES
-from tacit.features.spec import FeatureSpec
 from tacit.features.unit import UnitMap
 from tacit.types import Array, ColumnFeatures
 

@@ -14,9 +14,8 @@ from hypothesis.extra import numpy as hnp
 from tacit.errors import IncompatibleError, RunDirectoryError, SpecError
 from tacit.features import axes, gradients, orientations, registry
 from tacit.features.gradients import GRID, Gradients, windows
-from tacit.features.map import BLOCK, PublicFacts, apply
+from tacit.features.map import BLOCK, FeatureSpec, PublicFacts, apply
 from tacit.features.orientations import OrientationsMap
-from tacit.features.spec import FeatureSpec
 from tacit.features.strokes import strokes
 from tacit.types import Array
 

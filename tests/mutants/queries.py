@@ -45,7 +45,7 @@ MUTANTS = (
     Mutant("query: edges may fall", "query/counts.py",
            " or not all(a < b for a, b in pairwise(edges))", "",
            QUERY + "test_a_description_with_a_wrong_parameter_is_refused"),
-    Mutant("clipping removed on the exact path", "query/sums.py",
+    Mutant("clipping removed on the exact path", "query/gradient.py",
            "residual = bound.shrink(loss.residual(score, y), x_norm)", "residual = loss.residual(score, y)",
            MOVED + "test_one_record_moves_a_deployed_agent_no_further_than_its_noise_is_scaled_for"),
     Mutant("sensitivity of replace_one halved on the exact path", "query/gradient.py",
@@ -140,7 +140,7 @@ MUTANTS = (
            "            x, y = some.x.astype(np.float64), outcomes(some.y, k)\n"
            "            x *= 1.0 if n else (query.row_norm",
            QUERY + "test_a_query_reads_the_view_that_it_states_and_no_other_from_a_source_that_makes_it_in_blocks"),
-    Mutant("query: records beyond the 64th are not clipped by NumPy", "query/sums.py",
+    Mutant("query: records beyond the 64th are not clipped by NumPy", "query/gradient.py",
            "        residual = bound.shrink(loss.residual(score, y), x_norm)\n",
            "        residual = loss.residual(score, y)\n"
            "        residual[:64] = bound.shrink(residual[:64], x_norm[:64])\n",

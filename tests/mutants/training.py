@@ -66,7 +66,7 @@ MUTANTS = (
            "    check_separable(spec.problem.loss, loss, federation.n_classes, number)\n", "",
            OWN_LOSS + "test_a_loss_that_couples_records_is_refused_before_the_first_round"),
     Mutant("a compiled loop takes a loss that it does not know", "engine/passes.py",
-           "known = type(loss) in forms.LOSSES and", "known = isinstance(loss, forms.LOSSES) and",
+           "known = type(loss) in SUPPORTED_LOSSES and", "known = isinstance(loss, SUPPORTED_LOSSES) and",
            OWN_LOSS + "test_no_compiled_loop_takes_a_loss_that_it_does_not_know"),
     Mutant("constants of a method are not looked at", "run/spec.py",
            "        check_constant(entry, name, number)\n", "",

@@ -3,8 +3,7 @@
 import pytest
 
 from tacit import record
-from tacit.paper.archive import Archive, select
-from tacit.paper.one_weight import on_one_weight
+from tacit.paper.archive import Archive, on_one_weight, select
 from tests.paper.test_reproduce import RECORDS
 
 

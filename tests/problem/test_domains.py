@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.admm.project import dykstra
 from tacit.errors import SpecError
 from tacit.problem.ball_around import BallAround
 from tacit.problem.bounds import Bounds
 from tacit.problem.domain import DOMAINS, Ball, Box, Everywhere, from_values, nearest_to_zero
-from tacit.problem.dykstra import dykstra
 from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
 from tacit.run.sections import ProblemSpec

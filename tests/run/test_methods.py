@@ -11,8 +11,7 @@ import pytest
 from tacit import toml
 from tacit.cli import main
 from tacit.errors import IncompatibleError, Interrupted, NotPrivateWarning, SpecError
-from tacit.methods.constants import key_of
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, key_of
 from tacit.privacy.budget import any_guess
 from tacit.privacy.summed import gap
 from tacit.run import build, sweep

@@ -20,8 +20,7 @@ from tacit.data.schema import Schema
 from tacit.errors import IncompatibleError, RunDirectoryError
 from tacit.features import registry
 from tacit.features.columns import ColumnsMap
-from tacit.features.map import PublicFacts, apply
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import FeatureSpec, PublicFacts, apply
 from tacit.run.model import Model
 from tacit.run.shapes import Shapes
 

@@ -23,7 +23,7 @@ from uvicorn.server import ServerState
 
 from tacit.errors import InputError, MissingDependency, RunDirectoryError
 from tacit.run.directory import RunDirectory
-from tacit.ui import patience, serve
+from tacit.ui import serve
 from tacit.ui.app import FILES, App
 from tacit.ui.guard import Guard, is_loopback
 from tacit.ui.place import Place, Unreadable, shown
@@ -482,10 +482,10 @@ def test_a_connection_of_the_owner_stays_while_strangers_come(server):
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
 def test_a_connection_without_a_whole_request_is_closed(tmp_path, monkeypatch, said):
-    monkeypatch.setattr(patience, "PATIENCE", 0.2)
+    monkeypatch.setattr(serve, "PATIENCE", 0.2)
     guard = Guard("127.0.0.1", token="t")
     config = uvicorn.Config(App(Views(Place(tmp_path)), guard), log_level="warning", ws="none", lifespan="off")
-    protocol = patience.patient(serve.H11Protocol, guard, 8)
+    protocol = serve.patient(serve.H11Protocol, guard, 8)
 
     async def ended(words, seconds):
         listening = await asyncio.get_running_loop().create_server(

@@ -1,4 +1,4 @@
-"""What choices mean together: which are refused, which go together badly, and what a round of them releases."""
+"""Check combinations of choices: refused ones, unstable ones, what a round of one releases, and its agreement."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.messages import Order
-from tacit.admm.rule import Exact, Output, Point, Trust
+from tacit.admm.rule import Exact, Objective, Output, Point, Prox, Trust
+from tacit.agent.agreement import Agreement, Noise, NoisyQuery
 from tacit.errors import IncompatibleError, StabilityWarning, SummableRadiusWarning
+from tacit.privacy.exact import Law
 from tacit.privacy.mechanism import Gaussian, Laplace, Silence
 from tacit.privacy.release import GaussianRelease, LaplaceRelease, Release
+from tacit.privacy.summed import InSum
 from tacit.problem.bounds import Bounds
 from tacit.problem.domain import Box, Domain, Everywhere
 from tacit.problem.sensitivity import Declared, Observed
+from tacit.query.gradient import Gradient
 from tacit.schedule import Schedule
 from tacit.types import Norm
 
@@ -112,6 +116,36 @@ def release(variant: Variant) -> Release | None:
         return LaplaceRelease(float("inf"), 1 / mechanism.multiplier)
     ratio = bound.euclidean / bound.value if isinstance(bound, Declared) else 1.0
     return LaplaceRelease(1 / mechanism.multiplier, min(ratio, 1.0) / mechanism.multiplier)
+
+
+def agreement_of(
+    agent: Agent, shape: tuple[int, int], rounds: int, most_records: int, in_sum: InSum | None
+) -> Agreement:
+    """Return the agreement of a run: each round asks the agent for its gradient at z_p or at w, with noise.
+
+    Refuse a variant whose noise is not on a gradient.
+    """
+    variant, problem = agent.variant, agent.problem
+    if isinstance(variant.mechanism, Silence):
+        raise IncompatibleError(
+            "without noise there is nothing to deploy: give a finite epsilon, or use a method that adds noise."
+        )
+    if release(variant) is None:
+        raise IncompatibleError(
+            "exact noise needs a public bound and a linearised step: use the sound preset, or sensitivity clip."
+        )
+    on_step = isinstance(variant.perturbation, Output)
+    if on_step and not (isinstance(variant.rule, Prox) and isinstance(problem.domain, Everywhere)):
+        raise IncompatibleError(
+            "exact noise is added to gradients. Noise on a step is that only for proximal steps that no set W stops: "
+            "use perturbation = objective, or the prox rule with the domain everywhere."
+        )
+    assert on_step or isinstance(variant.perturbation, Objective)
+    shared = isinstance(variant.rule, Prox | Trust) and variant.rule.at is Point.GLOBAL
+    query = Gradient(shape, problem.loss, variant.bound, problem.weight, shared)
+    law = Law.LAPLACE if isinstance(variant.mechanism, Laplace) else Law.GAUSSIAN
+    noise = Noise(law, variant.mechanism.norm, variant.mechanism.multiplier)
+    return Agreement((NoisyQuery(query, noise, rounds),), variant.adjacency, most_records, in_sum)
 
 
 def _smoothness(agents: Sequence[Agent], enough: float) -> float:

@@ -23,10 +23,9 @@ from tacit.audit import mechanism
 from tacit.audit.finding import CONFIDENCE, Claim, Finding, OneGaussian, Trials, dominating, weigh_all
 from tacit.audit.pilots import BASES, Sides, fitted
 from tacit.errors import IncompatibleError, SpecError, unknown
-from tacit.methods.constants import choice_of
 from tacit.methods.method import Budget, Choice, Entry, Method, simulate
 from tacit.methods.promise import Unit
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, choice_of
 from tacit.methods.task import Task
 from tacit.problem.objective import Problem
 from tacit.run import build

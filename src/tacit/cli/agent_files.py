@@ -69,12 +69,12 @@ def run_restore(options: argparse.Namespace) -> int:
     """
     from tacit.federation.restore import restore
     from tacit.federation.site import read
-    from tacit.privacy.lost import stated
+    from tacit.privacy.history import lost_run
     from tacit.run.deployment import price
 
     site = read(options.file, with_data=False)
     delta_of_limit = site.limit.dp_delta
-    lost = [stated(epsilon, delta, options.law, price, delta_of_limit) for epsilon, delta in options.lost]
+    lost = [lost_run(epsilon, delta, options.law, price, delta_of_limit) for epsilon, delta in options.lost]
     _show(restore(site, options.source, lost, options.agent), options.json)
     if not options.json and not lost:
         say("Were runs joined after this backup? Enter each now: tacit ledger charge FILE --epsilon E --dp-delta D.")

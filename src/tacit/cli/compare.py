@@ -57,9 +57,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run a comparison, and print its leaderboard."""
     from tacit.compare import comparison
-    from tacit.compare.markdown import markdown
     from tacit.compare.plan import plan
     from tacit.leaderboard import table as board
+    from tacit.leaderboard.table import markdown
     from tacit.methods.method import TRIALS
 
     if options.list:

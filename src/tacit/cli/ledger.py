@@ -154,7 +154,7 @@ def run_charge(options: argparse.Namespace) -> int:
     restored from. The charge is an entry. It is made even if it passes the limit: then nothing more is released. With
     --law gaussian, it counts as Gaussian noise, and otherwise as the worst noise of this epsilon and delta.
     """
-    from tacit.privacy.lost import stated
+    from tacit.privacy.history import lost_run
     from tacit.run.deployment import price
 
     with _open(options.file) as ledger:
@@ -165,7 +165,7 @@ def run_charge(options: argparse.Namespace) -> int:
             held = ", ".join(map(repr, known)) or "none"
             raise SpecError(f"{options.file} has the data sets {held}: name the one of the run with --data-id.")
         delta_of_limit = history.limit.dp_delta if history.limit else 1e-6
-        lost = stated(options.epsilon, options.dp_delta, options.law, price, delta_of_limit)
+        lost = lost_run(options.epsilon, options.dp_delta, options.law, price, delta_of_limit)
         ledger.charge(data_id, [lost], "entered by the owner")
         head = ledger.verify().head
     if options.json:

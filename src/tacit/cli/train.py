@@ -141,8 +141,7 @@ def _shown(measure: Measure, summary: Values) -> str:
 
 def _keys(spec: Spec) -> str:
     """List every key with its value in a spec, and what it means."""
-    from tacit.methods.constants import own_constants
-    from tacit.methods.registry import METHODS
+    from tacit.methods.registry import METHODS, own_constants
     from tacit.run.presets import REMARKS
     from tacit.run.spec import keys
 

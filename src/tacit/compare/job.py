@@ -10,10 +10,9 @@ from tacit._version import __version__
 from tacit.jsontext import Values
 from tacit.leaderboard.standing import SPLIT, check_role, shared
 from tacit.measures import ERROR, Measure
-from tacit.methods.constants import key_of
 from tacit.methods.method import Budget, Choice
 from tacit.methods.promise import Promise
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, key_of
 from tacit.privacy.budget import best_guess
 from tacit.privacy.guarantee import total_in_words
 from tacit.run.compose import kept_delta

@@ -1,4 +1,4 @@
-"""Sums over agents that do not depend on which process holds which agent.
+"""Sums and means over agents that do not depend on which process holds which agent.
 
 Agents stand in fixed blocks of neighbours. A sum goes over the agents of a block in their order, and then over the
 blocks in theirs. A process that holds agents first .. stop - 1 forms the sum of each block as far as it holds it from
@@ -9,10 +9,12 @@ all processes, in the order of the agents, to the sum that one process would hav
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from tacit.rounds import Trace
 from tacit.types import Array
 
 LEAST = 16  # agents of a block: few agents are one block, and their sum is agent after agent
@@ -65,3 +67,21 @@ def _nearest(steps: Array, wanted: Array) -> Array:
     """Which of the steps, which rise, is nearest to each number."""
     after = np.searchsorted(steps, wanted)
     return np.asarray(after - (wanted - steps[np.maximum(after - 1, 0)] <= steps[after] - wanted))
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """What a round tells of the agents here: the numbers of a Trace (5, P, R), and seconds over all agents."""
+
+    columns: Array
+    seconds: dict[str, float]
+    fused: bool
+
+    def traces(self) -> list[Trace]:
+        """The mean agent of each run."""
+        if self.fused:
+            means = np.transpose([column.mean(0) for column in self.columns]).tolist()
+        else:  # agent after agent, as the plain engine
+            means = np.array([sum(own) for own in self.columns.transpose(0, 2, 1).reshape(-1, self.columns.shape[1])])
+            means = (means.reshape(len(self.columns), -1) / self.columns.shape[1]).T.tolist()
+        return [Trace.of(numbers, self.seconds) for numbers in means]

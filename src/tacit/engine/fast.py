@@ -19,10 +19,8 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.messages import Broadcast, Local, Order, Replies
 from tacit.admm.rule import Output, Point, Trust
-from tacit.engine import forms
-from tacit.engine.blocks import block_size
-from tacit.engine.kernels import aligned, compiled, of_run, spread, width
-from tacit.engine.moved import Moved
+from tacit.engine.blocks import Moved, block_size
+from tacit.engine.kernels import aligned, all_supported, compiled, gradient_choices, of_run, spread, step_choices, width
 from tacit.engine.passes import (
     Compiled,
     LossesAndBounds,
@@ -81,7 +79,7 @@ class FastEngine:
         losses, bounds = self.asked[0].losses, self.asked[0].bounds
         x_norm = row_norms(shards, {bound.norm for bound in bounds})
         one_pass = len(set(map(type, losses))) == 1 and len(measured_norms(bounds)) <= 1
-        has_form = one_pass and all(forms.all_known(forms.of_gradient(agent)) for agent in first)
+        has_form = one_pass and all(all_supported(gradient_choices(agent)) for agent in first)
         self.gradients = choose(shards, x_norm, self.classes, len(runs), has_form, counts)
         kept = zip(self.asked, x_norm, strict=True)
         self.constant = np.array([[constant(bound, size) for bound in asked.bounds] for asked, size in kept])
@@ -281,7 +279,7 @@ def fusable(agent: Agent) -> bool:
     """Whether the compiled update knows this combination: boxes only, for W and for the trust region."""
     rule = agent.variant.rule
     boxes = interval(agent.problem.domain) is not None and (not isinstance(rule, Trust) or rule.norm is Norm.INF)
-    return boxes and forms.all_known(forms.of_step(agent))
+    return boxes and all_supported(step_choices(agent))
 
 
 BUILDER = Builder(lambda runs, shape, _device: FastEngine(runs, shape))

@@ -12,13 +12,19 @@ sums: no zero costs anything, but each entry loads a row of the model, which pay
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import ModuleType
 
 import numpy as np
 
+from tacit.admm.agent import Agent
+from tacit.admm.rule import Objective, Output, Prox, Trust
 from tacit.machine import extension
 from tacit.privacy import noise
+from tacit.privacy.mechanism import Gaussian, Laplace, Silence
+from tacit.problem.loss import Softmax, Squared
+from tacit.problem.regularizer import L2, NoRegularizer
+from tacit.problem.sensitivity import Clipped, Declared, Observed
 from tacit.types import Array, Norm, Shard
 
 PAD = 16
@@ -31,11 +37,36 @@ LONGEST = 256  # features of a tile and records of a block: an index is a byte
 SAMPLE = 1024  # records that tell how sparse all of them are
 
 Records = object  # a capsule of the extension
+Supported = tuple[object, tuple[type, ...]]  # a choice, and the types that have a form
+
+# The choices that have a compiled form (fast engine) and a stacked one (torch engine); a new choice needs neither. The
+# fast engine moves an agent with any other choice by the agent's own code; the torch engine refuses it by name.
+SUPPORTED_LOSSES = (Softmax, Squared)
+SUPPORTED_BOUNDS = (Observed, Declared, Clipped)
 
 
 def compiled() -> ModuleType | None:
     """The extension module; None where it was not built, or TACIT_NO_KERNELS is set."""
     return extension("tacit.engine._kernels")
+
+
+def gradient_choices(agent: Agent) -> Iterator[Supported]:
+    """The choices that a gradient depends on."""
+    yield agent.problem.loss, SUPPORTED_LOSSES
+    yield agent.variant.bound, SUPPORTED_BOUNDS
+
+
+def step_choices(agent: Agent) -> Iterator[Supported]:
+    """The choices that a step depends on, apart from the set W."""
+    yield agent.variant.rule, (Prox, Trust)
+    yield agent.variant.perturbation, (Objective, Output)
+    yield agent.variant.mechanism, (Laplace, Gaussian, Silence)
+    yield agent.problem.regularizer, (L2, NoRegularizer)
+
+
+def all_supported(choices: Iterable[Supported]) -> bool:
+    """Whether every choice is of a type that has a form; a subclass may differ, and has none."""
+    return all(type(choice) in types for choice, types in choices)
 
 
 def normals() -> Callable[[tuple[int, int], int, int, tuple[int, ...]], Array]:

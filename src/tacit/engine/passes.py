@@ -18,10 +18,10 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from tacit.engine import forms
 from tacit.engine.kernels import (
     GROUP,
     HALF,
+    SUPPORTED_LOSSES,
     aligned,
     compiled,
     filled,
@@ -265,7 +265,7 @@ def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> 
     how the scores of all others are rounded. Groups that are left out are zeros, which change no sum.
     """
     kernels = compiled()
-    known = type(loss) in forms.LOSSES and type(bound) in (Declared, Clipped) and bound.norm is not Norm.INF
+    known = type(loss) in SUPPORTED_LOSSES and type(bound) in (Declared, Clipped) and bound.norm is not Norm.INF
     if kernels is None or not known:
         return None
     asked, features = LossesAndBounds([loss], [bound]), shard.x.shape[1]

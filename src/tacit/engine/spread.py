@@ -15,10 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.admm.messages import Broadcast, Replies
-from tacit.engine.blocks import block_size, folded, parts
+from tacit.engine.blocks import Moved, block_size, folded, parts
 from tacit.engine.fast import FastEngine
 from tacit.engine.kernels import of_run
-from tacit.engine.moved import Moved
 from tacit.engine.registry import Agents
 from tacit.rounds import NUMBERS
 from tacit.types import Array

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.admm.agent import Agent
 from tacit.admm.project import TrustRegion, project
 from tacit.admm.rule import Trust
-from tacit.engine import forms
+from tacit.engine.kernels import gradient_choices, step_choices
 from tacit.engine.passes import RowNorms
 from tacit.engine.registry import Agents
 from tacit.errors import IncompatibleError
@@ -36,7 +36,7 @@ def alike(runs: Sequence[Agents]) -> list[list[int]]:
 def kind(agent: Agent) -> object:
     """The choices that decide which branches a run takes; a choice that has no stacked form is refused."""
     m, problem = agent.variant, agent.problem
-    for choice, known in (*forms.of_step(agent), *forms.of_gradient(agent)):
+    for choice, known in (*step_choices(agent), *gradient_choices(agent)):
         if type(choice) not in known:
             names = ", ".join(each.__name__ for each in known)
             raise IncompatibleError(

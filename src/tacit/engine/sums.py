@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.engine import forms
-from tacit.engine.kernels import aligned, of_run, spread, width
+from tacit.engine.kernels import SUPPORTED_BOUNDS, SUPPORTED_LOSSES, aligned, of_run, spread, width
 from tacit.engine.passes import LossesAndBounds, choose, constant, cut, in_pieces, row_norms
 from tacit.machine import cores
 from tacit.problem.loss import Loss
@@ -41,12 +40,12 @@ class SharedSums:
     ) -> None:
         self.shards, self.loss, self.classes = tuple(shards), loss, n_classes
         self.x_norm = row_norms(shards, (Norm.L1, Norm.L2))
-        self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in forms.LOSSES, counts)
+        self.sums = choose(self.shards, self.x_norm, n_classes, n_runs, type(loss) in SUPPORTED_LOSSES, counts)
         self.pool = ThreadPoolExecutor(cores())
 
     def serves(self, shards: Sequence[Shard], loss: Loss, bound: RecordBound) -> bool:
         """Whether a question over these shards can be put here; records kept in float64 ask for float64 sums."""
-        known = type(bound) in forms.BOUNDS and bound.norm in self.x_norm[0]
+        known = type(bound) in SUPPORTED_BOUNDS and bound.norm in self.x_norm[0]
         return known and shards is self.shards and loss == self.loss and self.shards[0].dtype is np.float32
 
     def __call__(self, questions: Sequence[SumsAsked]) -> list[Array]:

@@ -19,8 +19,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.features.map import BELOW, PublicFacts, bound_of
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import BELOW, FeatureSpec, PublicFacts, bound_of
 from tacit.types import Array, ColumnFeatures
 
 LEAST, MOST = 4, 32  # waves of a number, unless they are chosen

@@ -15,8 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.errors import SpecError
-from tacit.features.map import BELOW, PublicFacts
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import BELOW, FeatureSpec, PublicFacts
 from tacit.types import Array, ColumnFeatures
 
 MOST = 1 << 14  # features

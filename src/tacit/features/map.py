@@ -16,13 +16,24 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.errors import DataError
-from tacit.features.spec import FeatureSpec
 from tacit.machine import cores
+from tacit.speckey import key
 from tacit.types import Array, ColumnFeatures
 
 BLOCK = 256  # records that a map sees at a time, never fewer: BLAS rounds a row by the size of its matrix
 LONGEST = 1 << 22  # numbers of a block of long rows, of which a map sees fewer at a time: 16 MB
 BELOW = 1 - 1e-6  # float32 rounding moves a norm by at most 6e-8 of itself: what is scaled by this keeps its bound
+
+
+@dataclass(frozen=True)
+class FeatureSpec:
+    """The section [features] of a spec: the public map of each record. The map chooses values that are unset."""
+
+    map: str = key("none", "public map of each record: auto, none, a map's name, or module:function of your own")
+    size: int | None = key(None, "how many features the map makes, or makes of a column, where it can be chosen")
+    shape: str | None = key(None, "images: height x width, perhaps x channels, such as 28x28 or 32x32x3")
+    scale: float | None = key(None, "fourier: how far apart two records are that the map hardly tells apart")
+    seed: int = key(0, "fourier: public seed of the directions", when={"features.map": ("auto", "fourier")})
 
 
 @dataclass(frozen=True)

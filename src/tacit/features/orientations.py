@@ -21,8 +21,7 @@ import numpy as np
 from tacit.errors import IncompatibleError, SpecError
 from tacit.features.axes import SHIPPED_AXES, SPREAD_GRID, public_axes
 from tacit.features.gradients import CELL, Gradients, compiled
-from tacit.features.map import BELOW, PublicFacts
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import BELOW, FeatureSpec, PublicFacts
 from tacit.types import Array, ColumnFeatures
 
 SCALE_GRID = 1 << 12  # steps of a scale, so that no library's power function decides a bit

@@ -26,8 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.errors import IncompatibleError, SpecError, is_document, printable
-from tacit.features.map import BLOCK, PublicFacts
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import BLOCK, FeatureSpec, PublicFacts
 from tacit.types import Array, ColumnFeatures
 
 _SEED = 2021  # of the synthetic rows: public

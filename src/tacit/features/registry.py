@@ -12,8 +12,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tacit.errors import RunDirectoryError, SpecError, printable, unknown
-from tacit.features.map import FeatureMap, PublicFacts, recipe
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import FeatureMap, FeatureSpec, PublicFacts, recipe
 from tacit.privacy.guarantee import PROBED
 from tacit.registry import Registry
 

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.features.map import BELOW, PublicFacts
-from tacit.features.spec import FeatureSpec
+from tacit.features.map import BELOW, FeatureSpec, PublicFacts
 from tacit.types import Array, ColumnFeatures
 
 

@@ -148,3 +148,13 @@ def label(row: Values) -> str:
         return f"{row['method']} (not private)"
     apart = [word for word in (row["unit"], row["trusted"]) if word not in ("record", "nobody")]
     return f"{row['method']} ({', '.join(apart)})" if apart else str(row["method"])
+
+
+def markdown(table: Sequence[Values]) -> str:
+    """One table of Markdown for each budget, and what the words in the tables mean."""
+    parts = []
+    for budget, own in by_budget(table):
+        head = heads(own)
+        lines = [f"| {' | '.join(line)} |" for line in (head, *map(cells, own))]
+        parts += [budget, "", lines[0], "|---" * len(head) + "|", *lines[1:], ""]
+    return "\n".join([*parts, "", *notes(table)])

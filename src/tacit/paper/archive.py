@@ -13,6 +13,8 @@ from tacit.record import RecordFile
 from tacit.run.noise import simulated
 from tacit.run.spec import Spec
 
+MEASURED, ONE_WEIGHT = "noise_gradient_units", "noise_one_weight"
+
 
 class Archive(RecordFile):
     """A file of records in which a run is found by its spec, but for how often the run is measured."""
@@ -89,3 +91,19 @@ def _fits(one: Values, spec: Values) -> bool:
     told = one["algorithm"], one["rounds"], one["seed"], one["curve"]["t"][-1]
     sized = one["agents"] > 0 and one["records"] > 0
     return sized and told == asked and record.ends(one["curve"]["test_error"], one["test_error"])
+
+
+def on_one_weight(one: Values) -> Values:
+    """The record with the curve `noise_one_weight`: the mean |noise| for gradients that are weighed by 1/I.
+
+    A run records the noise in the units of its own gradients. Released OutP weighs a gradient by 1/I_p, and ObjP and
+    ObjT weigh it by 1/I: with ten equal agents the same noise is ten times as large a number for OutP. The curve is
+    mean_p |xi_p| I_p / I, where agents weigh by 1/I_p. Records hold the mean over agents alone, so this is exact for
+    agents with equally many records or equal noise, and the mean agent's number for others: (1/P) mean_p |xi_p|.
+    """
+    curve = one.get("curve", {})
+    if MEASURED not in curve:
+        return one
+    share = 1 / one["agents"] if spec_of(one)["algorithm.gradient_weight"] == "local" else 1.0
+    scaled = [None if value is None else value * share for value in curve[MEASURED]]
+    return record.sealed(one | {"curve": curve | {ONE_WEIGHT: scaled}})

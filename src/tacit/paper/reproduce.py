@@ -19,9 +19,8 @@ from tacit.errors import RecordError, RunDirectoryError
 from tacit.jsontext import Values
 from tacit.machine import write_whole
 from tacit.paper import convergence
-from tacit.paper.archive import Archive, key_of, select
+from tacit.paper.archive import ONE_WEIGHT, Archive, key_of, on_one_weight, select
 from tacit.paper.artefact import Artefact, Scale, named
-from tacit.paper.one_weight import ONE_WEIGHT, on_one_weight
 from tacit.paper.tables import TABLES, Given
 from tacit.rounds import rounds
 from tacit.run import processes, sweep

@@ -3,7 +3,7 @@
     query      the protocol: parameters, view, shape, sensitivity; an evaluator; both over the records of one agent
     records    what a query reads: raw cells, encoded columns or mapped rows, with absent records blank
     registry   the queries by name: a query is one file and one line
-    gradient   sum_i x_i a_i^T at a public model, for any loss; `sums` is its evaluator in NumPy
+    gradient   sum_i x_i a_i^T at a public model, for any loss, and its evaluator in NumPy
     moments    X'X, X'Y and y'y, each with a public weight
     counts     histograms of raw cells or of scores over public edges
 

@@ -23,8 +23,7 @@ from tacit.errors import DataError, SpecError
 from tacit.message import Body, Form, Numbers
 from tacit.problem.sensitivity import Adjacency
 from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_shape, plain_numbers
-from tacit.query.records import Reader, Reads, View
-from tacit.query.sums import blas_alone
+from tacit.query.records import Reader, Reads, View, blas_alone
 from tacit.types import LARGEST, Array, Norm
 
 MOST_NUMBERS = 2**24  # of a value: 128 MiB

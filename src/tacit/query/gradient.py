@@ -25,8 +25,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,11 +37,13 @@ from tacit.message import Body, Form, Numbers
 from tacit.problem.loss import Loss
 from tacit.problem.sensitivity import Adjacency, Clipped, Declared, RecordBound
 from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape, plain_numbers
-from tacit.query.records import Block, Reader, Reads, View
-from tacit.query.sums import Summing, numpy_sums
+from tacit.query.records import Block, Reader, Reads, View, blas_alone
 from tacit.types import Array, Norm
 
 MOST_NUMBERS = 2**31  # of a point: 16 GiB
+
+Sums: TypeAlias = Callable[[Array], Array]  # a point (J, K) -> sum_i x_i a_i^T; threads may ask at the same time
+Summing: TypeAlias = "Callable[[Gradient, Block], Sums]"  # the sums over these records, for which the bound is true
 
 
 @dataclass(frozen=True)
@@ -150,6 +154,26 @@ def float64_allowance(_query: Gradient, n: int) -> float:
     size in every norm, so that |s|_2 / |s|_1 >= 1 / sqrt(J) = 1 / sqrt(d).
     """
     return 1 + 4 * (n + 4) ** 2 * UNIT_ROUNDOFF
+
+
+def numpy_sums(query: Gradient, rows: Block) -> Sums:
+    """Return the sums by NumPy, over all records at once. a_i is the residual of record i, shrunk to its bound.
+
+    A caller that sums in another way (tacit.run.deploy may pass one to every agent) must keep to what the proofs above
+    use: float64 throughout, each product rounded once or fused into its sum, in an order that no record decides; and a
+    clip that is computed from the very numbers that are summed, before they are.
+    """
+    x, y, loss, bound = np.ascontiguousarray(rows.x, np.float64), rows.y, query.loss, query.record_bound
+    x_norm = bound.norm.of_rows(x)
+
+    def sums(point: Array) -> Array:
+        with blas_alone:
+            score = x @ point
+        residual = bound.shrink(loss.residual(score, y), x_norm)
+        with blas_alone:
+            return np.asarray(x.T @ residual)
+
+    return sums
 
 
 def evaluator(summing: Summing) -> Evaluator[Gradient]:

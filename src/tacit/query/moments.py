@@ -25,8 +25,7 @@ from tacit.message import Body, Form
 from tacit.problem.loss import one_hot
 from tacit.problem.sensitivity import Adjacency
 from tacit.query.query import UNIT_ROUNDOFF, Evaluator, Value, check_constant, check_rows, check_shape, plain_numbers
-from tacit.query.records import Reader, Reads, View
-from tacit.query.sums import blas_alone
+from tacit.query.records import Reader, Reads, View, blas_alone
 from tacit.types import Array, Norm
 
 MOST_NUMBERS = 2**28  # of a value: 2 GiB

@@ -7,6 +7,7 @@ exists as a whole.
 from __future__ import annotations
 
 import enum
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -15,6 +16,8 @@ import numpy as np
 
 from tacit.errors import DataError
 from tacit.types import LARGEST, Array, Shard, blocks
+
+blas_alone = threading.Lock()  # BLAS uses all cores for one product: two agents at a time would slow each other down
 
 
 class View(enum.Enum):

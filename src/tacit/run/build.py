@@ -13,11 +13,10 @@ from tacit.data.transform import facts_of, rescale_rows, with_features, with_int
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
 from tacit.features import registry as features
-from tacit.methods.constants import choice_of, key_of
 from tacit.methods.method import Budget, Coordinator, Entry, Method
 from tacit.methods.promise import Promise, Unit
 from tacit.methods.queried import Gathered, QueryMethod
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, choice_of, key_of
 from tacit.methods.task import Facts, Task
 from tacit.problem.domain import from_values
 from tacit.problem.loss import LOSSES, Huber, Linked, Loss, check_separable

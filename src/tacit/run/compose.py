@@ -9,8 +9,7 @@ from functools import lru_cache
 from tacit.admm import compatible
 from tacit.admm.agent import Agent, Variant
 from tacit.admm.algorithm import Consensus
-from tacit.admm.asked import agreement_of
-from tacit.admm.compatible import release
+from tacit.admm.compatible import agreement_of, release
 from tacit.admm.local_models import LocalModels
 from tacit.admm.messages import Order
 from tacit.admm.rule import Exact, Objective, Output, Perturbation, Point, Prox, Rule, Trust

@@ -23,10 +23,9 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.release import Release
 from tacit.privacy.terms import Memory, Terms
 from tacit.query import gradient
-from tacit.query.gradient import Gradient
+from tacit.query.gradient import Gradient, Sums, numpy_sums
 from tacit.query.query import AgentQuery
 from tacit.query.records import Block, InMemory
-from tacit.query.sums import Sums, numpy_sums
 from tacit.run.asking import Lane
 from tacit.run.deployment import Deployment, allow_ledger_files, cap_of, ledger_file_name, price, run_name
 from tacit.run.setup import Setup

@@ -14,9 +14,8 @@ from tacit.admm.agent import ROUNDING
 from tacit.data import tables
 from tacit.errors import IncompatibleError, unknown
 from tacit.jsontext import Values
-from tacit.methods.constants import key_of
 from tacit.methods.method import Entry
-from tacit.methods.registry import METHODS
+from tacit.methods.registry import METHODS, key_of
 from tacit.problem.loss import LOSSES
 from tacit.problem.sensitivity import ROOM
 from tacit.run.spec import Spec

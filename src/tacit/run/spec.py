@@ -13,9 +13,8 @@ from typing import Any
 from tacit import toml
 from tacit.data.spec import DataSpec
 from tacit.errors import SpecError, nearest, printable, unknown
-from tacit.features.spec import FeatureSpec
-from tacit.methods.constants import check_constant, own_constants
-from tacit.methods.registry import METHODS
+from tacit.features.map import FeatureSpec
+from tacit.methods.registry import METHODS, check_constant, own_constants
 from tacit.privacy.summed import InSum
 from tacit.run.sections import AlgorithmSpec, PrivacySpec, ProblemSpec, RunSpec, ScheduleSpec
 from tacit.types import is_unicode

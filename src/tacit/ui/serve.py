@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from tacit.errors import InputError, missing_extra
 from tacit.ui.app import App
 from tacit.ui.guard import Guard, is_any, is_loopback
-from tacit.ui.patience import patient
 from tacit.ui.place import Place
 from tacit.ui.views import Views
 
@@ -23,6 +23,7 @@ except ImportError:  # tacit runs without it; `serve` says so
 
 HOST = "127.0.0.1"
 CONNECTIONS = 64  # beyond which those without the token go; those with it may be twice as many
+PATIENCE = 10.0  # seconds for the first request
 
 
 def serve(
@@ -66,3 +67,42 @@ def warning(host: str) -> str:
         "others reach this address, and the token and all that is shown travel unencrypted: rather keep loopback and "
         "tunnel to it (ssh -L), or put a proxy with TLS before it"
     )
+
+
+def patient(base: type[Any], guard: Guard, most: int) -> type[Any]:
+    """Return a uvicorn protocol for h11 that keeps at most `most` connections without the token.
+
+    Everybody who reaches the port can open connections without the token, which must not keep the owner out. So a
+    connection without a whole request is closed after PATIENCE seconds, and if there are too many, the oldest that has
+    not shown the token is closed.
+    """
+
+    class Patient(base):  # type: ignore[misc]
+        """A connection that has to send a request in time."""
+
+        def connection_made(self, transport: Any) -> None:
+            """Accept a connection, and close another if there are too many."""
+            super().connection_made(transport)
+            self.since = self.loop.time()
+            self.deadline = self.loop.call_later(PATIENCE, self.end_if_silent)
+            others = [one for one in self.connections if one is not self and not one.transport.is_closing()]
+            if len(others) >= most:
+                strangers = [one for one in others if not one.is_owner()]
+                if strangers:
+                    min(strangers, key=lambda one: one.since).transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            """Forget a connection."""
+            self.deadline.cancel()
+            super().connection_lost(exc)
+
+        def end_if_silent(self) -> None:
+            """Close the connection if no whole request has come."""
+            if self.cycle is None and not self.transport.is_closing():
+                self.transport.abort()
+
+        def is_owner(self) -> bool:
+            """Tell whether the last request showed the token."""
+            return self.headers is not None and guard.refused(self.headers, needs_token=True) is None
+
+    return Patient
