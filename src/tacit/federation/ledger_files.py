@@ -25,7 +25,8 @@ from tacit.federation.site import Site, SiteAgent
 from tacit.lock import locked
 from tacit.machine import sync_folder
 from tacit.privacy.history import History
-from tacit.privacy.ledger import Ledger, Verified
+from tacit.privacy.ledger import Ledger
+from tacit.privacy.ledger_file import Verified
 from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
 from tacit.privacy.witness import Witness
 from tacit.run import deployment

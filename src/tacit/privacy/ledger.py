@@ -1,4 +1,4 @@
-"""What an agent has already given away, on disk, and its refusal to give more.
+"""On-disk privacy ledger: records every release of an agent, and refuses what would exceed its limit.
 
 A release is asked for by key (data, run, round, attempt) and question. One transaction looks the key up, composes all
 releases ever made from the same data, compares with the agent's own limit, computes the answer, and writes the
@@ -19,69 +19,37 @@ that, such as the dual of an agent; records never enter the file.
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import secrets
-import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
 
-from tacit.errors import IncompatibleError, Refused, SpecError
+from tacit.errors import IncompatibleError
 from tacit.jsontext import Values
 from tacit.privacy.admission import Admission
-from tacit.privacy.chain import Chain, ChainEntry, canonical
-from tacit.privacy.history import Account, Answer, Charge, History, Limit, Price, RunState
+from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.history import Account, Charge, Limit, Price, RunState
+from tacit.privacy.ledger_file import LedgerFile, digest
 from tacit.privacy.release import Release, describe
 from tacit.privacy.terms import HELD_BY_JOIN, ZERO_OUT, Key, Terms, sent_again
-from tacit.privacy.witness import Position, Witness
+from tacit.privacy.witness import Witness
 from tacit.types import Array
 
 
-@dataclass(frozen=True)
-class Verified:
-    """What was found in a ledger that is whole. The head is worth noting elsewhere."""
-
-    entries: int
-    head: str
-    releases: int
-    forgotten: int
-
-
-class Ledger:
-    """The open ledger of one agent. `price` composes releases into an epsilon at a dp_delta.
-
-    After every `settled_every` commits, the file is complete without its log, and the witness knows of all of them.
-    """
+class Ledger(LedgerFile):
+    """The open ledger of one agent. `price` composes releases into an epsilon at a dp_delta."""
 
     def __init__(
         self, chain: Chain, price: Price, witness: Witness | None = None, settled_every: int = 1
     ) -> None:
-        self._chain, self._price, self._witness = chain, price, witness
-        self._admission = Admission(chain.path, price)
-        self._settled_every, self._commits = settled_every, 0
-        self._settling, self._counting = threading.Lock(), threading.Lock()
-        self._history, self._version = History(), -1  # as of this version of the file
-        noted = None if witness is None else witness.read()
-        self._seen = (0, "") if noted is None else (noted.entries, noted.head)  # the chain goes through it, for good
+        super().__init__(chain, witness, settled_every)
+        self._price, self._admission = price, Admission(chain.path, price)
         self._due: dict[str, int] = {}  # by run: the next release deletes stored answers to rounds before this one
-
-    @property
-    def head(self) -> str:
-        """The last hash: it covers everything on record."""
-        with self._chain.transaction():
-            return self._chain.tip()[1]
-
-    def budget(self, data_id: str) -> str:
-        """The name of the budget of one data set in this ledger: no other ledger has it, not even a new one here."""
-        with self._chain.transaction():
-            return canonical([self._current().first, data_id])
 
     @classmethod
     def open(
@@ -108,6 +76,17 @@ class Ledger:
             raise
         return ledger
 
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def budget(self, data_id: str) -> str:
+        """The name of the budget of one data set in this ledger: no other ledger has it, not even a new one here."""
+        with self._chain.transaction():
+            return canonical([self._current().first, data_id])
+
     def check_limit(self, limit: Limit) -> None:
         """Refuse a limit that is not in force."""
         if limit != (held := self.history().limit):
@@ -117,18 +96,12 @@ class Ledger:
                 f"the other in force: tacit ledger limit {path} --epsilon {limit.epsilon} --dp-delta {limit.dp_delta}"
             )
 
-    def close(self) -> None:
-        """Settle what was committed, and release the file."""
-        with suppress(Refused):  # it is on record all the same
-            if self._commits:
-                self.settle()
-        self._chain.close()
-
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def set_limit(self, limit: Limit | None) -> None:
+        """Put another limit in force; the change is an entry like any other."""
+        with self._chain.transaction():
+            history = self._current()
+            history.add(self._chain.append(f"limit {history.tip[0]}", _limit_body(limit)))
+        self._committed()
 
     def join(self, data_id: str, terms: Terms) -> None:
         """Agree on a run: from now on it gets what the terms say and no more, and holds budget for all of it.
@@ -210,7 +183,7 @@ class Ledger:
                 self._forget(run, before)
             body = {
                 "kind": "release", "data": key.data_id, "run": key.run, "round": key.round, "step": key.step,
-                "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": _digest(payload),
+                "asked": asked, "release": describe(release), "adjacency": adjacency, "payload": digest(payload),
                 "at": _text(_now()),
             }  # fmt: skip
             history.add(self._chain.append(str(key), body, payload))
@@ -219,29 +192,9 @@ class Ledger:
                 self._due.pop(run, None)
         return made
 
-    def position_after(self, agent: str, key: Key) -> Position:
-        """Return the position of the agent's ledger when an answer was its last entry."""
-        with self._chain.transaction():
-            answer = self._current().answers[key]
-            return Position(agent, self._history.first, answer.n, answer.head)
-
-    def confront(self, shown: Position) -> None:
-        """Compare the ledger with the position of an answer that has left; raise LedgerCorrupt if it is unknown.
-
-        It is known if the ledger has that entry, or if a restore mark lists the head. Otherwise the witness takes that
-        position, so that nothing leaves after a restart either, until the owner restores.
-        """
-        with self._settling:
-            with self._chain.transaction():
-                if self._current().had(shown.head):
-                    return
-                self._seen, self._version = (shown.entries, shown.head), -1
-            if self._witness is not None:
-                self._witness.write(replace(shown, answered=shown.head))
-        raise self._chain.corrupt(
-            f"a coordinator has a valid receipt of entry {shown.entries}, which this ledger does not have. It is an "
-            "older copy or another ledger, and answers have left that it does not count"
-        )
+    def forget_later(self, run: str, before: int) -> None:
+        """Do what `forget` does, in the transaction of the next release: that costs no wait for the disk."""
+        self._due[run] = before
 
     def end(self, data_id: str, run: str, why: str, final: bool = True) -> bool:
         """End a run: no later round is answered, and it holds no budget. Return False if it is over already.
@@ -293,84 +246,6 @@ class Ledger:
             body["lost_heads"] = list(lost_heads)
         history.add(self._chain.append(f"charge {history.tip[0]}", body))
 
-    def attest(self, witness: Witness) -> None:
-        """Write a witness of this ledger as it is now, wherever an earlier one was, and keep it from now on."""
-        self._witness = witness
-        self.settle()
-
-    def set_limit(self, limit: Limit | None) -> None:
-        """Put another limit in force; the change is an entry like any other."""
-        with self._chain.transaction():
-            history = self._current()
-            history.add(self._chain.append(f"limit {history.tip[0]}", _limit_body(limit)))
-        self._committed()
-
-    def settle(self) -> None:
-        """Complete the file, so that a copy of it alone holds every entry, and then its witness; or raise Refused."""
-        with self._settling:  # a witness never goes back
-            with self._counting:
-                committed = self._commits
-            with self._chain.transaction():
-                history, agent = self._current(), "" if self._witness is None else self._witness.agent
-                position = Position(agent, history.first, *history.tip, history.answered)
-            self._chain.checkpoint()
-            if self._witness is not None:
-                self._witness.write(position)
-            with self._counting:
-                self._commits -= committed
-
-    def _committed(self, leaves: bool = False) -> None:
-        """Settle after enough commits. If that fails, nothing may leave; other entries are settled with the next."""
-        with self._counting:
-            self._commits += 1
-            due = self._commits >= self._settled_every
-        if due:
-            with nullcontext() if leaves else suppress(Refused):
-                self.settle()
-
-    def backup(self, to: Path) -> None:
-        """Write a copy of the ledger as it is now into a new file."""
-        self._chain.backup(to)
-
-    def forget(self, run: str, before: int) -> int:
-        """Drop the stored answers of a run to rounds < before, which can then never be sent again, and count them."""
-        with self._chain.transaction():
-            return self._forget(run, before)
-
-    def forget_later(self, run: str, before: int) -> None:
-        """Do what `forget` does, in the transaction of the next release: that costs no wait for the disk."""
-        self._due[run] = before
-
-    def _forget(self, run: str, before: int) -> int:
-        dropped = 0
-        for n, key in self._chain.kept():
-            _, its_run, its_round, _ = json.loads(key)
-            dropped += self._chain.forget(n) if its_run == run and its_round < before else 0
-        return dropped
-
-    def verify(self, head: str | None = None) -> Verified:
-        """Read everything again, stored answers included; a `head` noted earlier must still be in the chain."""
-        with self._chain.transaction():
-            self._chain.check_storage()
-            self._version = -1  # whatever was read before
-            history = self._current()
-            held = sum(self._stored(answer) is not None for answer in history.answers.values())
-            if held != self._chain.count_payloads():
-                raise self._chain.corrupt("it stores an answer that no entry speaks of")
-            if head is not None and head.lower() not in {entry.hash for entry in self._chain.entries()}:
-                raise self._chain.corrupt(f"it does not go through {head[:12]}..., the head noted earlier")
-        return Verified(*history.tip, len(history.answers), len(history.answers) - held)
-
-    def entries(self) -> list[ChainEntry]:
-        """Return all entries."""
-        with self._chain.transaction():
-            return list(self._chain.entries())
-
-    def history(self) -> History:
-        """A copy of everything on record, to look at."""
-        with self._chain.transaction():
-            return self._read()
-
     def runs(self) -> list[RunState]:
         """Return the state of every run that was joined."""
         return self.history().runs(_now())
@@ -381,38 +256,6 @@ class Ledger:
         if dp_delta is None:
             dp_delta = history.limit.dp_delta if history.limit is not None else 1e-6
         return history.accounts(self._price, dp_delta)
-
-    def _current(self) -> History:
-        """The history; read again from the first entry where anything but this object has written."""
-        version = self._chain.changed_by_others()
-        if version != self._version or self._history.tip != self._chain.tip():
-            self._history, self._version = self._read(), version
-        self._seen = self._history.tip
-        return self._history
-
-    def _read(self) -> History:
-        """Read the chain, which must go through the last entry that was seen of it, here or by the witness."""
-        history, (n, head) = History(), self._seen
-        goes_through = not n
-        for entry in self._chain.entries():
-            try:
-                history.add(entry)
-            except (KeyError, TypeError, ValueError, SpecError) as error:
-                raise self._chain.corrupt(f"entry {entry.n} is of no kind this version of tacit knows") from error
-            goes_through |= (entry.n, entry.hash) == (n, head)
-        if not goes_through:
-            seen_by = "when it was last read" if self._witness is None else f"when {self._witness.path} was written"
-            raise self._chain.corrupt(
-                f"it does not have the entry {n} that it had {seen_by}. It is an older copy or another ledger, and "
-                "answers have left that it does not count"
-            )
-        return history
-
-    def _stored(self, answer: Answer) -> bytes | None:
-        payload = self._chain.payload(answer.n)
-        if payload is not None and _digest(payload) != answer.payload:
-            raise self._chain.corrupt(f"the answer stored with entry {answer.n} was altered")
-        return payload
 
 
 def _limit_body(limit: Limit | None) -> Values:
@@ -426,10 +269,6 @@ def _now() -> datetime:
 
 def _text(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
-
-
-def _digest(payload: bytes) -> str:
-    return hashlib.sha256(payload).hexdigest()
 
 
 def _pack(answer: Array) -> bytes:
