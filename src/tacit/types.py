@@ -15,12 +15,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arguments import check_bounds, numbers
 from tacit.errors import DataError, SpecError, printable
 
 Array: TypeAlias = NDArray[Any]
@@ -29,21 +29,12 @@ Array: TypeAlias = NDArray[Any]
 # norms made of them and every product on the way to a gradient are finite, whatever the data (tacit.query.gradient)
 LARGEST = 1e50
 
-
 BLOCK = 1 << 14  # rows of a matrix that are looked at together: what is made of them stays small, whatever the matrix
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
     """Cut the rows of a matrix into blocks of neighbours."""
     return (slice(start, start + BLOCK) for start in range(0, n_rows, BLOCK))
-
-
-def numbers(what: str, values: Any, dtype: Any = np.float64) -> Array:
-    """Return values as an array; NumPy's own error would print a value that is not a number."""
-    try:
-        return np.ascontiguousarray(values, dtype=dtype)
-    except (TypeError, ValueError):
-        raise DataError(f"{what} must hold numbers, got {printable(values)} with something else.") from None
 
 
 class Norm(enum.Enum):
@@ -293,16 +284,6 @@ class Federation:
         return replace(self, shards=tuple(shards), test=test, **metadata)
 
 
-def size(u: Array) -> float:
-    """|u|, over all entries."""
-    return float(np.linalg.norm(u))
-
-
-def kept(c: Array) -> np.dtype[Any]:
-    """The dtype of an answer that keeps the precision of c: that of c, or float64 for integers."""
-    return np.result_type(c.dtype, np.float32)
-
-
 def fits(y: Array, n_classes: int) -> bool:
     """Whether y are labels 0..K-1 or, where the model has one column, numbers in [-1, 1]."""
     low, high = (y.min(), y.max()) if len(y) else (0, 0)  # NaN is within no bounds
@@ -316,11 +297,3 @@ def is_unicode(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def check_bounds(bounds: Any) -> None:
-    """Refuse bounds that bound nothing."""
-    two = isinstance(bounds, tuple | list) and len(bounds) == 2 and all(isinstance(end, Real) for end in bounds)
-    if bounds is not None and not (two and -math.inf < bounds[0] <= bounds[1] < math.inf):
-        got = bounds if two else printable(bounds)
-        raise DataError(f"bounds are two finite numbers, the lower first, got {got}: give None for no bounds.")

@@ -15,7 +15,7 @@ from tacit.federation.differences import LONGEST, MOST, in_words, quoted, schema
 from tacit.federation.service import Service
 from tacit.federation.site import load
 from tacit.federation.site import read as read_site
-from tacit.privacy.chain import canonical
+from tacit.jsontext import canonical
 from tacit.privacy.ledger import Ledger
 from tacit.run.deployment import price
 from tests.federation import sites as small

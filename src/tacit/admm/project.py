@@ -23,10 +23,10 @@ import numpy as np
 from tacit.errors import IncompatibleError, SpecError, unknown
 from tacit.problem.ball_around import BallAround
 from tacit.problem.bounds import Bounds
-from tacit.problem.domain import Ball, Box, Domain, Everywhere
+from tacit.problem.domain import Ball, Box, Domain, Everywhere, kept
 from tacit.problem.halfspaces import Halfspaces
 from tacit.problem.simplex import Simplex
-from tacit.types import Array, Norm, kept, size
+from tacit.types import Array, Norm
 
 RAY_STEPS, CLOSE = 200, 1e-14  # steps along a ray at most, and how close to the radius, as a share of it, they end
 Projection = Callable[[Array], Array]
@@ -201,6 +201,11 @@ _ONTO_BOTH: dict[tuple[type, Norm], Callable[[Array, Any, TrustRegion], Array]] 
     (Simplex, Norm.INF): _simplex_and_box,
     (Halfspaces, Norm.INF): lambda c, W, T: W.project_near(c, T.center, T.radius),
 }
+
+
+def size(u: Array) -> float:
+    """|u|, over all entries."""
+    return float(np.linalg.norm(u))
 
 
 def dykstra(c: Array, *projections: Projection, tolerance: float = 1e-12, max_rounds: int = 100_000) -> Array:

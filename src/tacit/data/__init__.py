@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.arguments import path_text, two_numbers
-from tacit.types import Federation, check_bounds
+from tacit.arguments import check_bounds, path_text, two_numbers
+from tacit.types import Federation
 
 __all__ = ["is_leaf", "load"]
 

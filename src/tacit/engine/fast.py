@@ -21,23 +21,13 @@ from tacit.admm.messages import Broadcast, Local, Order, Replies
 from tacit.admm.rule import Output, Point, Trust
 from tacit.engine.blocks import Moved, block_size
 from tacit.engine.kernels import aligned, all_supported, compiled, gradient_choices, of_run, spread, step_choices, width
-from tacit.engine.passes import (
-    Compiled,
-    LossesAndBounds,
-    Summed,
-    choose,
-    constant,
-    cut,
-    in_pieces,
-    measured_norms,
-    row_norms,
-)
+from tacit.engine.passes import Compiled, LossesAndBounds, Summed, choose, constant, cut, in_pieces, row_norms
 from tacit.engine.registry import Agents, Builder
 from tacit.machine import cores
 from tacit.privacy.mechanism import Gaussian
 from tacit.problem.bounds import interval
 from tacit.problem.loss import Loss
-from tacit.problem.sensitivity import RecordBound
+from tacit.problem.sensitivity import RecordBound, measured_norms
 from tacit.rounds import NUMBERS, Trace
 from tacit.types import Array, Norm
 

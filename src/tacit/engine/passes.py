@@ -34,7 +34,7 @@ from tacit.engine.kernels import (
     width,
 )
 from tacit.problem.loss import Loss, Squared
-from tacit.problem.sensitivity import Clipped, Declared, RecordBound
+from tacit.problem.sensitivity import Clipped, Declared, RecordBound, measured_norms
 from tacit.types import Array, Norm, Shard
 
 BLOCK = 1000  # records at a time through BLAS: residuals of all runs stay small
@@ -283,11 +283,6 @@ def exact_sums(shard: Shard, loss: Loss, bound: RecordBound, n_classes: int) -> 
         return of_run(out, 0, n_classes)
 
     return sums
-
-
-def measured_norms(bounds: Iterable[RecordBound]) -> set[Norm]:
-    """The norms that bounds are measured in; declared bounds are not measured."""
-    return {bound.norm for bound in bounds if not isinstance(bound, Declared)}
 
 
 def row_norms(shards: Sequence[Shard], norms: Iterable[Norm]) -> list[RowNorms]:

@@ -16,9 +16,8 @@ from tacit.federation.differences import in_words
 from tacit.federation.messages import LONGEST_NAME, is_name
 from tacit.federation.plan import RUN, Faults
 from tacit.federation.site_policy import usual_repetitions
-from tacit.jsontext import Values
+from tacit.jsontext import Values, canonical
 from tacit.methods.registry import METHODS
-from tacit.privacy.chain import canonical
 from tacit.run.compose import federated_rounds
 from tacit.run.deployment import Deployment
 from tacit.run.presets import fitted_to, preset

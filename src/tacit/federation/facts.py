@@ -18,7 +18,7 @@ from tacit.errors import DataError, IncompatibleError, Unfit
 from tacit.federation import wire
 from tacit.federation.messages import RecordCounts
 from tacit.federation.wire import Malformed, parsed
-from tacit.privacy.chain import canonical
+from tacit.jsontext import canonical
 from tacit.run import build
 from tacit.run.deployment import Deployment
 from tacit.run.spec import Spec

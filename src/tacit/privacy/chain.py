@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import DataError, LedgerCorrupt, Refused
-from tacit.jsontext import Values
+from tacit.jsontext import Values, canonical
 from tacit.machine import sync_folder
 
 _APPLICATION = 0x7AC17  # marks the file as ours
@@ -61,11 +61,6 @@ class ChainEntry:
     n: int
     body: Values
     hash: str
-
-
-def canonical(value: Any) -> str:
-    """JSON of which every value has one spelling only."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def link(before: str, key: str, body: str) -> str:

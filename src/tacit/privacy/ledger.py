@@ -30,9 +30,9 @@ from pathlib import Path
 import numpy as np
 
 from tacit.errors import IncompatibleError
-from tacit.jsontext import Values
+from tacit.jsontext import Values, canonical
 from tacit.privacy.admission import Admission
-from tacit.privacy.chain import Chain, canonical
+from tacit.privacy.chain import Chain
 from tacit.privacy.history import Account, Charge, Limit, Price, RunState
 from tacit.privacy.ledger_file import LedgerFile, digest
 from tacit.privacy.release import Release, describe

@@ -15,7 +15,7 @@ import hashlib
 import hmac
 from dataclasses import dataclass
 
-from tacit.privacy.chain import canonical
+from tacit.jsontext import canonical
 from tacit.privacy.witness import Position
 
 KEY_BYTES = 32

@@ -15,8 +15,7 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 
 from tacit.errors import QuestionChanged, Refused, SpecError, TermsChanged
-from tacit.jsontext import Values
-from tacit.privacy.chain import canonical
+from tacit.jsontext import Values, canonical
 from tacit.privacy.release import Release, describe, restored, spell
 from tacit.types import Array
 

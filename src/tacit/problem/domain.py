@@ -74,6 +74,11 @@ class Ball:
         return float(np.linalg.norm(u)) <= self.radius * (1 + tolerance)
 
 
+def kept(c: Array) -> np.dtype[Any]:
+    """The dtype of an answer that keeps the precision of c: that of c, or float64 for integers."""
+    return np.result_type(c.dtype, np.float32)
+
+
 def check_radius(kind: str, radius: float) -> None:
     """Refuse a radius that bounds nothing."""
     if not 0 < radius < np.inf:

@@ -10,7 +10,8 @@ import numpy as np
 from tacit.errors import IncompatibleError, SpecError
 from tacit.npz import opened
 from tacit.problem.active_set import nearest
-from tacit.types import Array, kept
+from tacit.problem.domain import kept
+from tacit.types import Array
 
 LARGEST_SET = 1_000_000  # entries of all normals, M J K: the largest take some ten seconds a projection
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -177,3 +178,8 @@ def from_row_norms(norm: Norm, in_l1: float, in_l2: float, loss: Loss) -> Declar
 def _declared(norm: Norm, row_norm: float, euclidean: float, loss: Loss) -> Declared:
     value, in_l2 = row_norm * loss.residual_bound(norm), euclidean * loss.residual_bound(Norm.L2)
     return Declared(norm, value / ROOM, row_norm, in_l2 / ROOM, euclidean)
+
+
+def measured_norms(bounds: Iterable[RecordBound]) -> set[Norm]:
+    """The norms that bounds are measured in; declared bounds are not measured."""
+    return {bound.norm for bound in bounds if not isinstance(bound, Declared)}

@@ -16,10 +16,10 @@ from typing import Any
 
 from tacit import measures, record, toml
 from tacit.engine.fast import fusable
-from tacit.engine.passes import measured_norms
 from tacit.errors import Diverged, Interrupted, RunDirectoryError, SpecError
 from tacit.jsontext import Values
 from tacit.machine import write_whole
+from tacit.problem.sensitivity import measured_norms
 from tacit.run import build, deploy, ranks
 from tacit.run.directory import RunDirectory
 from tacit.run.evaluation import LONG
