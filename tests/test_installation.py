@@ -14,7 +14,7 @@ import pytest
 
 from tacit import toml
 from tacit.errors import EXTRAS, MissingDependency, install_extra, missing_extra
-from tacit.federation.folders import Layout, make
+from tacit.federation.folders import FolderLayout, make
 
 ROOT = Path(__file__).parent.parent
 PROJECT = toml.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"), "pyproject.toml")["project"]
@@ -79,7 +79,7 @@ def wheel(folder: Path) -> Path:
 @pytest.mark.parametrize("right", [True, False], ids=["right hash", "wrong hash"])
 def test_the_command_that_sites_are_given_refuses_a_wheel_with_another_hash(tmp_path, right) -> None:
     pytest.importorskip("pip")
-    make(tmp_path / "study", Layout("study", {"north": ("north",)}))
+    make(tmp_path / "study", FolderLayout("study", {"north": ("north",)}))
     pages = [*(tmp_path / "study").rglob("README.md"), ROOT / "docs" / "deploy.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     given = set(re.findall(r"pip install '(tacit-dp.*)'", text))
