@@ -115,7 +115,7 @@ def test_what_a_day_of_work_prints_fits_the_terminal(columns, monkeypatch, tmp_p
 
 
 def test_a_finding_of_an_audit_fits_the_terminal(monkeypatch, capsys):
-    from tacit.cli.finding_table import FindingTable
+    from tacit.cli.table import FindingTable
 
     monkeypatch.setenv("COLUMNS", "80")
     cells = "mechanism", "objt, gaussian, clip, zero out, features", "(3, 1e-06)", "2.220 mu", "x 0.98", "consistent"

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit import record
-from tacit.card import output
+from tacit.card import content
 from tacit.card.content import Filled
 from tacit.cli import main
 from tacit.privacy import risk
@@ -43,7 +43,7 @@ def test_every_face_of_a_run_has_the_same_number_and_the_same_verdict(name, tmp_
     terminal = capsys.readouterr().out
     found = risk.stated(json.loads((out / "result.json").read_text()))
     assert risk.percent(found.guess) == share
-    files = output.write(out, tmp_path / "card", Filled())
+    files = content.write(out, tmp_path / "card", Filled())
     report, card = (out / "report.html").read_text(), files["html"].read_text()
     views = Views(Place(tmp_path / "runs"))
     (row,) = views.listing("", "", "updated", 0)["rows"]

@@ -3,14 +3,16 @@
 A registry stands beside the description of its members: losses in problem/loss.py, engines in engine/registry.py. A
 member is one file and one line, "package.module:Name"; the file is imported when its member is first used. Python code
 elsewhere adds a member of its own with `LOSSES["hinge"] = Hinge`. The spec reads its choices from the registries, so
-that a new member needs no other place.
+that a new member needs no other place. `key` declares a key of the spec: a dataclass field that carries its help text,
+its choices, and when a run reads it.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, MutableMapping
+from dataclasses import field
+from typing import Any, TypeVar
 
 from tacit.errors import SpecError, unknown
 
@@ -64,3 +66,28 @@ class Registry(MutableMapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._members)
+
+
+class AnyBut:
+    """Every value but some."""
+
+    def __init__(self, *values: Any) -> None:
+        self.values = values
+
+    def __contains__(self, value: object) -> bool:
+        return value not in self.values
+
+
+Reads = Mapping[str, Container[Any]]  # another key of the spec -> the values of it under which a key is read
+
+
+def key(
+    default: Any, about: str, *names: str, choices: Collection[str] = (), when: Reads | None = None, path: bool = False
+) -> Any:
+    """Declare a key of a spec: the names it takes, or the registry that holds them; without either, any value.
+
+    A run reads the key only if each key in `when` has one of its values there; without `when`, every run reads it. A
+    `path` may name a file or a folder of this machine, and stays out of pages that are shared.
+    """
+    told = {"about": about, "choices": names or choices, "when": when or {}, "path": path}
+    return field(default=default, metadata=told)

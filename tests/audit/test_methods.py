@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.audit import method_faults, methods
+from tacit.audit import controls, methods
 from tacit.audit.controls import CONTROLS
 from tacit.audit.finding import Claim, OneGaussian, weigh, weigh_all
 from tacit.audit.pilots import entries, fitted, whitened
@@ -99,7 +99,7 @@ class Silent(FedGD):
 
 
 def test_a_method_without_any_noise_is_caught():
-    entry = method_faults._broken("silent", "no noise", Silent)
+    entry = controls.broken_method("silent", "no noise", Silent)
     assert methods.audit(entry, BUDGET, draws=100).violated
 
 
@@ -113,7 +113,7 @@ class Endless(FedGD):
 
 def test_a_method_that_sends_what_is_not_finite_is_refused_with_a_reason():
     with pytest.raises(SpecError, match="Endless sends numbers that are not finite within 2 rounds"):
-        methods.audit(method_faults._broken("endless", "no number", Endless), BUDGET, draws=10)
+        methods.audit(controls.broken_method("endless", "no number", Endless), BUDGET, draws=10)
 
 
 def test_all_attacks_of_a_finding_share_its_risk():

@@ -12,7 +12,7 @@ import pytest
 
 from tacit import record
 from tacit.audit import finding
-from tacit.card import audited, content, drawing, markdown, output
+from tacit.card import audited, content, drawing, markdown
 from tacit.card.blocks import Card, Code, Notice, Section, Table, Text
 from tacit.card.content import Filled
 from tacit.errors import RecordError
@@ -38,7 +38,7 @@ GONE = object()  # of a key that an edited result lacks
 
 def text_of(directory: Path, **filled: object) -> tuple[str, str]:
     """The card of a run in both forms."""
-    written = output.write(directory, directory / "card", Filled(**filled))  # type: ignore[arg-type]
+    written = content.write(directory, directory / "card", Filled(**filled))  # type: ignore[arg-type]
     return written["markdown"].read_text(), written["html"].read_text()
 
 
@@ -385,7 +385,7 @@ def test_a_text_that_is_empty_is_nothing() -> None:
 
 @pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
 def test_a_browser_shows_the_card_without_a_complaint_and_prints_it(hostile: Path, tmp_path: Path) -> None:
-    written = output.write(hostile, tmp_path, Filled(EVIL))["html"]
+    written = content.write(hostile, tmp_path, Filled(EVIL))["html"]
     profile = f"--user-data-dir={tmp_path / 'chromium'}"
     done = subprocess.run([CHROMIUM, *FLAGS, profile, "--dump-dom", written.as_uri()], capture_output=True, text=True,
                           check=True, timeout=60)  # fmt: skip

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.card.output import write
+from tacit.card.content import write
 from tacit.cli import main
 from tacit.errors import NotPrivateWarning
 

@@ -12,10 +12,10 @@ import pytest
 import tacit
 from tacit import record
 from tacit.cli import main
-from tacit.compare import comparison, tune
+from tacit.compare import comparison
+from tacit.compare.comparison import held_out
 from tacit.compare.job import Job, guarantee
 from tacit.compare.plan import plan, read
-from tacit.compare.tune import held_out
 from tacit.errors import SpecError
 from tacit.leaderboard import table
 from tacit.leaderboard.table import markdown
@@ -82,8 +82,8 @@ def test_the_choice_with_the_least_error_on_held_out_records_is_run():
     assert len(errors) == TRIALS
     assert min(errors) == errors[2] < errors[0]
     assert {run["choice"]["sign"] for run in standing.runs} == {1.0}
-    assert tune.best([{"error": None}, {"error": 0.3}, {"error": 0.2}, {"error": 0.2}]) == 2
-    assert tune.best([{"error": None}]) is None
+    assert comparison.best([{"error": None}, {"error": 0.3}, {"error": 0.2}, {"error": 0.2}]) == 2
+    assert comparison.best([{"error": None}]) is None
 
 
 def test_trials_and_runs_share_no_seed_and_runs_have_the_first_ones():

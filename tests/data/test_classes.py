@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tacit.cli import main
-from tacit.compare.tune import held_out
+from tacit.compare.comparison import held_out
 from tacit.data import load
 from tacit.data.classes import parse_classes
 from tacit.data.transform import rescale_rows, with_intercept

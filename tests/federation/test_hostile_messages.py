@@ -24,9 +24,8 @@ from tacit.federation.run_service import JoiningAgent, ServiceContext, SiteRun
 from tacit.message import Numbers
 from tacit.privacy import lattice
 from tacit.privacy.exact import Law
-from tacit.privacy.receipt import Receipt, ReceiptKey
 from tacit.privacy.terms import Memory, Terms
-from tacit.privacy.witness import Position
+from tacit.privacy.witness import Position, Receipt, ReceiptKey
 from tacit.problem.loss import Softmax
 from tacit.problem.sensitivity import Adjacency, Clipped
 from tacit.query import gradient

@@ -15,7 +15,7 @@ from tacit.federation import ledger_files, messages, receipts
 from tacit.federation.messages import Join, Joined, Refusal
 from tacit.federation.restore import restore
 from tacit.federation.service import Service
-from tacit.privacy.receipt import ReceiptKey
+from tacit.privacy.witness import ReceiptKey
 from tests.federation import room as rooms
 from tests.federation import sites as small
 from tests.federation.room import QUICK, Room

@@ -10,10 +10,10 @@ PUT_BACK = LEDGER + "test_a_ledger_that_was_put_back_with_its_witness_answers_no
 INVENTED = SITE + "test_a_coordinator_that_invents_a_receipt_is_refused_and_changes_nothing"
 
 MUTANTS = (
-    Mutant("a tag says nothing of the agent", "privacy/receipt.py",
+    Mutant("a tag says nothing of the agent", "privacy/witness.py",
            "canonical([_LABEL, position.agent, position.first,", "canonical([_LABEL, position.first,",
            LEDGER + "test_a_receipt_of_which_a_field_was_changed_is_not_recognised"),
-    Mutant("a tag says nothing of the head", "privacy/receipt.py",
+    Mutant("a tag says nothing of the head", "privacy/witness.py",
            "position.entries, position.head])", "position.entries])",
            LEDGER + "test_a_receipt_of_which_a_field_was_changed_is_not_recognised"),
     Mutant("a site takes any tag", "federation/run_service.py",

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tacit.errors import LedgerCorrupt
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
 from tacit.privacy.release import GaussianRelease
 from tacit.privacy.terms import ZERO_OUT, Key, Terms
-from tacit.privacy.witness import Position, Witness
+from tacit.privacy.witness import KEY_BYTES, Position, ReceiptKey, Witness
 from tacit.run.deployment import price
 
 KEY = ReceiptKey(bytes(range(KEY_BYTES)))

@@ -13,7 +13,7 @@ from tacit.cli import main
 from tacit.errors import Interrupted
 from tacit.run.presets import preset
 from tacit.run.train import train
-from tacit.ui import opening
+from tacit.ui import serve
 from tests.privacy.guarantees import guarantee, result
 from tests.ui.browser import CHROMIUM, chromium
 from tests.ui.serving import SPEC, serving, write_run
@@ -297,8 +297,8 @@ def test_a_name_that_is_bound_to_this_machine_shows_nothing(tab, server):
 
 def test_the_file_of_open_leads_to_the_page(page, server, monkeypatch):
     asked = []
-    monkeypatch.setattr(opening.webbrowser, "open", asked.append)
-    with opening.opener() as show:
+    monkeypatch.setattr(serve.webbrowser, "open", asked.append)
+    with serve.opener() as show:
         show(server.link)
         assert asked[0].startswith("file:///")
         page.open("about:blank")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.admm.agent import Agent, Variant
+from tacit.admm.messages import Broadcast
 from tacit.admm.rule import Output
 from tacit.admm.updates import ascent
-from tacit.audit import mechanism, method_faults, methods, sum_faults
+from tacit.audit import mechanism, methods, sum_faults
 from tacit.audit.answering import answer
 from tacit.audit.finding import CONFIDENCE, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import DRAWS, along
@@ -19,11 +20,14 @@ from tacit.audit.neighbours import Neighbours, neighbours
 from tacit.audit.suite import standard
 from tacit.audit.sum_faults import Fault
 from tacit.errors import unknown
-from tacit.methods.method import Entry
+from tacit.methods.gradient_descent import FEDGD, FedGD, build_fedgd
+from tacit.methods.method import Answers, Budget, Choice, Entry, Own
+from tacit.methods.task import Facts, Task
 from tacit.privacy.mechanism import Gaussian, Laplace, Mechanism, Silence
-from tacit.problem.sensitivity import Adjacency, Clipped
+from tacit.problem.objective import Problem
+from tacit.problem.sensitivity import Adjacency, Clipped, Observed, RecordBound
 from tacit.run.spec import Spec
-from tacit.types import Array, Norm
+from tacit.types import Array, Norm, Shard
 
 
 @dataclass(frozen=True)
@@ -99,6 +103,46 @@ def clean_dual(pair: Neighbours, draws: int) -> Trials:
     return Trials(with_it, without, paired=True)
 
 
+METHOD_BUDGET = Budget(3.0, 1e-5)
+
+
+@dataclass(frozen=True)
+class ReusedNoise(FedGD):
+    """Draw the same noise in every round: the difference of two rounds has none."""
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        def first(key: tuple[int, int], _t: int, step: int, shape: tuple[int, ...]) -> Array:
+            return agents.normals(key, 1, step, shape)
+
+        return FedGD.answer(self, replace(agents, normals=first), own, msg)
+
+
+@dataclass(frozen=True)
+class UnclippedMethod(FedGD):
+    """Add the noise of clipped gradients to gradients that are not clipped."""
+
+    def answer(self, agents: Task, own: Own, msg: Broadcast) -> tuple[Own, Answers]:
+        def whole(shards: Sequence[Shard], problem: Problem, points: Array, bound: RecordBound) -> Array:
+            return agents.sums(shards, problem, points, Observed(bound.norm))
+
+        return FedGD.answer(self, replace(agents, sums=whole), own, msg)
+
+
+def broken_method(name: str, about: str, kind: type[FedGD]) -> Entry:
+    """Return the entry of a broken fedgd, as a registry would hold it: it promises what the correct one does."""
+
+    def build(facts: Facts, budget: Budget, choice: Choice) -> FedGD:
+        return kind(**vars(build_fedgd(facts, budget, choice)))
+
+    return Entry(name, about, build, FEDGD.grid)
+
+
+METHOD_FAULTS = (
+    broken_method("method-reused-noise", "a method: the same noise in every round", ReusedNoise),
+    broken_method("method-unclipped", "a method: noise for clipped gradients, which are not clipped", UnclippedMethod),
+)
+
+
 @dataclass(frozen=True)
 class Control:
     """A fault in the mechanism of a spec (`break_`), in a secure sum or in a method, or a `leak` beside the release."""
@@ -119,7 +163,7 @@ class Control:
     def audit(self, draws: int | None = None, seed: int = 0, confidence: float = CONFIDENCE) -> Finding:
         """Test what is broken against the claim of its correct form, by the attacks that every spec or method gets."""
         if self.method is not None:
-            found = methods.audit(self.method, method_faults.BUDGET, draws or methods.DRAWS, seed, confidence)
+            found = methods.audit(self.method, METHOD_BUDGET, draws or methods.DRAWS, seed, confidence)
             return replace(found, attack="control", name=self.name)
         if self.fault is not None:
             from tacit.audit import secure_sum
@@ -196,7 +240,7 @@ CONTROLS = {
             _DEPLOYED | _LAPLACE | {"privacy.epsilon": 3.0},  # the visible tails of the two laws differ most here
             draws=DRAWS,
         ),
-        *(Control(one.name, one.about, method=one) for one in method_faults.ENTRIES),
+        *(Control(one.name, one.about, method=one) for one in METHOD_FAULTS),
         *(
             Control(name, f"a secure sum: {about}", values=_SUM, fault=fault)
             for name, about, fault in (

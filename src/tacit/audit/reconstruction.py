@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tacit.admm.agent import Agent
-from tacit.audit.observe import observe, thin
+from tacit.audit.answering import observe, thin
 from tacit.errors import IncompatibleError
 from tacit.run import build
 from tacit.run.spec import Spec

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.admm.agent import Agent, Variant
+from tacit.audit.answering import Seen, observe, thin
 from tacit.audit.finding import CONFIDENCE, FACTORS, Finding, Trials, claimed, weigh
 from tacit.audit.mechanism import name_of
 from tacit.audit.neighbours import score_of
 from tacit.audit.noise import Noise
-from tacit.audit.observe import Seen, observe, thin
 from tacit.errors import IncompatibleError
 from tacit.run import build
 from tacit.run.spec import Spec

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from tacit import toml
-from tacit.card import audited, data_section, quality
+from tacit.card import audited, data_section, markdown, page, quality
 from tacit.card.blocks import Blank, Block, Bullets, Card, Code, Facts, Notice, Section, Signatures, Table, Text
 from tacit.card.python_call import is_given, python_call
 from tacit.errors import IncompatibleError, RunDirectoryError
@@ -45,6 +45,9 @@ class Filled:
     purpose: str = ""
     contact: str = ""
     audit: audited.Audit | None = None
+
+
+NOTHING = Filled()
 
 
 def card(directory: Path, filled: Filled, audience: Audience = Audience.OWNERS) -> Card:
@@ -197,3 +200,25 @@ def _without_paths(spec: str) -> str:
         if key == "ledger" or PurePosixPath(path).is_absolute() or PureWindowsPath(path).is_absolute():
             lines[i] = f"{key} = {json.dumps(name, ensure_ascii=False)}"
     return "\n".join(lines)
+
+def write(
+    directory: Path, out: Path | None = None, filled: Filled = NOTHING, audience: Audience = Audience.OWNERS
+) -> dict[str, Path]:
+    """Write the card as Markdown and as HTML into `out`, or beside the run; return the two files by kind.
+
+    Each is written whole or not at all.
+    """
+    found = card(directory, filled, audience)
+    place, name = directory if out is None else out, "card-shared" if audience.public else "card"
+    texts = {
+        "markdown": (place / f"{name}.md", markdown.write(found)), "html": (place / f"{name}.html", page.write(found)),
+    }  # fmt: skip
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.values():
+            draft = path.with_name(f".{path.name}.draft")
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path)
+    except OSError as error:
+        raise RunDirectoryError(f"cannot write into {place}: {error.strerror}. Give another --out.") from None
+    return {kind: path for kind, (path, _) in texts.items()}

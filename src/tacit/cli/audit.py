@@ -49,9 +49,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import jsontext, record
-from tacit.cli.finding_table import FindingTable
 from tacit.cli.folding import say
 from tacit.cli.options import BUNDLE_FLAGS, DATA_FLAGS, RUN_FLAGS, add_spec_flags, finish, given, spec_of
+from tacit.cli.table import FindingTable
 from tacit.errors import IncompatibleError, MissingDependency, SpecError, TacitWarning
 
 if TYPE_CHECKING:

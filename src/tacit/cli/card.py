@@ -34,14 +34,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the card."""
-    from tacit.card import audited, output
+    from tacit.card import audited, content
     from tacit.card.content import Filled
     from tacit.report.audience import Audience
 
     audience = Audience.of(options.share, options.test_is_public)
     audit = None if options.audit is None else audited.read(options.audit)
     filled = Filled(options.purpose, options.contact, audit)
-    written = output.write(options.directory, options.out, filled, audience)
+    written = content.write(options.directory, options.out, filled, audience)
     if options.json:
         print(jsontext.dumps({kind: str(path) for kind, path in written.items()}))
     else:

@@ -40,8 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Serve the page until the process is stopped."""
-    from tacit.ui.opening import opener
-    from tacit.ui.serve import serve, warning
+    from tacit.ui.serve import opener, serve, warning
 
     runs = Path("runs")
     root = options.directory or (runs if runs.is_dir() else Path())

@@ -1,24 +1,27 @@
-"""Run a plan: tune each method, run the best choice from every seed, and never run the same job twice."""
+"""Run a plan: tune each method, run the best choice from every seed, and never run the same job twice.
+
+The tuning rule: each method has the same number of choices, which are judged on records that no run tests on.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 from tacit import record
-from tacit.compare import tune
 from tacit.compare.job import Job, Outcome, completed, record_of
 from tacit.compare.plan import Plan
-from tacit.errors import Diverged, InputError, Interrupted, NotPrivateWarning
+from tacit.errors import DataError, Diverged, InputError, Interrupted, NotPrivateWarning
 from tacit.jsontext import Values
 from tacit.leaderboard.standing import Standing
 from tacit.leaderboard.table import TUNING_SEED
 from tacit.measures import AUC, ERROR, judge
-from tacit.methods.method import Budget, Entry
+from tacit.methods.method import Budget, Choice, Entry
 from tacit.methods.promise import Promise, Trusted, Unit
 from tacit.methods.registry import METHODS
 from tacit.privacy.summed import InSum
@@ -37,6 +40,7 @@ from tacit.types import Federation
 Hear = Callable[[Values], None]  # called with each new record
 Settle = Callable[[Sequence[Job]], list[Values]]  # jobs -> their records
 
+HELD_OUT = 6  # one in six of each agent's records tunes
 NOTHING = Promise(Unit.RECORD, Trusted.NOBODY, caveats=("it did not run.",))
 
 
@@ -48,7 +52,7 @@ def records_in(out: Path) -> RecordFile:
 
 def run(plan: Plan, out: Path, hear: Hear = lambda _record: None) -> list[Standing]:
     """The standing of every method at every budget. Records that are in `out` already are read, and not made again."""
-    splits = tune.Splits(plan.base)
+    splits = Splits(plan.base)
     if plan.trust == "sum":
         check_agents(InSum(), splits["trial"].n_agents)  # once, and before anything is written
     settle = partial(_settle, records_in(out), splits, hear)
@@ -75,19 +79,19 @@ def _contestants(plan: Plan) -> Iterator[tuple[Entry, Budget]]:
 
 
 def _trials(plan: Plan, who: Entry, budget: Budget) -> list[Job]:
-    grid = tune.capped(who.grid, plan.rounds)
+    grid = capped(who.grid, plan.rounds)
     return [Job(plan.base, who.name, choice, budget, TUNING_SEED, "trial", plan.trust) for choice in grid]
 
 
 def _standing(plan: Plan, who: Entry, budget: Budget, settle: Settle) -> Standing:
     trials = _trials(plan, who, budget)
     tried = settle(trials)
-    chosen = tune.best(tried)
+    chosen = best(tried)
     runs = [] if chosen is None else [replace(trials[chosen], seed=seed, role="run") for seed in range(plan.seeds)]
     return Standing(who.name, budget.epsilon, budget.dp_delta, tuple(tried), tuple(settle(runs)))
 
 
-def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Job]) -> list[Values]:
+def _settle(kept: RecordFile, splits: Splits, hear: Hear, jobs: Sequence[Job]) -> list[Values]:
     """The record of each job of one role; jobs that have none yet are run."""
     left = [job for key, job in {record.spec_hash(job.spec): job for job in jobs}.items() if key not in kept]
     for job, outcome in run_jobs(left, _records_for(left[0], splits)) if left else ():
@@ -97,7 +101,7 @@ def _settle(kept: RecordFile, splits: tune.Splits, hear: Hear, jobs: Sequence[Jo
     return [kept[record.spec_hash(job.spec)] for job in jobs]
 
 
-def _records_for(job: Job, splits: tune.Splits) -> Federation:
+def _records_for(job: Job, splits: Splits) -> Federation:
     """The records that the jobs of one method and one role run on: a curator has them all in one place."""
     federation = splits[job.role]
     if not ranks.is_spread(federation):
@@ -143,3 +147,50 @@ def _quietly(stop: GracefulInterrupt, runs: Sequence[Run]) -> list[Result]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotPrivateWarning)
         return train.together(runs, stop=stop)
+
+def capped(grid: Sequence[Choice], rounds: int | None) -> list[Choice]:
+    """The choices of a grid, none of them with more rounds than these."""
+    return [
+        {**choice, "rounds": min(choice["rounds"], rounds)} if rounds and "rounds" in choice else choice
+        for choice in grid
+    ]
+
+
+def best(records: Sequence[Values]) -> int | None:
+    """Which trial had the least error, the first of equals; None where none gave a model."""
+    errors = [math.inf if one["error"] is None else one["error"] for one in records]
+    least = min(errors)
+    return None if math.isinf(least) else errors.index(least)
+
+
+class Splits:
+    """The federation of a spec by the role of a job. It is loaded when a job first needs it."""
+
+    def __init__(self, base: Spec) -> None:
+        self.base = base
+
+    def __getitem__(self, role: str) -> Federation:
+        return self.trial if role == "trial" else self.run
+
+    @cached_property
+    def in_one_place(self) -> Splits:
+        """The same with all records in this process, for curators; agents are else perhaps spread over ranks."""
+        return Splits(self.base.with_values({"run.engine": "fast"}))
+
+    @cached_property
+    def run(self) -> Federation:
+        """The training records and the test records."""
+        federation = ranks.federation(self.base)
+        if not len(federation.test):
+            raise DataError(f"{federation.name} has no test records to compare on: give --test, or data.test_fraction.")
+        return federation
+
+    @cached_property
+    def trial(self) -> Federation:
+        """The part of the training records that tunes."""
+        return held_out(self.run)
+
+
+def held_out(federation: Federation) -> Federation:
+    """The federation with a random sixth of each agent's records as its test set. Absent records test nothing."""
+    return ranks.held_out(federation, TUNING_SEED, HELD_OUT)

@@ -10,7 +10,7 @@ from tacit.data.classes import check_class_names, parse_classes
 from tacit.data.partition import PARTITIONS
 from tacit.data.transform import MODES, NORMS
 from tacit.errors import SpecError, printable
-from tacit.speckey import key
+from tacit.registry import key
 from tacit.types import Target
 
 # by the name of a source, or by what may lie at a path (tacit.data.sources): who reads the keys below

@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.errors import DataError
 from tacit.machine import cores
-from tacit.speckey import key
+from tacit.registry import key
 from tacit.types import Array, ColumnFeatures
 
 BLOCK = 256  # records that a map sees at a time, never fewer: BLAS rounds a row by the size of its matrix

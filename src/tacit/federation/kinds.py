@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, TypeAlias
 
-from tacit.privacy.receipt import Receipt
+from tacit.privacy.witness import Receipt
 from tacit.types import Array
 
 RecordCounts: TypeAlias = tuple[tuple[str, int], ...]  # agents by name, with the number of their records

@@ -27,8 +27,7 @@ from tacit.machine import sync_folder
 from tacit.privacy.history import History
 from tacit.privacy.ledger import Ledger
 from tacit.privacy.ledger_file import Verified
-from tacit.privacy.receipt import KEY_BYTES, ReceiptKey
-from tacit.privacy.witness import Witness
+from tacit.privacy.witness import KEY_BYTES, ReceiptKey, Witness
 from tacit.run import deployment
 from tacit.run.deployment import ledger_file_name
 

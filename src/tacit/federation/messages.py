@@ -32,7 +32,7 @@ from tacit.federation.kinds import (
     SiteAnswer,
     Unjoined,
 )
-from tacit.privacy.receipt import Receipt
+from tacit.privacy.witness import Receipt
 from tacit.types import Array, is_unicode
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The last receipt of each agent (tacit.privacy.receipt), kept in the coordinator's folder from one run to the next."""
+"""The last receipt of each agent (tacit.privacy.witness), kept in the coordinator's folder from one run to the next."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ from tacit.federation.messages import (
     Unjoined,
 )
 from tacit.privacy.ledger import Ledger
-from tacit.privacy.receipt import Receipt, ReceiptKey
 from tacit.privacy.terms import Key, Terms
+from tacit.privacy.witness import Receipt, ReceiptKey
 from tacit.query.query import AgentQuery
 from tacit.types import Array
 

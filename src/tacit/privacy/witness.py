@@ -1,25 +1,37 @@
-"""A witness: a small file that says how far a ledger has come, kept outside the folder of the ledger.
+"""What shows, outside the folder of a ledger, how far the ledger has come: its witness, and receipts of its answers.
 
-It holds the agent, the hash of the ledger's first entry, the number of entries, the last hash (the head) and, since
-version 0.2.0, the head after the last answer, which is on the last receipt (tacit.privacy.receipt). It is
-written after each commit and before the answer leaves. So a ledger that does not have that head at that entry is
-another ledger or an older copy: answers have left that it does not know. A ledger that has more entries than its
-witness is normal: the process was stopped between the commit and the witness.
+A witness is a small file. It holds the agent, the hash of the ledger's first entry, the number
+of entries, the last hash (the head) and, since version 0.2.0, the head after the last answer, which is on the last
+receipt. It is written after each commit and before the answer leaves. So a ledger that does not have that head at that
+entry is another ledger or an older copy: answers have left that it does not know. A ledger that has more entries than
+its witness is normal: the process was stopped between the commit and the witness.
 
-A witness does not help if somebody puts back ledger and witness together.
+A witness does not help if somebody puts back ledger and witness together. Receipts do: every answer carries the
+position of its entry and a tag, an HMAC-SHA256 of that position under a key that stays at the site. A coordinator keeps
+the last receipt of each agent and shows it when the agent joins the next run.
+
+* A valid receipt of an entry that the ledger does not have proves that an older copy of the ledger was put back:
+  answers have left that this copy does not count.
+* A tag that is not valid proves nothing. So a coordinator cannot stop a site with receipts that it invents.
+* A ledger is not proved complete: a coordinator may show an earlier receipt, or none.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tacit.errors import LedgerCorrupt, LedgerMissing, Refused
+from tacit.jsontext import canonical
 from tacit.machine import write_whole
 
 _HEAD_DIGITS = 64
+KEY_BYTES = 32  # of the key of receipts
+_LABEL = "tacit receipt 1"  # the key tags nothing else
 
 
 @dataclass(frozen=True)
@@ -83,3 +95,37 @@ class Witness:
             f"the witness {self.path} of agent {self.agent} cannot be used ({why}). Put it back, or make it anew with "
             "tacit agent restore SITE.toml BACKUP, which keeps a ledger that is newer than the backup."
         )
+
+@dataclass(frozen=True)
+class Receipt:
+    """The position of an answer's entry in the ledger of an agent, and its tag: 64 hexadecimal digits."""
+
+    agent: str
+    first: str
+    entries: int
+    head: str
+    tag: str
+
+    @property
+    def position(self) -> Position:
+        """What the tag vouches for."""
+        return Position(self.agent, self.first, self.entries, self.head)
+
+
+class ReceiptKey:
+    """The key of a site, with which it makes receipts and recognises its own."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def receipt(self, position: Position) -> Receipt:
+        """Return the receipt of a position."""
+        return Receipt(position.agent, position.first, position.entries, position.head, self._tag(position))
+
+    def made(self, receipt: Receipt) -> bool:
+        """Return whether this key has made a receipt. The time that it takes does not depend on the tag."""
+        return hmac.compare_digest(self._tag(receipt.position), receipt.tag)
+
+    def _tag(self, position: Position) -> str:
+        text = canonical([_LABEL, position.agent, position.first, position.entries, position.head])
+        return hmac.new(self._secret, text.encode(), hashlib.sha256).hexdigest()

@@ -6,13 +6,17 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import missing_extra
+from tacit import toml
+from tacit.arguments import path_text
+from tacit.errors import RunDirectoryError, SpecError, missing_extra
 from tacit.report.chart import COLOURS, Chart, DotChart, Line, shortened
+from tacit.report.curves import standard
+from tacit.report.runs import Recorded
 
 try:
     import matplotlib
@@ -21,7 +25,11 @@ try:
 except ImportError as error:
     raise missing_extra("figures need matplotlib", "figures") from error
 
+if TYPE_CHECKING:
+    from tacit.run.result import Result
+
 INK = "#222222"
+COLUMNS = 2  # charts of one run beside one another
 PANEL = (4.6, 3.5)  # inches of a chart
 WIDTH, AROUND, ROW = 6.7, 1.25, 0.25  # inches of a dot chart: its width, its height without rows, a row
 CELL = (1.25, 1.6)  # inches of a record with its caption
@@ -208,3 +216,25 @@ def _scale(place: Any, axis: str, log: bool) -> None:
         ends = ticks[0], ticks[-1]
     place.set(**{f"{axis}lim": ends})
     ruler.set_major_formatter("{x:g}")
+
+def plot(result: Result, path: Path | str | None = None) -> Any:
+    """Return the charts that a report has of a run as a figure: measures, objective, budget, noise, consensus."""
+    summary = result.summary
+    spec = toml.text({"algorithm.name": summary["algorithm"], "run.rounds": summary["rounds"]})
+    curve = {name: [row.get(name) for row in result.rounds] for name in (result.rounds[0] if result.rounds else ())}
+    figure = figure_of(standard([Recorded(str(summary["dataset"]), spec, summary, curve)]), COLUMNS)
+    if path is not None:
+        _write(figure, Path(path_text("path", path)))
+    return figure
+
+
+def _write(figure: Any, path: Path) -> None:
+    kinds = figure.canvas.get_supported_filetypes()
+    if path.suffix and path.suffix[1:].lower() not in kinds:  # a name without a dot becomes one in .png
+        raise SpecError(f"{path}: no figure can be written as {path.suffix}: choose from {', '.join(sorted(kinds))}.")
+    try:
+        figure.savefig(path)
+    except OSError as error:
+        raise RunDirectoryError(
+            f"{path} cannot be written ({error.strerror or error}): name a file in a folder that is there and is yours."
+        ) from None

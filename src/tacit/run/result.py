@@ -13,7 +13,7 @@ from tacit.measures import MEASURES, judge
 from tacit.run.model import Columns, Model
 from tacit.types import Array
 
-PLOT = "tacit.report.plot:plot"  # by name: reports are made of runs, and no run needs one
+PLOT = "tacit.report.figures:plot"  # by name: reports are made of runs, and no run needs one
 WIDTH = 100  # letters in a line of a repr
 
 

@@ -9,9 +9,9 @@ from tacit.methods.registry import METHODS
 from tacit.problem.domain import DOMAINS
 from tacit.problem.loss import LOSSES
 from tacit.problem.regularizer import REGULARIZERS
+from tacit.registry import AnyBut
+from tacit.registry import key as declare
 from tacit.schedule import RADII
-from tacit.speckey import AnyBut
-from tacit.speckey import key as declare
 
 EXACT, PROX, TRUST = ({"algorithm.rule": (rule,)} for rule in ("exact", "prox", "trust"))
 HUANG, OUTPUT = {**PROX, "schedule.eta": ("huang",)}, {"algorithm.perturbation": ("output",)}

@@ -1,11 +1,17 @@
-"""Serves the live page until the process is stopped."""
+"""Serves the live page until the process is stopped, and opens it in a browser."""
 
 from __future__ import annotations
 
+import html
+import shutil
+import signal
 import socket
+import sys
+import tempfile
 import threading
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+import webbrowser
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,10 @@ except ImportError:  # tacit runs without it; `serve` says so
 HOST = "127.0.0.1"
 CONNECTIONS = 64  # beyond which those without the token go; those with it may be twice as many
 PATIENCE = 10.0  # seconds for the first request
+_PAGE = (
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+    '<meta http-equiv="refresh" content="0;url={0}"><title>tacit</title><a href="{0}">tacit ui</a>\n'
+)
 
 
 def serve(
@@ -106,3 +116,33 @@ def patient(base: type[Any], guard: Guard, most: int) -> type[Any]:
             return self.headers is not None and guard.refused(self.headers, needs_token=True) is None
 
     return Patient
+
+
+@contextmanager
+def opener() -> Iterator[Callable[[str], None]]:
+    """Yield a function that opens a link in the browser without showing it to other accounts.
+
+    Other accounts see the arguments of every process. So the browser is given the address of a file that only the owner
+    can read, and the file leads it to the link. The files are removed at the end, after SIGTERM too.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tacit-ui-"))  # of mode 0700
+
+    def open_(link: str) -> None:
+        page = folder / "open.html"
+        page.touch(0o600)
+        page.write_text(_PAGE.format(html.escape(link)), encoding="utf-8")
+        webbrowser.open(page.as_uri())
+
+    main = threading.current_thread() is threading.main_thread()  # no other thread may set what a signal does
+    before = signal.signal(signal.SIGTERM, _ended) if main else None
+    try:
+        yield open_
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _ended(number: int, _frame: object) -> None:
+    """End as after any error, with what has to be removed; the server has already ended in order by then."""
+    sys.exit(128 + number)
