@@ -6,7 +6,9 @@ pickled: commands and what ranks tell one another are JSON, and records and mode
     doing(name, ...)       rank 0 tells all others what to do, does its part, and ends when all have ended
     obey(work)             another rank does its part
     together(value)        every rank learns what every rank has to say; an error of one is raised on all
-    collect(array)         rank 0 gets an array of every rank
+    spread(array)          every rank gets an array of rank 0
+    collect, collect_all   rank 0 gets the rows of every rank
+    deal(n, arrays)        every rank gets its rows of the arrays of rank 0
     ask_round, gather      one broadcast and one gather, of fixed sizes
 """
 
@@ -14,9 +16,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -139,21 +142,43 @@ class Team:
                 raise Told(error if rank == self.rank and error else _rebuilt(one["kind"], one["error"], rank))
         return [one["value"] for one in told]
 
-    def collect(self, own: Array) -> list[Array]:
-        """The arrays of all ranks at rank 0, in their order; nothing elsewhere."""
-        own = np.ascontiguousarray(own)
-        kinds = self.together([own.dtype.str, list(own.shape)])
-        if not self.leads:
-            self.send(own, 0)
-            return []
-        return [own, *(self.receive(kind, shape, rank) for rank, (kind, shape) in enumerate(kinds[1:], 1))]
-
-    def spread(self, own: Array | None, kind: str, shape: Sequence[int]) -> Array:
-        """An array of rank 0, on every rank."""
+    def spread(self, own: Array | None = None) -> Array:
+        """Return an array of rank 0 on every rank."""
+        kind, shape = self.together(None if own is None else [own.dtype.str, list(own.shape)])[0]
         array = np.empty(shape, kind) if own is None else np.ascontiguousarray(own)
         for part in _slices(array):
             self.comm.Bcast(part)
         return array
+
+    def collect(self, own: Array) -> Array:
+        """Return the rows of all ranks at rank 0, in the order of the ranks; no rows elsewhere."""
+        own = np.ascontiguousarray(own)
+        kinds = self.together([own.dtype.str, list(own.shape)])
+        if not self.leads:
+            self.send(own, 0)
+            return own[:0]
+        every = (self.receive(kind, shape, rank) for rank, (kind, shape) in enumerate(kinds[1:], 1))
+        return np.concatenate([own, *every])
+
+    def collect_all(self, own: Mapping[str, Array]) -> dict[str, Array]:
+        """Return what `collect` returns of each array, by name; a rank without agents need not have the arrays."""
+        told = self.together(_kinds(own))
+        kinds: dict[str, Any] = next((kinds for kinds in told if kinds), {})
+        return {
+            name: self.collect(own[name] if name in own else np.empty((0, *shape), kind))
+            for name, (kind, shape) in kinds.items()
+        }
+
+    def deal(self, n: int, every: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return the next n rows of each array of rank 0, by name: each rank says how many rows it takes."""
+        told = self.together([n, _kinds(every or {})])
+        if every is None:
+            return {name: self.receive(kind, (n, *shape), 0) for name, (kind, shape) in told[0][1].items()}
+        stops = np.cumsum([taken for taken, _ in told]).tolist()
+        for rank, (start, stop) in enumerate(pairwise(stops), 1):
+            for array in every.values():
+                self.send(array[start:stop], rank)
+        return {name: array[:n] for name, array in every.items()}
 
     def send(self, array: Array, to: int) -> None:
         """Send an array, which the other rank receives."""
@@ -188,6 +213,11 @@ class Team:
         self.comm.Gatherv(own, [every, list(lengths)])
         self.done += 1
         return np.split(every, np.cumsum(lengths)[:-1])
+
+
+def _kinds(own: Mapping[str, Array]) -> dict[str, Any]:
+    """Return the type and the shape of a row of each array."""
+    return {name: [array.dtype.str, list(array.shape[1:])] for name, array in own.items()}
 
 
 def _slices(array: Array) -> list[Array]:

@@ -8,9 +8,8 @@ that no bit depends on how many ranks there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,27 +21,12 @@ from tacit.engine.registry import Agents
 from tacit.rounds import NUMBERS
 from tacit.types import Array
 
+if TYPE_CHECKING:
+    from tacit.engine.mpi import Team
+
 COLUMNS = len(NUMBERS)  # of a trace
 PARTS = ("gradient", "noise", "update")  # of a round, whose seconds are told
 FAILED, NOBODY, OWN_CODE, FUSED = range(4)  # how a rank has answered: the first number that it sends
-
-
-class Ranks(Protocol):
-    """What an engine needs of the ranks (engine.mpi.Team)."""
-
-    def doing(self, name: str, **arguments: Any) -> AbstractContextManager[None]: ...
-
-    def expect(self, numbers: int) -> None: ...
-
-    def ask_round(self, t: int, numbers: Array) -> None: ...
-
-    def gather(self, own: Array, lengths: Sequence[int]) -> list[Array]: ...
-
-    def collect(self, own: Array) -> list[Array]: ...
-
-    def send(self, array: Array, to: int) -> None: ...
-
-    def spread(self, own: Array | None, kind: str, shape: Sequence[int]) -> Array: ...
 
 
 class Part:
@@ -59,6 +43,11 @@ class Part:
         self.lost: Exception | None = None  # what a round failed with
         self.room = np.zeros(self.length(self.agents))  # for an answer
         self.packed = np.zeros(self.engine.z.shape[1:]) if self.engine else np.zeros(0)  # for one sum
+
+    @property
+    def path(self) -> str:
+        """Which code moves the agents here."""
+        return self.engine.path if self.engine else ""
 
     @property
     def numbers(self) -> int:
@@ -115,21 +104,21 @@ class Part:
         """|w - z_p|_1 of the agents here."""
         return np.array([] if self.engine is None else self.engine.violations(r, w))
 
-    def save(self, r: int, name: str) -> Array:
-        """(P, J, K) of the agents here."""
-        nothing = np.zeros((0, *self.shape), np.float32)
-        return nothing if self.engine is None else self.engine.save(r)[name]
+    def save(self, r: int) -> dict[str, Array]:
+        """Return the local models and duals (P, J, K) of the agents here."""
+        saved = {} if self.engine is None else self.engine.save(r)
+        return {name: saved[name] for name in ("z", "dual") if name in saved}
 
-    def load(self, r: int, z: Array, dual: Array, rho: Array) -> None:
-        """Go on from what `save` gave of the agents here."""
+    def load(self, r: int, saved: dict[str, Array]) -> None:
+        """Go on from what `save` gave of the agents here, and rho of each of them."""
         if self.engine is not None:
-            self.engine.load(r, {"z": z, "dual": dual, "rho": rho})
+            self.engine.load(r, saved | {"rho": saved["rho"][:1]})
 
 
 class SpreadEngine:
     """The engine of rank 0."""
 
-    def __init__(self, part: Part, ranks: Ranks, agents: Sequence[range], path: str) -> None:
+    def __init__(self, part: Part, ranks: Team, agents: Sequence[range], path: str) -> None:
         self.part, self.ranks, self.agents, self.path = part, ranks, agents, path
         self.lengths = [part.length(own) for own in agents]
         self.rho = np.zeros(part.n_runs)
@@ -157,25 +146,17 @@ class SpreadEngine:
 
     def _violation(self, r: int, w: Array) -> float:
         """sum_p |w - z_p|_1, agent after agent."""
-        with self.ranks.doing("violations", run=r, kind=w.dtype.str):
-            self.ranks.spread(w, w.dtype.str, w.shape)
-            found = self.ranks.collect(self.part.violations(r, w))
-        each: list[float] = np.concatenate(found).tolist()
+        with self.ranks.doing("violations", run=r):
+            each: list[float] = self.ranks.collect(self.part.violations(r, self.ranks.spread(w))).tolist()
         return sum(each)
 
     def save(self, r: int) -> dict[str, Array]:
         with self.ranks.doing("save", run=r):
-            z, dual = (np.concatenate(self.ranks.collect(self.part.save(r, name))) for name in ("z", "dual"))
-        return {"z": z, "dual": dual, "rho": self.rho[r : r + 1].copy()}
+            return self.ranks.collect_all(self.part.save(r)) | {"rho": self.rho[r : r + 1].copy()}
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         self.rho[r] = saved["rho"].item()
-        z, dual = (saved[name].astype(np.float32, copy=False) for name in ("z", "dual"))
-        with self.ranks.doing("restore", run=r, rho=float(self.rho[r])):
-            for rank, own in enumerate(self.agents):
-                some = slice(own.start, own.stop)
-                if rank == 0:
-                    self.part.load(r, z[some], dual[some], self.rho[r : r + 1])
-                elif own:
-                    self.ranks.send(z[some], rank)
-                    self.ranks.send(dual[some], rank)
+        rows = {name: saved[name].astype(np.float32, copy=False) for name in ("z", "dual")}
+        rows["rho"] = np.full(self.part.n_agents, self.rho[r])
+        with self.ranks.doing("restore", run=r):
+            self.part.load(r, self.ranks.deal(len(self.part.agents), rows))

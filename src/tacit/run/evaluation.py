@@ -28,11 +28,10 @@ def losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
         return own_losses(w, setup, federation)
     own = ranks.lead()
     r = next(r for r, known in enumerate(own.setups) if known is setup)
-    with own.over(federation, "losses", run=r, shape=w.shape, kind=w.dtype.str):
-        own.team.spread(w, w.dtype.str, w.shape)
-        found = own.team.collect(np.array(own_losses(w, setup, federation)))
-    total: list[float] = np.concatenate(found).tolist()
-    return total
+    with own.over(federation, "losses", run=r):
+        own.team.spread(w)
+        found: list[float] = own.team.collect(np.array(own_losses(w, setup, federation))).tolist()
+    return found
 
 
 def own_losses(w: Array, setup: Setup, federation: Federation) -> list[float]:
@@ -55,29 +54,25 @@ def _deal_test(own: ranks.Lead, federation: Federation) -> None:
     test, size = federation.test, own.team.size
     cuts = [PIECE * (n * -(-len(test) // PIECE) // size) for n in range(size)]
     shares = [range(a, min(b, len(test))) for a, b in zip(cuts, [*cuts[1:], len(test)], strict=True)]
-    sizes, kinds = list(map(len, shares)), [test.x.dtype.str, test.y.dtype.str]
-    with own.over(federation, "test", sizes=sizes, kinds=kinds, features=federation.n_features):
-        for rank, rows in enumerate(shares[1:], 1):
-            own.team.send(test.x[rows.start : rows.stop], rank)
-            own.team.send(test.y[rows.start : rows.stop], rank)
-    own.dealt[federation] = shares
+    with own.over(federation, "test", sizes=[*map(len, shares)]):
+        own.team.deal(len(shares[0]), {"x": test.x, "y": test.y})
+    own.dealt[federation] = len(shares[0])
 
 
-def _ask_test(what: str, w: Array, federation: Federation, tell: Callable[[Array, Shard], Any]) -> list[Array]:
+def _ask_test(what: str, w: Array, federation: Federation, tell: Callable[[Array, Shard], Any]) -> Array:
     own = ranks.lead()
-    first = own.dealt[federation][0]
-    with own.over(federation, "tested", what=what, shape=w.shape, kind=w.dtype.str):
-        own.team.spread(w, w.dtype.str, w.shape)
-        mine = tell(w, federation.test.rows(slice(first.start, first.stop)))
+    with own.over(federation, "tested", what=what):
+        own.team.spread(w)
+        mine = tell(w, federation.test.rows(slice(0, own.dealt[federation])))
         return own.team.collect(np.atleast_1d(np.asarray(mine)))
 
 
 def _errors(federation: Federation) -> Callable[[Array, Shard], int]:
-    return lambda w, _test: sum(int(own[0]) for own in _ask_test("errors", w, federation, evaluate.count_errors))
+    return lambda w, _test: int(_ask_test("errors", w, federation, evaluate.count_errors).sum())
 
 
 def _scores(federation: Federation) -> Callable[[Array, Shard], Array]:
-    return lambda w, _test: np.concatenate(_ask_test("scores", w, federation, evaluate.column))
+    return lambda w, _test: _ask_test("scores", w, federation, evaluate.column)
 
 
 # --- at the end of a run: the test records taken apart

@@ -5,11 +5,11 @@ All agents are in this process (Hosted), or they are spread over ranks and each 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -27,6 +27,9 @@ from tacit.run.run import Run
 from tacit.run.setup import HostedMethod, Setup
 from tacit.types import Array, Federation, Shard
 
+if TYPE_CHECKING:
+    from tacit.engine.mpi import Team
+
 PACKED_FOR = 4  # runs that a pass serves in a comparison's trials
 
 _packed: WeakKeyDictionary[Federation, SharedSums] = WeakKeyDictionary()  # shared by all runs over the same records
@@ -36,6 +39,8 @@ Answered: TypeAlias = tuple[Own, Answers] | TacitError
 
 class HostedPart:
     """The agents of R runs that are in this process: all of them, or those of one rank; `counts` is of all records."""
+
+    numbers, path = 0, "hosted"  # a command asks for a round, and not a frame of numbers (engine.mpi)
 
     def __init__(self, setups: Sequence[Setup], federation: Federation, counts: Array | None = None) -> None:
         own = hosted(setups)
@@ -67,6 +72,14 @@ class HostedPart:
         finally:
             meeting.leave(r)
 
+    def save(self, r: int) -> dict[str, Array]:
+        """Return what the agents of run r that are here carry to the next round."""
+        return {name: np.asarray(array) for name, array in self.own[r].items()}
+
+    def load(self, r: int, saved: dict[str, Array]) -> None:
+        """Continue run r from what `save` returned."""
+        self.own[r] = saved
+
 
 class Hosted:
     """An engine that computes R runs in lockstep, for methods written as halves."""
@@ -90,11 +103,11 @@ class Hosted:
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
-        return {name: np.asarray(array) for name, array in self.part.own[r].items()}
+        return self.part.save(r)
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         """Continue run r from what `save` returned."""
-        self.part.own[r] = saved
+        self.part.load(r, saved)
 
 
 def hosted(setups: Sequence[Setup]) -> list[HostedMethod]:
@@ -117,24 +130,15 @@ class SpreadHosted:
             name = runs[0].spec.algorithm.name
             raise IncompatibleError(f"{name} is for a curator who holds all records in one place: drop --engine mpi.")
         self.team = ranks.lead().team
-        with ranks.lead().over(self.federation, "host", specs=[run.spec.toml() for run in runs]):
-            self.part = host(self.setups, self.federation, self.team)
-            self.agents = [range(*own) for own in self.team.together([self.part.agents.start, self.part.agents.stop])]
-        ranks.lead().setups = self.setups
-        self.path = f"hosted on each of {len(self.agents)} ranks"
+        self.part, _, self.path = ranks.opened([run.spec for run in runs], self.setups, self.federation, host)
+        self.team.expect(self.part.numbers)
 
     def exchange_all(self, msgs: Sequence[Broadcast]) -> list[Any]:
         """Compute one round of every run."""
-        asked = [
-            {
-                "t": msg.t, "rho": msg.rho, "to": None if msg.to is None else msg.to.tolist(),
-                "kind": msg.w.dtype.str, "shape": msg.w.shape,
-            }
-            for msg in msgs
-        ]
+        asked = [{"t": msg.t, "rho": msg.rho, "to": None if msg.to is None else msg.to.tolist()} for msg in msgs]
         with self.team.doing("answer", asked=asked):
             for msg in msgs:
-                self.team.spread(msg.w, msg.w.dtype.str, msg.w.shape)
+                self.team.spread(msg.w)
             found, failed = answer_together(self.part, msgs, self.team)
         for r, why in sorted(failed.items()):
             raise Diverged(f"round {msgs[r].t}: {why}", self.runs[r])
@@ -142,29 +146,22 @@ class SpreadHosted:
 
     def save(self, r: int) -> dict[str, Array]:
         """Return what the agents of run r carry to the next round."""
-        with self.team.doing("keep", run=r):
-            return rows_of_all(self.part.own[r], self.team)
+        with self.team.doing("save", run=r):
+            return self.team.collect_all(self.part.save(r))
 
     def load(self, r: int, saved: dict[str, Array]) -> None:
         """Continue run r from what `save` returned."""
-        kinds = {name: (array.dtype.str, array.shape[1:]) for name, array in saved.items()}
-        with self.team.doing("carry", run=r, kinds=kinds):
-            for rank, own in enumerate(self.agents):
-                rows = {name: array[own.start : own.stop] for name, array in saved.items()}
-                if rank == 0:
-                    self.part.own[r] = rows
-                else:
-                    for array in rows.values():
-                        self.team.send(array, rank)
+        with self.team.doing("restore", run=r):
+            self.part.load(r, self.team.deal(len(self.part.agents), saved))
 
 
-def host(setups: Sequence[Setup], federation: Federation, team: Any) -> HostedPart:
+def host(setups: Sequence[Setup], federation: Federation, team: Team) -> HostedPart:
     """Return this rank's part of runs; every rank keeps records in the same form."""
     return HostedPart(setups, federation, ranks.counted_together(federation, team))
 
 
 def answer_together(
-    part: HostedPart, msgs: Sequence[Broadcast], team: Any
+    part: HostedPart, msgs: Sequence[Broadcast], team: Team
 ) -> tuple[list[dict[str, Array]], dict[int, str]]:
     """Return what all agents send in each run, at rank 0; and why a run has failed. Then no agent has moved."""
     answers = part.answers(msgs)
@@ -174,19 +171,7 @@ def answer_together(
         return [], failed
     moved = [own for own in answers if not isinstance(own, TacitError)]
     part.own = [own for own, _ in moved]
-    return [rows_of_all(answer, team) for _, answer in moved], {}
-
-
-def rows_of_all(own: Mapping[str, Array], team: Any) -> dict[str, Array]:
-    """Return the arrays of all ranks, by name, with the rows of their agents under one another, at rank 0."""
-    told = team.together({name: [array.dtype.str, list(array.shape[1:])] for name, array in own.items()})
-    kinds: dict[str, Any] = next((kinds for kinds in told if kinds), {})
-    found = {}
-    for name, (kind, shape) in kinds.items():
-        every = team.collect(own[name] if name in own else np.empty((0, *shape), kind))
-        if every:
-            found[name] = np.concatenate(every)
-    return found
+    return [team.collect_all(answer) for _, answer in moved], {}
 
 
 def shared_sums(federation: Federation, loss: Loss, counts: Array | None = None) -> SharedSums:

@@ -30,6 +30,7 @@ from tacit.types import Array, Federation, Shard
 if TYPE_CHECKING:
     from tacit.engine.mpi import Team
     from tacit.engine.spread import Part
+    from tacit.run.hosted import HostedPart
 
 
 @dataclass(eq=False)
@@ -38,7 +39,7 @@ class Lead:
 
     team: Team
     numbers: WeakKeyDictionary[Federation, int] = field(default_factory=WeakKeyDictionary)
-    dealt: WeakKeyDictionary[Federation, list[range]] = field(default_factory=WeakKeyDictionary)  # test records
+    dealt: WeakKeyDictionary[Federation, int] = field(default_factory=WeakKeyDictionary)  # test records of rank 0
     setups: Sequence[Setup] = ()
     made: int = 0
     advice: str = "give the same command again to go on"  # where a rank has died
@@ -148,20 +149,28 @@ def engine(specs: Sequence[Spec], setups: Sequence[Setup], federation: Federatio
     """Return the engine of runs over a federation that is spread."""
     from tacit.engine.spread import SpreadEngine
 
-    own = _leads[0]
     for spec in specs:
         check(spec)
-    with own.over(federation, "engine", specs=[spec.toml() for spec in specs]):
-        part = part_of(setups, federation, own.team)
-        told = own.team.together(placed(part))
+    part, agents, path = opened(specs, setups, federation, part_of)
+    return SpreadEngine(part, _leads[0].team, agents, path)
+
+
+def opened(
+    specs: Sequence[Spec], setups: Sequence[Setup], federation: Federation, make: Callable[..., Any]
+) -> tuple[Any, list[range], str]:
+    """Have every rank make its part of runs; return this rank's, the agents of each rank, and what moves them."""
+    own = _leads[0]
+    with own.over(federation, "open", specs=[spec.toml() for spec in specs]):
+        part = make(setups, federation, own.team)
+        told = placed(part, own.team)
     own.setups = setups
     path = next(path for *_, path in told if path)
-    return SpreadEngine(part, own.team, [range(*agents) for *agents, _ in told], f"{path} on each of {len(told)} ranks")
+    return part, [range(*agents) for *agents, _ in told], f"{path} on each of {len(told)} ranks"
 
 
-def placed(part: Part) -> tuple[int, int, str]:
-    """Return which agents a rank has, and which code moves them."""
-    return part.agents.start, part.agents.stop, part.engine.path if part.engine else ""
+def placed(part: Part | HostedPart, team: Team) -> list[Any]:
+    """Return of every rank which agents it has, and which code moves them."""
+    return team.together([part.agents.start, part.agents.stop, part.path])
 
 
 def part_of(setups: Sequence[Setup], federation: Federation, team: Team) -> Part:
@@ -194,5 +203,5 @@ def hold_out_together(whole: Federation, seed: int, one_in: int, team: Team) -> 
     """Hold out records of the agents here; those of all ranks test at rank 0."""
     found = hold_out.part(whole, seed, one_in)
     x, y = (team.collect(part) for part in (found.test.x, found.test.y))
-    test = Shard(np.concatenate(x), np.concatenate(y)) if team.leads else found.test.rows(slice(0, 0))
+    test = Shard(x, y) if team.leads else found.test.rows(slice(0, 0))
     return replace(found, test=test)

@@ -16,16 +16,16 @@ import numpy as np
 from tacit import toml
 from tacit.admm.messages import Broadcast
 from tacit.engine import evaluate, mpi
+from tacit.engine.spread import Part
 from tacit.errors import TacitWarning
 from tacit.run import build, evaluation, ranks
-from tacit.run.hosted import HostedPart, answer_together, host, rows_of_all
+from tacit.run.hosted import HostedPart, answer_together, host
 from tacit.run.setup import Setup
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 
 if TYPE_CHECKING:
     from tacit.engine.mpi import Team
-    from tacit.engine.spread import Part
 
 
 def led(work: Callable[[], int]) -> int:
@@ -47,7 +47,7 @@ def serve(team: Team) -> None:
     while (heard := team.hear()) is None or heard[0] != "stop":
         if heard is None:
             rank.round()
-        elif team.obey(partial(rank.do, *heard)) and heard[0] == "engine" and rank.part is not None:
+        elif team.obey(partial(rank.do, *heard)) and heard[0] == "open" and rank.part is not None:
             team.expect(rank.part.numbers)  # from now on, as rank 0 does
 
 
@@ -64,12 +64,11 @@ class _Rank:
         self.federations: dict[int, Federation] = {}
         self.tests: dict[int, Shard] = {}
         self.setups: list[Setup] = []
-        self.part: Part | None = None
-        self.hosted: HostedPart | None = None
+        self.part: Part | HostedPart | None = None
 
     def round(self) -> None:
         """One round of the agents here."""
-        assert self.part is not None, "a round follows an engine"
+        assert isinstance(self.part, Part), "a round follows an engine"
         self.team.gather(self.part.answer(int(self.team.frame[1]), self.team.frame[mpi.HEAD :].copy()), ())
 
     def do(self, name: str, arguments: dict[str, Any]) -> None:
@@ -82,71 +81,49 @@ class _Rank:
     def do_load(self, number: int, spec: str) -> None:
         self.federations[number] = ranks.load_part(_spec(spec), self.team)
 
-    def do_engine(self, number: int, specs: list[str]) -> None:
+    def do_open(self, number: int, specs: list[str]) -> None:
         self.part, federation = None, self.federations[number]
-        setups = [build.setup(_spec(spec), federation) for spec in specs]
-        self.setups = list(setups)
-        self.part = ranks.part_of(setups, federation, self.team)
-        self.team.together(ranks.placed(self.part))
-
-    def do_host(self, number: int, specs: list[str]) -> None:
-        federation = self.federations[number]
         self.setups = [build.setup(_spec(spec), federation) for spec in specs]
-        self.hosted = host(self.setups, federation, self.team)
-        self.team.together([self.hosted.agents.start, self.hosted.agents.stop])
+        make = ranks.part_of if self.setups[0].hosted is None else host
+        self.part = make(self.setups, federation, self.team)
+        ranks.placed(self.part, self.team)
 
     def do_answer(self, asked: list[dict[str, Any]]) -> None:
-        assert self.hosted is not None
-        msgs = []
-        for one in asked:
-            w = self.team.spread(None, one["kind"], one["shape"])
-            msgs.append(Broadcast(one["t"], w, one["rho"], None if one["to"] is None else np.array(one["to"], int)))
-        answer_together(self.hosted, msgs, self.team)
-
-    def do_keep(self, run: int) -> None:
-        assert self.hosted is not None
-        rows_of_all(self.hosted.own[run], self.team)
-
-    def do_carry(self, run: int, kinds: dict[str, Any]) -> None:
-        assert self.hosted is not None
-        n = len(self.hosted.agents)
-        self.hosted.own[run] = {
-            name: self.team.receive(kind, (n, *shape), 0) for name, (kind, shape) in kinds.items()
-        }
+        assert isinstance(self.part, HostedPart)
+        msgs = [
+            Broadcast(one["t"], self.team.spread(), one["rho"], None if one["to"] is None else np.array(one["to"], int))
+            for one in asked
+        ]
+        answer_together(self.part, msgs, self.team)
 
     def do_hold_out(self, number: int, as_number: int, seed: int, one_in: int) -> None:
         self.federations[as_number] = ranks.hold_out_together(self.federations[number], seed, one_in, self.team)
 
     def do_explain(self) -> None:
-        assert self.part is not None
+        assert isinstance(self.part, Part)
         self.part.explain()
 
-    def do_violations(self, run: int, kind: str) -> None:
-        assert self.part is not None
-        self.team.collect(self.part.violations(run, self.team.spread(None, kind, self.part.shape)))
+    def do_violations(self, run: int) -> None:
+        assert isinstance(self.part, Part)
+        self.team.collect(self.part.violations(run, self.team.spread()))
 
     def do_save(self, run: int) -> None:
         assert self.part is not None
-        for name in ("z", "dual"):
-            self.team.collect(self.part.save(run, name))
+        self.team.collect_all(self.part.save(run))
 
-    def do_restore(self, run: int, rho: float) -> None:
+    def do_restore(self, run: int) -> None:
         assert self.part is not None
-        if self.part.agents:
-            shape = (len(self.part.agents), *self.part.shape)
-            z, dual = (self.team.receive("<f4", shape, 0) for _ in range(2))
-            self.part.load(run, z, dual, np.array([rho]))
+        self.part.load(run, self.team.deal(len(self.part.agents)))
 
-    def do_losses(self, number: int, run: int, shape: list[int], kind: str) -> None:
-        w = self.team.spread(None, kind, shape)
+    def do_losses(self, number: int, run: int) -> None:
+        w = self.team.spread()
         self.team.collect(np.array(evaluation.own_losses(w, self.setups[run], self.federations[number])))
 
-    def do_test(self, number: int, sizes: list[int], kinds: list[str], features: int) -> None:
-        n = sizes[self.team.rank]
-        x = self.team.receive(kinds[0], (n, features), 0)
-        self.tests[number] = Shard(x, self.team.receive(kinds[1], (n,), 0))
+    def do_test(self, number: int, sizes: list[int]) -> None:
+        own = self.team.deal(sizes[self.team.rank])
+        self.tests[number] = Shard(own["x"], own["y"])
 
-    def do_tested(self, number: int, what: str, shape: list[int], kind: str) -> None:
-        w, own = self.team.spread(None, kind, shape), self.tests[number]
+    def do_tested(self, number: int, what: str) -> None:
+        w, own = self.team.spread(), self.tests[number]
         found: Array | int = evaluate.count_errors(w, own) if what == "errors" else evaluate.column(w, own)
         self.team.collect(np.atleast_1d(np.asarray(found)))
