@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.agent.agreement import Agreement
+from tacit.data.spec import GIVEN
 from tacit.federation import facts, ledger_files
 from tacit.federation.messages import REPLIES, Ask, Hello, Join, read, written
 from tacit.federation.service import Service
@@ -17,7 +18,6 @@ from tacit.privacy.ledger import Ledger
 from tacit.privacy.terms import Key
 from tacit.run import build
 from tacit.run.presets import preset
-from tacit.run.sources import GIVEN
 from tacit.types import Array
 
 ROUNDS = 4

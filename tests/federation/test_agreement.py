@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tacit.data.spec import GIVEN
 from tacit.errors import InputError, SpecError, Unfit
 from tacit.federation import site_policy
 from tacit.federation.messages import Join, Refusal, written
@@ -14,7 +15,6 @@ from tacit.federation.site_policy import AT_MOST, DEFAULTS, LONGEST_SPEC, OURS, 
 from tacit.privacy.history import Limit
 from tacit.run import build
 from tacit.run.presets import preset
-from tacit.run.sources import GIVEN
 from tacit.run.spec import keys
 from tests.federation import sum_sites
 from tests.federation.sites import SIZES, begun, join, service, spec, told

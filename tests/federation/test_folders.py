@@ -6,6 +6,7 @@ import pytest
 
 from tacit import toml
 from tacit.cli import main
+from tacit.data.spec import GIVEN
 from tacit.errors import SpecError
 from tacit.federation import certificates, folders, local_demo
 from tacit.federation.asked import read_run
@@ -13,7 +14,6 @@ from tacit.federation.plan import Faults, read_plan
 from tacit.federation.site import read
 from tacit.federation.site_policy import spec_of
 from tacit.run.presets import preset
-from tacit.run.sources import GIVEN
 from tests.federation.sites import records, write_table
 
 

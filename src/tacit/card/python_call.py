@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
+from tacit.data.spec import ESTIMATOR, GIVEN
 from tacit.errors import InputError
 from tacit.report.runs import Recorded
 from tacit.run.build import unread
 from tacit.run.keywords import KEYS
 from tacit.run.model import Model
 from tacit.run.presets import preset
-from tacit.run.sources import ESTIMATOR, GIVEN
 
 PARAMETERS = {  # parameter of an estimator -> the key that it sets, if `tacit.train` has another name for it
     "random_state": "run.seed", "image_shape": "features.shape", "data_id": "privacy.data_id",

@@ -13,6 +13,8 @@ from tacit.errors import SpecError, printable
 from tacit.registry import key
 from tacit.types import Target
 
+GIVEN = "given in Python: "  # what the source of records begins with that no file holds
+ESTIMATOR = "estimator"  # the name of records that an estimator was given
 # by the name of a source, or by what may lie at a path (tacit.data.sources): who reads the keys below
 DEALT = {"data.source": ("mnist", "heart", "synthetic", "tables")}
 HELD_OUT = {"data.source": ("heart", "tables"), "data.test": (None,)}

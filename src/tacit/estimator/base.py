@@ -21,6 +21,7 @@ from tacit.data.columns.encoding import Counts
 from tacit.data.outcome import LabelReader
 from tacit.data.owner import tell_owner, unfit_columns, unknown_labels
 from tacit.data.schema import Schema
+from tacit.data.spec import ESTIMATOR
 from tacit.data.table import some
 from tacit.errors import DataError, SpecError, UnboundedWarning, printable
 from tacit.estimator.agents import dealt
@@ -36,7 +37,6 @@ from tacit.run import train as trainer
 from tacit.run.deployment import ledger_file_name, price
 from tacit.run.keywords import refuse_unread
 from tacit.run.presets import preset
-from tacit.run.sources import ESTIMATOR
 from tacit.run.spec import Spec
 from tacit.types import Array, Federation, Shard
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tacit import toml
 from tacit.data import sources
-from tacit.data.spec import DataSpec
+from tacit.data.spec import GIVEN, DataSpec
 from tacit.errors import DataError, IncompatibleError, SpecError
 from tacit.federation import facts
 from tacit.federation.differences import in_words
@@ -21,7 +21,6 @@ from tacit.methods.registry import METHODS
 from tacit.run.compose import federated_rounds
 from tacit.run.deployment import Deployment
 from tacit.run.presets import fitted_to, preset
-from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.types import Federation, Shard
 

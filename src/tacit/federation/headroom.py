@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from tacit.data.spec import GIVEN
 from tacit.errors import IncompatibleError, InputError, Refused, Unfit
 from tacit.federation import facts
 from tacit.federation.log import reason
@@ -29,7 +30,6 @@ from tacit.privacy.terms import Terms
 from tacit.run import build, deploy
 from tacit.run.deployment import Deployment, price
 from tacit.run.presets import fitted_to, preset
-from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.types import Federation
 

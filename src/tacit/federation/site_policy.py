@@ -20,7 +20,7 @@ from typing import Any
 
 from tacit import toml
 from tacit.agent.agreement import Agreement
-from tacit.data.spec import DataSpec
+from tacit.data.spec import GIVEN, DataSpec
 from tacit.errors import SpecError, Unfit, unknown
 from tacit.federation.log import counted
 from tacit.federation.messages import RecordCounts
@@ -28,7 +28,6 @@ from tacit.federation.site_keys import SiteKey, names, of_spec
 from tacit.jsontext import Values
 from tacit.query.registry import QUERIES
 from tacit.run.presets import fitted_to, preset
-from tacit.run.sources import GIVEN
 from tacit.run.spec import MOVED, Spec, keys
 from tacit.types import Federation
 

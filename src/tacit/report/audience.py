@@ -102,7 +102,7 @@ def shared(run: Recorded, audience: Audience, name: str, paths: Placeholders) ->
 
 def settings(values: Mapping[str, Any], paths: Placeholders) -> dict[str, Any]:
     """Return the values of a spec with placeholders for paths; unknown keys, which may hold one, are left out."""
-    from tacit.run.sources import GIVEN  # as above
+    from tacit.data.spec import GIVEN  # as above
     from tacit.run.spec import keys
 
     known, kept = keys(), {}

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from tacit.data import sources
+from tacit.data.spec import GIVEN
 from tacit.data.transform import facts_of, rescale_rows, with_features, with_intercept
 from tacit.engine.kernels import normals
 from tacit.errors import IncompatibleError
@@ -28,7 +29,6 @@ from tacit.run.deployment import Deployment
 from tacit.run.noise import deployable, simulated
 from tacit.run.presets import check_loss, preset
 from tacit.run.setup import HostedMethod, Setup
-from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec, keys
 from tacit.types import Federation
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tacit import data
-from tacit.data.spec import DataSpec
+from tacit.data.spec import ESTIMATOR, GIVEN, DataSpec
 from tacit.errors import DataError, RecordError
 from tacit.run import build
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
-GIVEN = "given in Python: "
-ESTIMATOR = "estimator"  # the name of records that an estimator was given
 FEMNIST = "femnist"
 HOW_TO_GET = (
     "FEMNIST is not shipped: give --femnist DIR, LEAF's directory with train/ and test/ "

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from tacit.admm import compatible
 from tacit.arguments import path_text
+from tacit.data.spec import GIVEN
 from tacit.engine.registry import ENGINES
 from tacit.errors import Diverged, Implausible, InputError, Interrupted, Refused, RunDirectoryError
 from tacit.lock import StopRequests
@@ -26,7 +27,6 @@ from tacit.run.noise import with_noise
 from tacit.run.presets import fitted_to
 from tacit.run.result import Result
 from tacit.run.run import Run
-from tacit.run.sources import GIVEN
 from tacit.run.spec import Spec
 from tacit.types import Federation
 
