@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -86,11 +87,17 @@ def numbers(archive):
     return {one["spec_hash"]: (one["objective"], one["curve"]["test_error"]) for one in archive}
 
 
+@cache
+def planned(name, scale):
+    """Return the plan of one artefact of the paper. Thousands of specs: tests share them."""
+    return Reproduction([read(FOLDER / f"{name}.toml")], scale)
+
+
 @pytest.mark.parametrize("scale", list(Scale))
 @pytest.mark.parametrize("name", ORDER)
 def test_every_artefact_of_the_paper_plans(name, scale):
-    artefact = read(FOLDER / f"{name}.toml")
-    plan = Reproduction([artefact], scale)
+    plan = planned(name, scale)
+    (artefact,) = plan.artefacts
     assert len(plan.runs) == len(artefact.members(scale))
     assert len({member.name for _, member in plan.runs.values()}) == len(plan.runs)
     assert artefact.grid or artefact.compute
@@ -110,20 +117,20 @@ def test_the_folder_holds_the_artefacts_of_the_paper_and_no_other():
 @pytest.mark.parametrize("scale", list(Scale))
 def test_runs_that_figures_share_are_counted_once(scale):
     known = read_all()
-    one, two, five = (set(Reproduction([known[name]], scale).runs) for name in ("fig1", "fig2", "fig5"))
+    one, two, five = (set(planned(name, scale).runs) for name in ("fig1", "fig2", "fig5"))
     assert one < two
     assert one < five
     assert set(Reproduction([known[name] for name in ("fig1", "fig2", "fig5")], scale).runs) == two | five
-    three, six = (set(Reproduction([known[name]], scale).runs) for name in ("fig3", "fig6"))
+    three, six = (set(planned(name, scale).runs) for name in ("fig3", "fig6"))
     assert three < two
     assert three < six
-    four, early = (set(Reproduction([known[name]], scale).runs) for name in ("fig4", "early"))
+    four, early = (set(planned(name, scale).runs) for name in ("fig4", "early"))
     assert (early < four | six) is (scale is Scale.QUICK)  # at the full scale it is shorter
 
 
 def test_every_committed_record_is_whole_and_asked_for_by_an_artefact():
-    asked = Reproduction(list(read_all().values()), Scale.FULL).runs
-    assert set(Archive(RECORDS / "paper.jsonl").records) <= set(asked)
+    asked = set().union(*(planned(name, Scale.FULL).runs for name in read_all()))
+    assert set(Archive(RECORDS / "paper.jsonl").records) <= asked
 
 
 def test_a_run_keeps_its_name_whichever_artefact_asks(folder):
@@ -138,7 +145,7 @@ def test_a_run_keeps_its_name_whichever_artefact_asks(folder):
 
 
 def test_a_femnist_run_has_the_papers_rho_wherever_it_is_started():
-    _, member = next(iter(Reproduction([read_all()["fig3"]], Scale.FULL).runs.values()))
+    _, member = next(iter(planned("fig3", Scale.FULL).runs.values()))
     schedule = member.spec.schedule
     assert (schedule.rho_c1, schedule.rho_c2, schedule.rho_period) == (0.005, 0.05, 2e3)
     assert member.spec.data.source == "femnist"
