@@ -81,6 +81,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_TEMPORARY], ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start every test in the folder of the checkout, whatever test the worker ran before."""
+    monkeypatch.chdir(Path(__file__).parent.parent)
+
+
 def federation(
     n_agents: int = 3, n_features: int = 4, n_classes: int = 3, seed: int = 0, sizes: tuple[int, ...] = ()
 ) -> Federation:
