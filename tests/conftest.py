@@ -36,11 +36,11 @@ _TEMPORARY = pytest.StashKey[str]()
 
 
 def _short_folder() -> str:
-    """Create a folder of this user whose path leaves room for the path of a Unix socket, about 100 bytes."""
+    """Create a folder for this user only whose path leaves room for the path of a Unix socket, about 100 bytes."""
     system = tempfile.gettempdir()
-    parents = [system] if len(system) <= 16 else ["/tmp", system]
+    parents = [system] if len(system) <= len("/tmp") else ["/tmp", system]
     usable = [path for path in parents if os.path.isdir(path) and os.access(path, os.W_OK | os.X_OK)]
-    return tempfile.mkdtemp(prefix=f"t{os.getuid()}-" if hasattr(os, "getuid") else "t-", dir=next(iter(usable), None))
+    return tempfile.mkdtemp(prefix="t", dir=next(iter(usable), None))
 
 
 @pytest.hookimpl(tryfirst=True)

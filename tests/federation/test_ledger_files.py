@@ -145,7 +145,7 @@ def test_ledger_and_run_key_of_a_secure_sum_rolled_back_together_do_not_start(tm
 def test_a_service_killed_at_twenty_moments_loses_no_release_and_pays_none_twice(folder):
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(SCRIPT.parents[2])}
     found = subprocess.run([sys.executable, str(SCRIPT), str(folder), "20"], env=environment, text=True,
-                           capture_output=True, check=False)  # fmt: skip
+                           capture_output=True, check=False, timeout=300)  # fmt: skip
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout)
     names = ("_made", "checkpoint", "write", "replace", "send")
